@@ -1,0 +1,1 @@
+"""KubeSchedulerConfiguration v1 and our own settings: schema, defaults, loading, presets."""

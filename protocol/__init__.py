@@ -1,0 +1,1 @@
+"""What crosses a boundary: API objects, quantities, messages, codec, Status, errors."""

@@ -1,0 +1,70 @@
+"""Status: what a plugin answers (upstream staging/src/k8s.io/kube-scheduler/framework/interface.go)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """Upstream's codes, in upstream's order (the numbers cross the wire)."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def upstream_name(self) -> str:
+        """The name upstream prints, e.g. `UnschedulableAndUnresolvable`."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An answer with its reasons. `plugin` is filled in by the framework."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def is_rejected(self) -> bool:
+        """Unschedulable in any of its kinds: an expected refusal, not a failure."""
+        return self.code in _REJECTED
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+
+_REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+
+SUCCESS = Status()
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """The node (or the pod, in PreFilter) does not pass; removing pods could help."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """As `unschedulable`, where removing pods cannot help: preemption skips the node."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def error(*reasons: str) -> Status:
+    """An internal failure of the cycle, not a statement about the node."""
+    return Status(Code.ERROR, reasons)

@@ -1,0 +1,1 @@
+"""Generated fleets, trace importers and the run format."""

@@ -1,0 +1,1 @@
+"""Extension points, registry, profile runtime, CycleState, signatures."""

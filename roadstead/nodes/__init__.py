@@ -1,0 +1,1 @@
+"""The node table: columns, interning, deltas."""

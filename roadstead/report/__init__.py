@@ -1,0 +1,1 @@
+"""Summaries, tables, Parquet and JSON of a run."""
