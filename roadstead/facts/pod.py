@@ -1,0 +1,131 @@
+"""Facts of a pod: all that scheduling looks at, without its identity.
+
+Two pods with equal facts are one *class*: a million pods of fifty shapes are fifty `PodFacts` and a
+million names. Every value is immutable and made of str, int, bool and tuples, so that facts hash,
+compare, intern, and cross a boundary as msgpack. Built by `roadstead.facts.compile`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm
+from roadstead.facts.taints import Toleration
+
+Labels = tuple[tuple[str, str], ...]
+"""Sorted (key, value) pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port wanted on the node; `ip` is "0.0.0.0" where the manifest says none."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredNodeTerm:
+    weight: int
+    term: NodeSelectorTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerm:
+    """One (anti-)affinity term; `namespaces` already holds the pod's own where upstream adds it.
+
+    `weight` is 0 for a required term. A `selector` of None matches nothing; so does a
+    `namespace_selector` of None.
+    """
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: tuple[str, ...]
+    namespace_selector: LabelSelector | None
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A topology spread constraint as written (defaults of the API server filled in)."""
+
+    topology_key: str
+    max_skew: int
+    when_unsatisfiable: str
+    selector: LabelSelector | None
+    min_domains: int
+    node_affinity_policy: str
+    node_taints_policy: str
+    match_label_keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume by its kind (the manifest's field name) and the parts that scheduling reads."""
+
+    name: str
+    kind: str
+    source: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controlling owner reference."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """What scheduling knows of a pod.
+
+    requests: sorted (resource, amount), cpu in milli-CPU, all others in units of `Value()`; zero
+        amounts are kept (a pod that names a resource with 0 is told apart nowhere but in messages).
+    nonzero_cpu_milli, nonzero_memory_bytes: requests as scoring counts them (100m / 200Mi where a
+        container names none).
+    images: normalized (":latest" added) image of each container and init container, in order.
+    """
+
+    namespace: str = "default"
+    labels: Labels = ()
+    scheduler_name: str = "default-scheduler"
+    priority: int = 0
+    preemption_policy: str = "PreemptLowerPriority"
+    node_name: str = ""
+    nominated_node_name: str = ""
+    is_terminating: bool = False
+    requests: tuple[tuple[str, int], ...] = ()
+    nonzero_cpu_milli: int = 0
+    nonzero_memory_bytes: int = 0
+    node_selector: Labels = ()
+    required_node_terms: tuple[NodeSelectorTerm, ...] | None = None
+    preferred_node_terms: tuple[PreferredNodeTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    images: tuple[str, ...] = ()
+    container_count: int = 0
+    scheduling_gates: tuple[str, ...] = ()
+    pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    preferred_pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    preferred_pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    spread_constraints: tuple[SpreadConstraint, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[str, ...] = ()
+    owner: Owner | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodIdentity:
+    """Who a pod is: its UID (generated as `namespace/name` where the manifest has none)."""
+
+    uid: str
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
