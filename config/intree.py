@@ -1,0 +1,86 @@
+"""The in-tree plugins: which extension points each implements, default order and weights.
+
+A plain table, so that configuration can be checked and expanded without importing a plugin.
+Upstream: pkg/scheduler/apis/config/v1/default_plugins.go, framework/plugins/registry.go,
+and the interfaces that each plugin asserts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+# The order in which upstream builds the points (framework.go, getExtensionPoints): the first
+# failing point is the one that an error names.
+EXTENSION_POINTS: Final[tuple[str, ...]] = (
+    "preFilter",
+    "filter",
+    "postFilter",
+    "reserve",
+    "preScore",
+    "score",
+    "preBind",
+    "bind",
+    "postBind",
+    "permit",
+    "preEnqueue",
+    "queueSort",
+)
+
+INTERFACE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {point: f"{point[0].upper()}{point[1:]}Plugin" for point in EXTENSION_POINTS}
+)
+
+
+def _points(names: str) -> frozenset[str]:
+    points = frozenset(names.split())
+    assert points <= set(EXTENSION_POINTS), names
+    return points
+
+
+IN_TREE_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "SchedulingGates": _points("preEnqueue"),
+        "PrioritySort": _points("queueSort"),
+        "NodeUnschedulable": _points("filter"),
+        "NodeName": _points("filter"),
+        "TaintToleration": _points("filter preScore score"),
+        "NodeAffinity": _points("preFilter filter preScore score"),
+        "NodePorts": _points("preFilter filter"),
+        "NodeResourcesFit": _points("preFilter filter preScore score"),
+        "VolumeRestrictions": _points("preFilter filter"),
+        "NodeVolumeLimits": _points("preFilter filter"),
+        "VolumeBinding": _points("preFilter filter reserve preBind preScore score"),
+        "VolumeZone": _points("preFilter filter"),
+        "PodTopologySpread": _points("preFilter filter preScore score"),
+        "InterPodAffinity": _points("preFilter filter preScore score"),
+        "DynamicResources": _points("preEnqueue preFilter filter postFilter reserve preBind"),
+        "DefaultPreemption": _points("preEnqueue postFilter"),
+        "NodeResourcesBalancedAllocation": _points("preScore score"),
+        "ImageLocality": _points("score"),
+        "DefaultBinder": _points("bind"),
+    }
+)
+
+_SCORE_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "TaintToleration": 3,
+        "NodeAffinity": 2,
+        "NodeResourcesFit": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+)
+
+DEFAULT_MULTI_POINT: Final[tuple[tuple[str, int | None], ...]] = tuple(
+    (name, _SCORE_WEIGHTS.get(name)) for name in IN_TREE_POINTS
+)
+"""The default profile: every in-tree plugin at multiPoint, in order, weight if it has one."""
+
+REMOVED_PLUGINS: Final[frozenset[str]] = frozenset(
+    {"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
+)
+"""Names that v1 refuses where they are enabled at one extension point or configured."""

@@ -1,0 +1,132 @@
+"""The configuration as the core consumes it: checked, defaulted, multiPoint already expanded.
+
+Upstream: pkg/scheduler/apis/config/types.go after framework construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from roadstead.config.intree import DEFAULT_MULTI_POINT, EXTENSION_POINTS, IN_TREE_POINTS
+from roadstead.config.plugin_args import DEFAULT_ARGS, PluginArgs
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRef:
+    """A plugin at an extension point. `weight` counts at `score` only and is 1 elsewhere."""
+
+    name: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileConfig:
+    """One profile: what runs for pods whose `spec.schedulerName` is `scheduler_name`.
+
+    `plugins` has every extension point as key (names as upstream: preEnqueue, queueSort, …), its
+    plugins in execution order. `args` has the plugins that take arguments and are enabled, and
+    those configured by the user; use `DEFAULT_ARGS` for one that is absent.
+    """
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    plugins: Mapping[str, tuple[PluginRef, ...]]
+    args: Mapping[str, PluginArgs]
+
+    def at(self, extension_point: str) -> tuple[PluginRef, ...]:
+        """The plugins at a point, in execution order; raises KeyError for an unknown point."""
+        return self.plugins[extension_point]
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedResource:
+    """An extended resource that an extender manages."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderConfig:
+    """An HTTP extender (upstream pkg/scheduler/extender.go). A verb left empty is not called."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: int = 0
+    bind_verb: str = ""
+    enable_https: bool = False
+    http_timeout_s: float = 5.0
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElectionConfig:
+    """Read and checked as upstream does; Roadstead's own leadership does not look at it."""
+
+    leader_elect: bool = True
+    lease_duration_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnectionConfig:
+    """How to reach an API server."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfig:
+    """The whole configuration. `percentage_of_nodes_to_score` 0 means adaptive."""
+
+    profiles: tuple[ProfileConfig, ...]
+    percentage_of_nodes_to_score: int = 0
+    pod_initial_backoff_s: int = 1
+    pod_max_backoff_s: int = 10
+    parallelism: int = 16
+    extenders: tuple[ExtenderConfig, ...] = ()
+    delay_cache_until_active: bool = False
+    enable_profiling: bool = True
+    enable_contention_profiling: bool = True
+    leader_election: LeaderElectionConfig = field(default_factory=LeaderElectionConfig)
+    client_connection: ClientConnectionConfig = field(default_factory=ClientConnectionConfig)
+
+    def profile(self, scheduler_name: str) -> ProfileConfig | None:
+        """The profile of this name, or None: pods that name it are not ours."""
+        return next((p for p in self.profiles if p.scheduler_name == scheduler_name), None)
+
+
+@cache
+def default_config() -> SchedulerConfig:
+    """What an empty KubeSchedulerConfiguration means. Computed once; nothing is read or parsed."""
+    plugins = {
+        point: tuple(
+            _default_refs(point, (n for n in IN_TREE_POINTS if point in IN_TREE_POINTS[n]))
+        )
+        for point in EXTENSION_POINTS
+    }
+    profile = ProfileConfig(DEFAULT_SCHEDULER_NAME, None, MappingProxyType(plugins), DEFAULT_ARGS)
+    return SchedulerConfig(profiles=(profile,))
+
+
+def _default_refs(point: str, names: Iterable[str]) -> Iterable[PluginRef]:
+    weights = dict(DEFAULT_MULTI_POINT) if point == "score" else {}
+    return (PluginRef(name, weights.get(name) or 1) for name in names)

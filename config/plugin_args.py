@@ -1,0 +1,142 @@
+"""Arguments of the in-tree plugins as the core reads them: validated, every default filled in.
+
+Times are in seconds, weights and shape points are plain integers as upstream counts them.
+Upstream: pkg/scheduler/apis/config/types_pluginargs.go, defaults of v1/defaults.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSpec:
+    """A resource and how much it counts in a score."""
+
+    name: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ShapePoint:
+    """One point of a piecewise linear function: utilization 0..100, score 0..10."""
+
+    utilization: int
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedToCapacityRatio:
+    """The function of the strategy of this name, points by rising utilization."""
+
+    shape: tuple[ShapePoint, ...]
+
+
+ScoringStrategyType = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
+
+CPU_AND_MEMORY: Final = (ResourceSpec("cpu"), ResourceSpec("memory"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringStrategy:
+    """How NodeResourcesFit scores. The function is set if the type is RequestedToCapacityRatio."""
+
+    type: ScoringStrategyType = "LeastAllocated"
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesFitArgs:
+    """`ignored_resource_groups` holds the part before the slash, e.g. `example.com`."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesBalancedAllocationArgs:
+    """Every weight is 1 (anything else is refused)."""
+
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinityArgs:
+    """`added_affinity`: a v1 NodeAffinity manifest whose selectors parse, or None."""
+
+    added_affinity: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodAffinityArgs:
+    """`hard_pod_affinity_weight`: 0..100."""
+
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodTopologySpreadArgs:
+    """`default_constraints`: v1 TopologySpreadConstraint manifests without a label selector.
+
+    With `System` the plugin uses its built-in constraints (hostname and zone, ScheduleAnyway).
+    """
+
+    default_constraints: tuple[Mapping[str, Any], ...] = ()
+    defaulting_type: Literal["System", "List"] = "System"
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultPreemptionArgs:
+    """How many candidate nodes a dry run looks at: the larger of the two numbers."""
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBindingArgs:
+    """How long PreBind waits for volumes; `shape` needs a gate that is off, so it is empty."""
+
+    bind_timeout_s: int = 600
+    shape: tuple[ShapePoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicResourcesArgs:
+    """How long Filter may take for one node; 0 means without limit."""
+
+    filter_timeout_s: float = 10.0
+
+
+PluginArgs: TypeAlias = (
+    NodeResourcesFitArgs
+    | NodeResourcesBalancedAllocationArgs
+    | NodeAffinityArgs
+    | InterPodAffinityArgs
+    | PodTopologySpreadArgs
+    | DefaultPreemptionArgs
+    | VolumeBindingArgs
+    | DynamicResourcesArgs
+    | Mapping[str, Any]
+)
+"""Typed arguments of an in-tree plugin, or the mapping as written for one that we do not know."""
+
+DEFAULT_ARGS: Final[Mapping[str, PluginArgs]] = MappingProxyType(
+    {
+        "DefaultPreemption": DefaultPreemptionArgs(),
+        "DynamicResources": DynamicResourcesArgs(),
+        "InterPodAffinity": InterPodAffinityArgs(),
+        "NodeAffinity": NodeAffinityArgs(),
+        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(),
+        "NodeResourcesFit": NodeResourcesFitArgs(),
+        "PodTopologySpread": PodTopologySpreadArgs(),
+        "VolumeBinding": VolumeBindingArgs(),
+    }
+)
+"""What a plugin gets when its profile says nothing, in the order upstream appends them."""
