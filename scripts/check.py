@@ -1,0 +1,144 @@
+"""Every check of the project, one after the other; with arguments, only pytest with these.
+
+    scripts/test [PYTEST ARGUMENTS]
+
+Style, types and layers, then the wheel: built, compared with the sources, installed beside the locked
+packages in an environment that knows nothing of the checkout, and made to run the small demo. Last the
+tests, whose closing line therefore ends the output.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from environment import SetupError, digest, install, is_usable, python_of, run
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = ROOT / ".venv" / "bin"
+WHEEL_DIR = ROOT / "build" / "wheel"
+WHEEL_VENV = ROOT / "build" / "wheel-venv"
+PYTEST_ALL = ("-n", "2", "--cov", "--cov-report", "term:skip-covered")
+SHIPPED = (".py", ".yaml", ".typed")
+
+
+def tool(name: str, *arguments: str) -> Callable[[], None]:
+    """A check that is one of the environment's tools, run from the checkout."""
+    return lambda: run([str(BIN / name), *arguments])
+
+
+def build_wheel() -> Path:
+    """Build the wheel from the sources alone: what an earlier build left behind is removed first."""
+    for left in (ROOT / "build" / "lib", WHEEL_DIR):
+        shutil.rmtree(left, ignore_errors=True)
+    build = [str(BIN / "python"), "-m", "build", "--wheel", "--no-isolation", "--outdir"]
+    run([*build, str(WHEEL_DIR), str(ROOT)])
+    (wheel,) = WHEEL_DIR.glob("*.whl")
+    return wheel
+
+
+def shipped_files(root: Path) -> set[str]:
+    """Files of the package that a wheel must hold, links followed, as paths inside the wheel."""
+    found: set[str] = set()
+    for folder, folders, names in os.walk(root / "roadstead", followlinks=True):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        inside = Path(folder).relative_to(root)
+        found |= {str(inside / name) for name in names if name.endswith(SHIPPED)}
+    return found
+
+
+def compare_wheel(wheel: Path, root: Path) -> None:
+    """Raises SetupError where the wheel's package differs from the sources, file by file."""
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("roadstead/")}
+    wanted = shipped_files(root)
+    if packed != wanted:
+        text = f"missing {sorted(wanted - packed)}, not wanted {sorted(packed - wanted)}"
+        raise SetupError(f"{wheel.name}: its files are not those of the sources: {text}")
+
+
+def install_wheel(wheel: Path) -> None:
+    """Install the wheel into its own environment, which is kept while the lock stays the same."""
+    lock, stamp = ROOT / "requirements.lock", WHEEL_VENV / ".roadstead-runtime"
+    wanted = digest(WHEEL_VENV, lock)
+    if not (is_usable(WHEEL_VENV) and stamp.is_file() and stamp.read_text() == wanted):
+        shutil.rmtree(WHEEL_VENV, ignore_errors=True)
+        install(WHEEL_VENV, lock)
+        stamp.write_text(wanted)
+    pip = [str(python_of(WHEEL_VENV)), "-m", "pip", "--disable-pip-version-check", "install"]
+    run([*pip, "--quiet", "--no-deps", "--force-reinstall", str(wheel)])
+
+
+def run_demo() -> None:
+    """Run the installed demo away from the checkout, with nothing of ours on the path."""
+    roadstead = WHEEL_VENV / "bin" / "roadstead"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    with tempfile.TemporaryDirectory() as elsewhere:
+        result = subprocess.run(
+            [roadstead, "demo", "--small"],
+            cwd=elsewhere,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if result.returncode:
+        raise SetupError(f"roadstead demo --small failed:\n{result.stdout}{result.stderr}")
+
+
+def check_wheel() -> None:
+    wheel = build_wheel()
+    compare_wheel(wheel, ROOT)
+    install_wheel(wheel)
+    run_demo()
+
+
+CHECKS: tuple[tuple[str, Callable[[], None]], ...] = (
+    ("ruff check", tool("ruff", "check", "--quiet", ".")),
+    ("ruff format", tool("ruff", "format", "--check", "--quiet", ".")),
+    ("mypy", tool("mypy")),
+    ("import-linter", tool("lint-imports")),
+    ("wheel and its demo", check_wheel),
+)
+
+
+def run_checks() -> list[str]:
+    """Run every check, also after one failed; returns the names of those that did."""
+    failed = []
+    for name, check in CHECKS:
+        started = time.monotonic()
+        try:
+            check()
+        except SetupError as error:
+            failed.append(name)
+            print(f"{name} FAILED\n{error}", flush=True)
+        else:
+            print(f"{name} ok ({time.monotonic() - started:.1f} s)", flush=True)
+    return failed
+
+
+def run_pytest(arguments: Sequence[str]) -> int:
+    command = [str(BIN / "python"), "-m", "pytest", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def main(arguments: Sequence[str]) -> int:
+    if arguments:
+        return run_pytest(arguments)
+    os.chdir(ROOT)
+    failed = run_checks()
+    code = run_pytest(PYTEST_ALL)
+    if failed:
+        print(f"Failed before the tests: {', '.join(failed)}.", file=sys.stderr)
+    return 1 if failed else code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
