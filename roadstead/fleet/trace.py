@@ -1,0 +1,180 @@
+"""A trace: a fleet of nodes and a stream of pods, as classes plus names.
+
+The run's own form of input. A million pods of fifty shapes are fifty `PodFacts` and columns of names,
+class numbers and times; a fleet is a few `NodeFacts` and its names. `roadstead.fleet.trace_file` puts
+a trace into one file, `roadstead.fleet.manifests` prints it as manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import Labels, PodFacts, PodIdentity
+from roadstead.protocol.errors import InputError
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+NEVER_S = -1
+"""The deletion time of a pod that is never deleted."""
+
+OWN_NAME = "\0"
+"""Value of the hostname label in a node class: the node's own name (no label value holds a NUL)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Nodes and pods in the order in which they came.
+
+    source: where the trace came from, for people ("openb default").
+    namespaces: (name, labels) of the namespaces the pods live in.
+    node_classes: facts without a name; `node_class` (int32[nodes]) says which one a node has.
+    pod_classes: distinct facts; `pod_class` (int32[pods]) says which one a pod has.
+    creation_s, deletion_s: int64[pods], seconds from the trace's start; NEVER_S where there is none.
+    """
+
+    source: str
+    namespaces: tuple[tuple[str, Labels], ...]
+    node_classes: tuple[NodeFacts, ...]
+    node_names: tuple[str, ...]
+    node_class: NDArray[np.int32]
+    pod_classes: tuple[PodFacts, ...]
+    pod_names: tuple[str, ...]
+    pod_uids: tuple[str, ...]
+    pod_class: NDArray[np.int32]
+    creation_s: NDArray[np.int64]
+    deletion_s: NDArray[np.int64]
+
+    def nodes(self) -> list[NodeFacts]:
+        """Every node's facts, completed with its name."""
+        classes, names = self.node_classes, self.node_names
+        return [
+            named_node(classes[index], name)
+            for index, name in zip(self.node_class.tolist(), names, strict=True)
+        ]
+
+    def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
+        """Every pod's identity and facts; pods of one class share one facts object."""
+        classes = self.pod_classes
+        rows = zip(self.pod_class.tolist(), self.pod_names, self.pod_uids, strict=True)
+        for index, name, uid in rows:
+            facts = classes[index]
+            yield PodIdentity(uid, facts.namespace, name), facts
+
+    def validate(self) -> None:
+        """Raises InputError where columns disagree in length, a number points nowhere, two nodes or
+        two pods share a name, or a time is impossible."""
+        pods, nodes = len(self.pod_names), len(self.node_names)
+        _check_lengths("nodes", nodes, {"class": self.node_class})
+        pod_columns = {"class": self.pod_class, "creation_s": self.creation_s}
+        _check_lengths("pods", pods, {**pod_columns, "deletion_s": self.deletion_s})
+        if len(self.pod_uids) != pods:
+            raise InputError(f"has {len(self.pod_uids)} entries for {pods} pods", field="pods.uid")
+        _check_codes("nodes.class", self.node_class, len(self.node_classes))
+        _check_codes("pods.class", self.pod_class, len(self.pod_classes))
+        _check_times(self.creation_s, self.deletion_s)
+        _check_unique("nodes.name", list(self.node_names))
+        _check_unique("pods.name", [identity.key for identity, _ in self.pods()])
+        _check_unique("pods.uid", list(self.pod_uids))
+
+
+def _check_lengths(
+    field_name: str, count: int, columns: dict[str, NDArray[np.int32] | NDArray[np.int64]]
+) -> None:
+    for name, column in columns.items():
+        if len(column) != count:
+            rule = f"has {len(column)} entries for {count} {field_name}"
+            raise InputError(rule, field=f"{field_name}.{name}")
+
+
+def _check_codes(field_name: str, column: NDArray[np.int32], classes: int) -> None:
+    wrong = np.flatnonzero((column < 0) | (column >= classes))
+    if wrong.size:
+        value = str(int(column[wrong[0]]))
+        raise InputError(f"is not one of the {classes} classes", field=field_name, value=value)
+
+
+def _check_times(creation_s: NDArray[np.int64], deletion_s: NDArray[np.int64]) -> None:
+    if (creation_s < 0).any():
+        raise InputError("must not be negative", field="pods.creation_s")
+    if ((deletion_s < creation_s) & (deletion_s != NEVER_S)).any():
+        raise InputError("must not be before the creation", field="pods.deletion_s")
+
+
+def _check_unique(field_name: str, names: list[str]) -> None:
+    if len(set(names)) == len(names):
+        return
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError("stands there twice", field=field_name, value=f'"{name[:80]}"')
+        seen.add(name)
+
+
+def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
+    """A node of this class: its name, also as the hostname label where the class says so."""
+    labels = tuple(
+        (key, name if value == OWN_NAME else value) for key, value in node_class.labels
+    )
+    return replace(node_class, name=name, labels=labels)
+
+
+def class_of_node(facts: NodeFacts) -> NodeFacts:
+    """The facts without what tells one node of a kind from the next."""
+    labels = tuple(
+        (key, OWN_NAME if (key, value) == (HOSTNAME_LABEL, facts.name) else value)
+        for key, value in facts.labels
+    )
+    return replace(facts, name="", labels=labels)
+
+
+@dataclass(slots=True)
+class TraceBuilder:
+    """Collects nodes and pods one by one; equal facts become one class."""
+
+    source: str
+    namespaces: dict[str, Labels] = field(default_factory=dict)
+    _node_codes: dict[NodeFacts, int] = field(default_factory=dict)
+    _node_names: list[str] = field(default_factory=list)
+    _node_class: list[int] = field(default_factory=list)
+    _pod_codes: dict[PodFacts, int] = field(default_factory=dict)
+    _pod_names: list[str] = field(default_factory=list)
+    _pod_uids: list[str] = field(default_factory=list)
+    _pod_class: list[int] = field(default_factory=list)
+    _creation_s: list[int] = field(default_factory=list)
+    _deletion_s: list[int] = field(default_factory=list)
+
+    def add_node(self, facts: NodeFacts) -> None:
+        node_class = class_of_node(facts)
+        self._node_names.append(facts.name)
+        self._node_class.append(self._node_codes.setdefault(node_class, len(self._node_codes)))
+
+    def add_pod(
+        self, name: str, uid: str, facts: PodFacts, creation_s: int = 0, deletion_s: int = NEVER_S
+    ) -> None:
+        self._pod_names.append(name)
+        self._pod_uids.append(uid)
+        self._pod_class.append(self._pod_codes.setdefault(facts, len(self._pod_codes)))
+        self._creation_s.append(creation_s)
+        self._deletion_s.append(deletion_s)
+
+    def build(self) -> Trace:
+        """The trace so far; raises InputError where it does not hold together."""
+        trace = Trace(
+            source=self.source,
+            namespaces=tuple(sorted(self.namespaces.items())),
+            node_classes=tuple(self._node_codes),
+            node_names=tuple(self._node_names),
+            node_class=np.array(self._node_class, dtype=np.int32),
+            pod_classes=tuple(self._pod_codes),
+            pod_names=tuple(self._pod_names),
+            pod_uids=tuple(self._pod_uids),
+            pod_class=np.array(self._pod_class, dtype=np.int32),
+            creation_s=np.array(self._creation_s, dtype=np.int64),
+            deletion_s=np.array(self._deletion_s, dtype=np.int64),
+        )
+        trace.validate()
+        return trace
