@@ -1,0 +1,294 @@
+"""Selectors of manifests, checked and compiled, with upstream's error texts.
+
+Upstream: apimachinery/pkg/labels/selector.go (NewRequirement), apimachinery/pkg/util/validation,
+apimachinery/pkg/apis/meta/v1/helpers.go and component-helpers .../nodeaffinity/nodeaffinity.go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from roadstead.facts.selectors import (
+    OPERATORS,
+    LabelSelector,
+    NodeSelectorTerm,
+    Requirement,
+    join_errors,
+    parse_int64,
+)
+from roadstead.protocol import objects
+
+_LABEL_MAX_BYTES, _SUBDOMAIN_MAX_BYTES = 63, 253
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_NAME_RE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_SUBDOMAIN_RE = re.compile(_SUBDOMAIN)
+_CHARACTERS = (
+    "must consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_NAME_RULE = (
+    f"{_CHARACTERS} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+    f"regex used for validation is '{_NAME}')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
+    f"'12345', regex used for validation is '({_NAME})?')"
+)
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
+)
+_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_FIELD_OPERATORS = ("In", "NotIn")
+_STRING_OPERATORS = {"In": "in", "NotIn": "notin"}
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+class SelectorError(ValueError):
+    """A label selector that upstream would not parse; the text is upstream's."""
+
+
+def parse_label_selector(manifest: objects.LabelSelector | None) -> LabelSelector | None:
+    """metav1.LabelSelectorAsSelector: None matches nothing, an empty one everything.
+
+    Raises:
+        SelectorError: upstream's text for the first requirement that does not parse.
+    """
+    if manifest is None:
+        return None
+    if not manifest.match_expressions and len(manifest.match_labels) == 1:
+        return _selector_of_label(*next(iter(manifest.match_labels.items())))
+    requirements = [_checked(key, "In", [value]) for key, value in _sorted_labels(manifest)]
+    for expression in manifest.match_expressions:
+        if expression.operator not in _LABEL_OPERATORS:
+            quoted = go_quote(expression.operator)
+            raise SelectorError(f"{quoted} is not a valid label selector operator")
+        requirements.append(
+            _checked(expression.key, expression.operator, expression.values or None)
+        )
+    return LabelSelector(tuple(sorted(requirements, key=_order)))
+
+
+def label_selector_string(manifest: objects.LabelSelector | None) -> str:
+    """The canonical string that upstream's `Selector.String()` prints."""
+    if manifest is None:
+        return ""
+    parts = [(key, f"{key}={value}") for key, value in _sorted_labels(manifest)]
+    parts += [(each.key, _expression_string(each)) for each in manifest.match_expressions]
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+
+
+def parse_node_selector(manifest: objects.NodeSelector) -> tuple[NodeSelectorTerm, ...]:
+    """The terms of a required node selector; a term that does not parse carries its errors."""
+    return tuple(
+        parse_node_selector_term(term, f"nodeSelectorTerms[{index}].")
+        for index, term in enumerate(manifest.node_selector_terms)
+    )
+
+
+def parse_preferred_terms(
+    manifests: Sequence[objects.PreferredSchedulingTerm],
+) -> tuple[tuple[int, NodeSelectorTerm], ...]:
+    """(weight, term) pairs. Upstream does not parse a term of weight 0: it is left empty here."""
+    return tuple(
+        (
+            each.weight,
+            parse_node_selector_term(each.preference, f"[{index}].")
+            if each.weight
+            else NodeSelectorTerm(),
+        )
+        for index, each in enumerate(manifests)
+    )
+
+
+def parse_node_selector_term(manifest: objects.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
+    """One term; `path` leads the errors, e.g. `nodeSelectorTerms[0].` or `[0].`."""
+    errors: list[str] = []
+    expressions: list[Requirement] = []
+    for index, each in enumerate(manifest.match_expressions):
+        found = _expression_errors(each, f"{path}matchExpressions[{index}].")
+        errors += found
+        if not found:
+            expressions.append(_requirement(each.key, each.operator, each.values or ()))
+    for index, each in enumerate(manifest.match_fields):
+        errors += _field_errors(each, f"{path}matchFields[{index}].")
+    if errors:
+        return NodeSelectorTerm(error=join_errors(errors), errors=tuple(errors))
+    fields = [
+        _requirement(each.key, each.operator, each.values or ()) for each in manifest.match_fields
+    ]
+    return NodeSelectorTerm(_canonical(expressions), _canonical(fields))
+
+
+def requirement_errors(
+    key: str, operator: str, values: Sequence[str] | None, path: str = ""
+) -> list[str]:
+    """What labels.NewRequirement finds wrong, in its order."""
+    rules = key_rules(key)
+    errors = [f"{path}key: Invalid value: {go_quote(key)}: {'; '.join(rules)}"] if rules else []
+    errors += _value_count_errors(operator, values, f"{path}values")
+    for index, value in enumerate(values or ()):
+        broken = value_rules(value)
+        if broken:
+            where = f"{path}values[{index}][{key}]"
+            errors.append(f"{where}: Invalid value: {go_quote(value)}: {'; '.join(broken)}")
+    return errors
+
+
+@lru_cache(maxsize=4096)
+def key_rules(key: str) -> tuple[str, ...]:
+    """The rules of a qualified name that a label key breaks (validation.IsQualifiedName)."""
+    parts = key.split("/")
+    if len(parts) > 2:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return (f"a qualified name {_NAME_RULE} {optional}",)
+    broken = _prefix_rules(parts[0]) if len(parts) == 2 else []
+    name = parts[-1]
+    if not name:
+        broken.append("name part must be non-empty")
+    elif _byte_count(name) > _LABEL_MAX_BYTES:
+        broken.append(f"name part must be no more than {_LABEL_MAX_BYTES} characters")
+    if not _NAME_RE.fullmatch(name):
+        broken.append(f"name part {_NAME_RULE}")
+    return tuple(broken)
+
+
+@lru_cache(maxsize=4096)
+def value_rules(value: str) -> tuple[str, ...]:
+    """The rules that a label value breaks (validation.IsValidLabelValue)."""
+    broken = []
+    if _byte_count(value) > _LABEL_MAX_BYTES:
+        broken.append(f"must be no more than {_LABEL_MAX_BYTES} characters")
+    if value and not _NAME_RE.fullmatch(value):
+        broken.append(_VALUE_RULE)
+    return tuple(broken)
+
+
+def go_quote(text: str) -> str:
+    """Go's %q of a string."""
+    return '"' + "".join(_escaped(char) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return (
+        f"\\x{code:02x}"
+        if code < 0x80
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
+
+
+def _byte_count(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _prefix_rules(prefix: str) -> list[str]:
+    if not prefix:
+        return ["prefix part must be non-empty"]
+    broken = []
+    if _byte_count(prefix) > _SUBDOMAIN_MAX_BYTES:
+        broken.append(f"prefix part must be no more than {_SUBDOMAIN_MAX_BYTES} characters")
+    if not _SUBDOMAIN_RE.fullmatch(prefix):
+        broken.append(f"prefix part {_SUBDOMAIN_RULE}")
+    return broken
+
+
+def _value_count_errors(operator: str, values: Sequence[str] | None, path: str) -> list[str]:
+    count = len(values or ())
+    invalid = f"{path}: Invalid value: {_go_json(values)}:"
+    if operator in ("In", "NotIn"):
+        rule = "for 'in', 'notin' operators, values set can't be empty"
+        return [] if count else [f"{invalid} {rule}"]
+    if operator in ("Exists", "DoesNotExist"):
+        rule = "values set must be empty for exists and does not exist"
+        return [f"{invalid} {rule}"] if count else []
+    rule = "for 'Gt', 'Lt' operators, exactly one value is required"
+    errors = [] if count == 1 else [f"{invalid} {rule}"]
+    return errors + [
+        f"{path}[{index}]: Invalid value: {go_quote(value)}: "
+        "for 'Gt', 'Lt' operators, the value must be an integer"
+        for index, value in enumerate(values or ())
+        if parse_int64(value) is None
+    ]
+
+
+def _go_json(values: Sequence[str] | None) -> str:
+    """A string slice as Go's encoding/json prints it, HTML characters escaped."""
+    if values is None:
+        return "null"
+    text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _expression_errors(each: objects.SelectorRequirement, path: str) -> list[str]:
+    if each.operator not in OPERATORS:
+        return [_not_supported(each.operator, path, OPERATORS)]
+    return requirement_errors(each.key, each.operator, each.values, path)
+
+
+def _field_errors(each: objects.SelectorRequirement, path: str) -> list[str]:
+    if each.operator not in _FIELD_OPERATORS:
+        return [_not_supported(each.operator, path, _FIELD_OPERATORS)]
+    if len(each.values or ()) == 1:
+        return []
+    return [f"{path}values: Invalid value: {_go_json(each.values)}: must have one element"]
+
+
+def _not_supported(operator: str, path: str, supported: Iterable[str]) -> str:
+    listed = ", ".join(f'"{name}"' for name in supported)
+    return f"{path}operator: Unsupported value: {go_quote(operator)}: supported values: {listed}"
+
+
+def _checked(key: str, operator: str, values: Sequence[str] | None) -> Requirement:
+    errors = requirement_errors(key, operator, values)
+    if errors:
+        raise SelectorError(join_errors(errors))
+    return _requirement(key, operator, values or ())
+
+
+@lru_cache(maxsize=4096)
+def _selector_of_label(key: str, value: str) -> LabelSelector:
+    return LabelSelector((_checked(key, "In", [value]),))
+
+
+def _requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    return Requirement(key, operator, tuple(sorted(set(values))))
+
+
+def _canonical(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(requirements, key=_order))
+
+
+def _order(requirement: Requirement) -> tuple[str, str, tuple[str, ...]]:
+    return (requirement.key, requirement.operator, requirement.values)
+
+
+def _sorted_labels(manifest: objects.LabelSelector) -> list[tuple[str, str]]:
+    return sorted(manifest.match_labels.items())
+
+
+def _expression_string(each: objects.SelectorRequirement) -> str:
+    if each.operator == "Exists":
+        return each.key
+    if each.operator == "DoesNotExist":
+        return f"!{each.key}"
+    values = ",".join(sorted(each.values or ()))
+    return f"{each.key} {_STRING_OPERATORS[each.operator]} ({values})"
