@@ -2,9 +2,9 @@
 
     scripts/test [PYTEST ARGUMENTS]
 
-Style, types and layers, then the wheel: built, compared with the sources, installed beside the locked
-packages in an environment that knows nothing of the checkout, and made to run the small demo. Last the
-tests, whose closing line therefore ends the output.
+Style, types and layers, then the wheel: built, compared with the sources, installed beside the
+locked packages in an environment that knows nothing of the checkout, and made to run the small
+demo. Last the tests, whose closing line therefore ends the output.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def tool(name: str, *arguments: str) -> Callable[[], None]:
 
 
 def build_wheel() -> Path:
-    """Build the wheel from the sources alone: what an earlier build left behind is removed first."""
+    """Build the wheel from the sources alone: leftovers of an earlier build are removed."""
     for left in (ROOT / "build" / "lib", WHEEL_DIR):
         shutil.rmtree(left, ignore_errors=True)
     build = [str(BIN / "python"), "-m", "build", "--wheel", "--no-isolation", "--outdir"]

@@ -2,8 +2,9 @@
 
     python scripts/environment.py runtime|dev
 
-Needs only the standard library of Python 3.11 to 3.13. A stamp in the environment names what was
-installed (lock, project file, Python), so that a second run does nothing and a broken one starts over.
+Needs only the standard library of Python 3.11 to 3.13. A stamp in the environment says what was
+installed where (lock, project file, path), so that a second run does nothing and a broken one
+starts over.
 """
 
 from __future__ import annotations

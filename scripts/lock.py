@@ -17,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Written by scripts/lock.py from pyproject.toml; do not edit.\n"
 COMPILE = (
-    "uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header "
-    "--no-emit-index-url --quiet --format requirements.txt"
-).split()
+    *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"),
+    *("--generate-hashes", "--no-annotate", "--no-header", "--no-emit-index-url"),
+)
 
 
 def compile_lock(requirements: str, options: Sequence[str]) -> str:
@@ -44,7 +44,9 @@ def main(options: Sequence[str]) -> int:
     for path, wanted, extra in ((lock, runtime, []), (lock_dev, dev, ["-c", str(lock)])):
         known = [] if "--upgrade" in options or not path.exists() else ["-c", str(path)]
         path.write_text(compile_lock("\n".join(wanted), [*known, *extra]))
-        print(f"{path.name}: {sum('==' in line for line in path.read_text().splitlines())} packages")
+        print(
+            f"{path.name}: {sum('==' in line for line in path.read_text().splitlines())} packages"
+        )
     return 0
 
 

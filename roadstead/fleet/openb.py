@@ -3,9 +3,9 @@
 The files are those of "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
 Gradient Descent" (USENIX ATC'23), repository hkust-adsl/kubernetes-scheduler-simulator, data/csv.
 
-The mapping: GPU capacity and shares are the extended resource `alibabacloud.com/gpu-milli` (1000 a
-GPU; a pod asks for `num_gpu` times `gpu_milli`), the GPU model is a node label, `gpu_spec` a required
-node affinity to one of the models named, `qos` a pod label; zones are dealt round robin.
+The mapping: GPU capacity and shares are the extended resource `alibabacloud.com/gpu-milli` (1000
+a GPU; a pod asks for `num_gpu` times `gpu_milli`), the GPU model is a node label, `gpu_spec` a
+required node affinity to one of the models named, `qos` a pod label; zones are dealt round robin.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from roadstead.protocol.errors import InputError, cut_short
 NODE_LIST = "openb_node_list_all_node.csv"
 POD_LIST = "openb_pod_list_{}.csv"
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-POD_COLUMNS = (
-    "name cpu_milli memory_mib num_gpu gpu_milli gpu_spec qos pod_phase "
-    "creation_time deletion_time scheduled_time"
-).split()
+SHAPE_COLUMNS = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
+TIME_COLUMNS = ("creation_time", "deletion_time", "scheduled_time")
+POD_COLUMNS = ("name", *SHAPE_COLUMNS, "pod_phase", *TIME_COLUMNS)
 
 NAMESPACE = "openb"
 NAMESPACE_LABELS: Labels = (("kubernetes.io/metadata.name", NAMESPACE),)
@@ -102,9 +101,7 @@ class Row:
         return tuple(sorted(set(models)))
 
 
-def import_openb(
-    folder: Path, pod_list: str = "default", node_list: str = NODE_LIST
-) -> Trace:
+def import_openb(folder: Path, pod_list: str = "default", node_list: str = NODE_LIST) -> Trace:
     """The trace in `folder`: nodes from `node_list`, pods from `openb_pod_list_<pod_list>.csv`.
 
     Raises InputError naming file, line, column, value and rule.
@@ -127,7 +124,7 @@ def _add_pods(builder: TraceBuilder, path: Path) -> None:
     shapes: dict[tuple[str, ...], PodFacts] = {}
     for row in read_rows(path, POD_COLUMNS):
         _check_first(row, "name", lines)
-        shape = tuple(row.cells[column] for column in POD_COLUMNS[1:7])
+        shape = tuple(row.cells[column] for column in SHAPE_COLUMNS)
         facts = shapes.get(shape)
         if facts is None:
             facts = shapes[shape] = pod_facts(row)
@@ -197,7 +194,7 @@ def task_facts(
     models: tuple[str, ...],
     image: str = IMAGE,
 ) -> PodFacts:
-    """Facts of a pod with one container of these requests; `models` narrows its nodes if not empty."""
+    """Facts of a pod with one container of these requests; `models`, if any, narrow its nodes."""
     requests = {"cpu": cpu_milli, "memory": memory_bytes}
     if gpu_milli:
         requests[GPU_RESOURCE] = gpu_milli
@@ -214,7 +211,7 @@ def task_facts(
     )
 
 
-def read_rows(path: Path, columns: tuple[str, ...] | list[str]) -> Iterator[Row]:
+def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
     """The rows of a CSV file whose header holds exactly `columns`, in any order.
 
     Raises InputError for a file that is missing, too large, not UTF-8, or not such a table.
@@ -253,7 +250,7 @@ def _read_text(path: Path) -> str:
         raise InputError("is not UTF-8 text", source=source, obj=f"line {line}") from error
 
 
-def _header(source: str, header: list[str], columns: tuple[str, ...] | list[str]) -> list[str]:
+def _header(source: str, header: list[str], columns: tuple[str, ...]) -> list[str]:
     for column in columns:
         if header.count(column) != 1:
             rule = f"must stand once in the header (want {','.join(columns)})"

@@ -1,8 +1,8 @@
 """A trace: a fleet of nodes and a stream of pods, as classes plus names.
 
-The run's own form of input. A million pods of fifty shapes are fifty `PodFacts` and columns of names,
-class numbers and times; a fleet is a few `NodeFacts` and its names. `roadstead.fleet.trace_file` puts
-a trace into one file, `roadstead.fleet.manifests` prints it as manifests.
+The run's own form of input. A million pods of fifty shapes are fifty `PodFacts` and columns of
+names, class numbers and times; a fleet is a few `NodeFacts` and its names. `trace_file` puts a
+trace into one file, `manifests` prints it as manifests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Trace:
     namespaces: (name, labels) of the namespaces the pods live in.
     node_classes: facts without a name; `node_class` (int32[nodes]) says which one a node has.
     pod_classes: distinct facts; `pod_class` (int32[pods]) says which one a pod has.
-    creation_s, deletion_s: int64[pods], seconds from the trace's start; NEVER_S where there is none.
+    creation_s, deletion_s: int64[pods], seconds from the trace's start; NEVER_S where none is.
     """
 
     source: str
@@ -68,11 +68,11 @@ class Trace:
         """Raises InputError where columns disagree in length, a number points nowhere, two nodes or
         two pods share a name, or a time is impossible."""
         pods, nodes = len(self.pod_names), len(self.node_names)
-        _check_lengths("nodes", nodes, {"class": self.node_class})
-        pod_columns = {"class": self.pod_class, "creation_s": self.creation_s}
-        _check_lengths("pods", pods, {**pod_columns, "deletion_s": self.deletion_s})
-        if len(self.pod_uids) != pods:
-            raise InputError(f"has {len(self.pod_uids)} entries for {pods} pods", field="pods.uid")
+        _check_length("nodes", "class", len(self.node_class), nodes)
+        _check_length("pods", "class", len(self.pod_class), pods)
+        _check_length("pods", "uid", len(self.pod_uids), pods)
+        _check_length("pods", "creation_s", len(self.creation_s), pods)
+        _check_length("pods", "deletion_s", len(self.deletion_s), pods)
         _check_codes("nodes.class", self.node_class, len(self.node_classes))
         _check_codes("pods.class", self.pod_class, len(self.pod_classes))
         _check_times(self.creation_s, self.deletion_s)
@@ -81,13 +81,9 @@ class Trace:
         _check_unique("pods.uid", list(self.pod_uids))
 
 
-def _check_lengths(
-    field_name: str, count: int, columns: dict[str, NDArray[np.int32] | NDArray[np.int64]]
-) -> None:
-    for name, column in columns.items():
-        if len(column) != count:
-            rule = f"has {len(column)} entries for {count} {field_name}"
-            raise InputError(rule, field=f"{field_name}.{name}")
+def _check_length(table: str, column: str, length: int, count: int) -> None:
+    if length != count:
+        raise InputError(f"has {length} entries for {count} {table}", field=f"{table}.{column}")
 
 
 def _check_codes(field_name: str, column: NDArray[np.int32], classes: int) -> None:
@@ -116,9 +112,7 @@ def _check_unique(field_name: str, names: list[str]) -> None:
 
 def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
     """A node of this class: its name, also as the hostname label where the class says so."""
-    labels = tuple(
-        (key, name if value == OWN_NAME else value) for key, value in node_class.labels
-    )
+    labels = tuple((key, name if value == OWN_NAME else value) for key, value in node_class.labels)
     return replace(node_class, name=name, labels=labels)
 
 

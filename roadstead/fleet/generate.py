@@ -1,0 +1,154 @@
+"""Fleets and pods made from a seed: the demo's, and ten shapes for measuring.
+
+The same seed gives the same trace on every platform and version. Only the raw stream of PCG64,
+which NumPy promises never to change, and integer arithmetic on it are used; `Generator.choice` and
+its like promise neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.openb import (
+    GPU_MILLI,
+    GPU_RESOURCE,
+    MIB_BYTES,
+    MODEL_LABEL,
+    PODS_PER_NODE,
+    ZONE_LABEL,
+    task_facts,
+)
+from roadstead.fleet.shapes import (
+    ARRIVAL_GAPS_S,
+    LIFETIMES_S,
+    MODEL_CONSTRAINTS,
+    NODE_SHAPES,
+    POD_SHAPES,
+    NodeShape,
+    PodShape,
+)
+from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
+from roadstead.fleet.trace import HOSTNAME_LABEL, Trace, TraceBuilder
+
+DEMO_NAMESPACE = "demo"
+DEMO_IMAGE = "demo/task:1"
+COUNT_MAX = 10_000_000
+
+
+def generate_fleet(
+    nodes: int, pods: int, seed: int, *, zones: int = 4, shapes: int = len(POD_SHAPES)
+) -> Trace:
+    """A fleet in the statistics of openb and pods arriving at it.
+
+    zones: dealt round robin. shapes: only the most frequent so many pod sizes are used.
+    Raises ValueError for counts out of range.
+    """
+    _check_counts(nodes=nodes, pods=pods)
+    if not (1 <= zones <= COUNT_MAX and 1 <= shapes <= len(POD_SHAPES)):
+        raise ValueError(f"zones {zones} or shapes {shapes} out of range")
+    builder = _builder(f"generated, seed {seed}", DEMO_NAMESPACE)
+    draw = partial(_draw, seed)
+    kinds = draw("node shape", [shape.weight for shape in NODE_SHAPES], nodes)
+    for index, kind in enumerate(kinds.tolist()):
+        builder.add_node(_node(NODE_SHAPES[kind], f"node-{index:05}", f"zone-{index % zones}"))
+    pod_shapes = sorted(POD_SHAPES, key=lambda shape: -shape.weight)[:shapes]
+    sizes = draw("pod shape", [shape.weight for shape in pod_shapes], pods)
+    models = draw("model", [weight for _, weight in MODEL_CONSTRAINTS], pods)
+    known: dict[tuple[int, int], PodFacts] = {}
+    classes = []
+    for size, model in zip(sizes.tolist(), models.tolist(), strict=True):
+        if (size, model) not in known:
+            known[size, model] = _pod(pod_shapes[size], MODEL_CONSTRAINTS[model][0])
+        classes.append(known[size, model])
+    _add_pods(builder, classes, seed)
+    return builder.build()
+
+
+def ten_shapes(nodes: int, pods: int, seed: int) -> Trace:
+    """A workload for measuring: ten pod shapes that between them give every stateless plugin work.
+
+    The shapes come equally often, in a seeded order. Raises ValueError for counts out of range.
+    """
+    _check_counts(nodes=nodes, pods=pods)
+    builder = _builder(f"ten shapes, seed {seed}", TEN_NAMESPACE)
+    for index in range(nodes):
+        builder.add_node(ten_node(index))
+    order = np.argsort(_raw(seed, "order", pods), kind="stable")
+    _add_pods(builder, [TEN_SHAPES[int(place) % len(TEN_SHAPES)] for place in order], seed)
+    return builder.build()
+
+
+def _check_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if not 0 <= count <= COUNT_MAX:
+            raise ValueError(f"{name} is {count}, want 0 to {COUNT_MAX}")
+
+
+def _builder(source: str, namespace: str) -> TraceBuilder:
+    return TraceBuilder(source, {namespace: (("kubernetes.io/metadata.name", namespace),)})
+
+
+def _add_pods(builder: TraceBuilder, classes: Sequence[PodFacts], seed: int) -> None:
+    count = len(classes)
+    creation_s = np.cumsum(_between(seed, "arrival", ARRIVAL_GAPS_S, count))
+    deletion_s = creation_s + _between(seed, "lifetime", LIFETIMES_S, count)
+    times = zip(creation_s.tolist(), deletion_s.tolist(), strict=True)
+    for index, (facts, (created, deleted)) in enumerate(zip(classes, times, strict=True)):
+        name = f"pod-{index:06}"
+        builder.add_pod(name, f"{facts.namespace}/{name}", facts, created, deleted)
+
+
+def _node(shape: NodeShape, name: str, zone: str) -> NodeFacts:
+    labels = {HOSTNAME_LABEL: name, ZONE_LABEL: zone}
+    allocatable = {"cpu": shape.cpu_milli, "memory": shape.memory_mib * MIB_BYTES}
+    if shape.gpus:
+        labels[MODEL_LABEL] = shape.model
+        allocatable[GPU_RESOURCE] = shape.gpus * GPU_MILLI
+    return NodeFacts(
+        name=name,
+        labels=tuple(sorted(labels.items())),
+        allocatable=tuple(sorted(allocatable.items())),
+        allocatable_pods=PODS_PER_NODE,
+    )
+
+
+def _pod(shape: PodShape, models: tuple[str, ...]) -> PodFacts:
+    return task_facts(
+        DEMO_NAMESPACE,
+        (("qos", shape.qos),),
+        cpu_milli=shape.cpu_milli,
+        memory_bytes=shape.memory_mib * MIB_BYTES,
+        gpu_milli=shape.gpus * shape.gpu_milli,
+        models=models if shape.gpus == 1 else (),
+        image=DEMO_IMAGE,
+    )
+
+
+def _raw(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
+    """`count` 64-bit numbers of a stream of its own for each purpose: more nodes, the same pods."""
+    stream = np.random.SeedSequence([seed, *purpose.encode()])
+    return np.random.PCG64(stream).random_raw(count)
+
+
+def _draw(seed: int, purpose: str, weights: Sequence[int], count: int) -> NDArray[np.int64]:
+    """`count` indices into `weights`, each as often as its weight says."""
+    bounds = np.cumsum(np.array(weights, dtype=np.uint64))
+    points = _raw(seed, purpose, count) % bounds[-1]
+    indices: NDArray[np.int64] = np.searchsorted(bounds, points, side="right").astype(np.int64)
+    return indices
+
+
+def _between(seed: int, purpose: str, quantiles: Sequence[int], count: int) -> NDArray[np.int64]:
+    """`count` whole numbers whose distribution has these equally spaced quantiles."""
+    bounds = np.array(quantiles, dtype=np.uint64)
+    low, width = bounds[:-1], bounds[1:] - bounds[:-1] + np.uint64(1)
+    step = (_raw(seed, purpose, count) % np.uint64(len(low))).astype(np.int64)
+    offset = _raw(seed, f"{purpose} offset", count) % width[step]
+    drawn: NDArray[np.int64] = (low[step] + offset).astype(np.int64)
+    return drawn
