@@ -122,11 +122,12 @@ def parse_node_selector_term(manifest: objects.NodeSelectorTerm, path: str) -> N
             expressions.append(_requirement(each.key, each.operator, each.values or ()))
     for index, each in enumerate(manifest.match_fields):
         errors += _field_errors(each, f"{path}matchFields[{index}].")
-    if errors:
-        return NodeSelectorTerm(error=join_errors(errors), errors=tuple(errors))
     fields = [
         _requirement(each.key, each.operator, each.values or ()) for each in manifest.match_fields
     ]
+    if errors:
+        # PreFilter narrows the node names by the fields of terms that do not parse, too.
+        return NodeSelectorTerm((), _canonical(fields), join_errors(errors), tuple(errors))
     return NodeSelectorTerm(_canonical(expressions), _canonical(fields))
 
 

@@ -1,0 +1,290 @@
+"""Quantities: "500m", "4", "16384Mi", 1e3 (upstream apimachinery/pkg/api/resource, 1.34).
+
+A quantity is `unscaled * 10**exponent`, in integers of any size: no float ever touches it. Upstream
+keeps most quantities in an int64 and the rest in a big decimal, and what `value()` answers where an
+int64 overflows depends on which of the two it was; `is_big` remembers that, so that even those
+answers are upstream's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+
+TEXT_MAX_CHARS = 1000
+EXPONENT_SPAN_MAX = 4000
+"""Beyond this many digits between two quantities they are not added, nor written out in full."""
+
+_NANO, _MILLI = -9, -3
+_CACHED_MAX_CHARS = 32
+_INT64_DIGITS = 18
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_INT32_MAX = 2**31 - 1
+# Possessive throughout: upstream's scanner never looks back, and hostile text must not make us.
+_SPLIT = re.compile(
+    r"([+-]?+)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)",
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_NAMES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_NAMES = {0: ""} | {exponent: suffix for suffix, exponent in _BINARY.items()}
+_WRAPPING_SHIFTS = frozenset({0, 1, 2, 3, 6, 9})
+
+FORMAT_ERROR = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+SUFFIX_ERROR = "unable to parse quantity's suffix"
+NUMERIC_ERROR = "unable to parse numeric part of quantity"
+
+
+class QuantityError(ValueError):
+    """Not a quantity, or too large to work with; the text is upstream's where it has one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """An exact amount. Equal amounts are equal whatever their notation ("1" and "1000m").
+
+    text: the notation to print, where it is known to be canonical; "" otherwise.
+    """
+
+    unscaled: int
+    exponent: int = 0
+    format: Format = "DecimalSI"
+    is_big: bool = False
+    text: str = ""
+
+    @property
+    def sign(self) -> int:
+        return (self.unscaled > 0) - (self.unscaled < 0)
+
+    def value(self) -> int:
+        """The amount in whole units, rounded away from zero; an int64, wrapped as upstream does."""
+        return self.scaled_value(0)
+
+    def milli_value(self) -> int:
+        """The amount in thousandths, rounded and wrapped as `value` does."""
+        return self.scaled_value(_MILLI)
+
+    def scaled_value(self, scale: int) -> int:
+        """The amount in units of 10**scale."""
+        if self.is_big:
+            return _scaled_big(self.unscaled, self.exponent - scale)
+        return _scaled_int64(self.unscaled, self.exponent - scale)
+
+    def cmp(self, other: Quantity) -> int:
+        """-1, 0 or 1. Costs little even where the two lie a million digits apart."""
+        if self.sign != other.sign or not self.unscaled:
+            return (self.sign > other.sign) - (self.sign < other.sign)
+        size, other_size = _digits_before_point(self), _digits_before_point(other)
+        if size != other_size:
+            return self.sign if size > other_size else -self.sign
+        mine, theirs, _ = _aligned(self, other)
+        return (mine > theirs) - (mine < theirs)
+
+    def add(self, other: Quantity) -> Quantity:
+        """The exact sum, in this one's format unless this is zero.
+
+        Raises:
+            QuantityError: the two lie more than `EXPONENT_SPAN_MAX` digits apart.
+        """
+        return _sum(self, other, 1)
+
+    def sub(self, other: Quantity) -> Quantity:
+        """The exact difference; as `add`."""
+        return _sum(self, other, -1)
+
+    def __eq__(self, other: object) -> bool:
+        return self.cmp(other) == 0 if isinstance(other, Quantity) else NotImplemented
+
+    def __hash__(self) -> int:
+        unscaled, exponent = _without_trailing_zeros(self.unscaled, self.exponent)
+        return hash((unscaled, exponent))
+
+    def __str__(self) -> str:
+        """The canonical notation: no fraction, the largest suffix that loses nothing."""
+        return self.text or _canonical(self)
+
+
+ZERO = Quantity(0, text="0")
+
+
+def parse_quantity(text: str) -> Quantity:
+    """The quantity that a text means; short texts are remembered.
+
+    Raises:
+        QuantityError: upstream's text, or that the text is too long or too large.
+    """
+    return _parse_cached(text) if len(text) <= _CACHED_MAX_CHARS else _parse(text)
+
+
+def _parse(text: str) -> Quantity:
+    if len(text) > TEXT_MAX_CHARS:
+        raise QuantityError(f"quantities must be no more than {TEXT_MAX_CHARS} characters")
+    match = _SPLIT.fullmatch(text) if text else None
+    if match is None:
+        raise QuantityError(FORMAT_ERROR)
+    sign, whole, fraction, suffix = match.groups(default="")
+    if suffix in _BINARY:
+        return _parse_binary(text, sign, whole or "0", fraction, _BINARY[suffix])
+    if suffix in _DECIMAL:
+        return _parse_decimal(text, sign, whole or "0", fraction, _DECIMAL[suffix], "DecimalSI")
+    exponent = _parse_exponent(suffix)
+    return _parse_decimal(text, sign, whole or "0", fraction, exponent, "DecimalExponent")
+
+
+_parse_cached = lru_cache(maxsize=65536)(_parse)
+
+
+def _parse_exponent(suffix: str) -> int:
+    digits = suffix[1:]
+    if suffix[0] not in "eE" or not digits.lstrip("+-").isdigit() or len(digits) > 12:
+        raise QuantityError(SUFFIX_ERROR)
+    exponent = int(digits)
+    if abs(exponent) > _INT32_MAX:
+        raise QuantityError(SUFFIX_ERROR)
+    return exponent
+
+
+def _parse_decimal(
+    text: str, sign: str, whole: str, fraction: str, exponent: int, notation: Format
+) -> Quantity:
+    digits, scale = whole + fraction, exponent - len(fraction)
+    if len(digits) > _INT64_DIGITS or scale < _NANO:
+        return _parse_big(sign, digits, scale, notation)
+    is_canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
+    kept = text if is_canonical or text == "0" else ""
+    return Quantity(_signed(sign, int(digits)), scale, notation, text=kept)
+
+
+def _parse_binary(text: str, sign: str, whole: str, fraction: str, bits: int) -> Quantity:
+    if fraction or len(whole) + bits * 3 // 10 > _INT64_DIGITS - 4:
+        return _parse_big(sign, whole + fraction, -len(fraction), "BinarySI", bits)
+    mantissa = int(whole)
+    kept = text if mantissa & 7 else ""
+    return Quantity(_signed(sign, mantissa << bits), 0, "BinarySI", text=kept)
+
+
+def _parse_big(sign: str, digits: str, scale: int, notation: Format, bits: int = 0) -> Quantity:
+    amount = int(digits) << bits
+    if amount:
+        amount, scale = _round_to_nano(amount, scale)
+    if notation == "BinarySI" and amount > _INT64_MAX * _power_of_10(-scale):
+        amount, scale = _INT64_MAX, 0
+    if notation == "BinarySI" and 0 < amount < _power_of_10(-scale):
+        notation = "DecimalSI"
+    return Quantity(_signed(sign, amount), scale, notation, is_big=True)
+
+
+def _round_to_nano(amount: int, scale: int) -> tuple[int, int]:
+    if scale >= _NANO:
+        _check_span(scale)
+        return amount * _power_of_10(scale - _NANO), _NANO
+    drop = min(_NANO - scale, 2 * TEXT_MAX_CHARS)
+    return -(-amount // _power_of_10(drop)), _NANO
+
+
+def _power_of_10(exponent: int) -> int:
+    power: int = 10**exponent
+    return power
+
+
+def _signed(sign: str, amount: int) -> int:
+    return -amount if sign == "-" else amount
+
+
+def _wrap_int64(value: int) -> int:
+    return (value - _INT64_MIN) % 2**64 + _INT64_MIN
+
+
+def _is_int64(value: int) -> bool:
+    return _INT64_MIN <= value <= _INT64_MAX
+
+
+def _scaled_int64(value: int, shift: int) -> int:
+    """int64Amount.AsScaledInt64: which shifts wrap and which answer 0 is upstream's choice."""
+    if shift < 0:
+        magnitude = -(-abs(value) // _power_of_10(min(-shift, _INT64_DIGITS + 2)))
+        return magnitude if value >= 0 else -magnitude
+    if shift in _WRAPPING_SHIFTS:
+        return _wrap_int64(value * _power_of_10(shift))
+    scaled = value * _power_of_10(min(shift, _INT64_DIGITS + 2))
+    return scaled if _is_int64(scaled) else 0
+
+
+def _scaled_big(unscaled: int, shift: int) -> int:
+    """scaledValue of scale_int.go: a negative amount passes its test for small ones unmeasured."""
+    if shift >= 0:
+        factor = _power_of_10(shift) if shift <= _INT64_DIGITS else _INT64_MIN
+        return _wrap_int64(_wrap_int64(unscaled) * factor) if shift else _wrap_int64(unscaled)
+    divisor = _power_of_10(-shift)
+    if unscaled < _INT64_MAX:
+        small = _wrap_int64(unscaled)
+        quotient = abs(small) // divisor * (1 if small >= 0 else -1)
+        return quotient + (small % divisor != 0)
+    return _wrap_int64(-(-unscaled // divisor))
+
+
+def _check_span(digits: int) -> None:
+    if digits > EXPONENT_SPAN_MAX:
+        raise QuantityError(f"quantities must not differ by more than {EXPONENT_SPAN_MAX} digits")
+
+
+def _digits_before_point(quantity: Quantity) -> int:
+    return len(str(abs(quantity.unscaled))) + quantity.exponent
+
+
+def _aligned(left: Quantity, right: Quantity) -> tuple[int, int, int]:
+    exponent = min(left.exponent, right.exponent)
+    _check_span(max(left.exponent, right.exponent) - exponent)
+    mine = left.unscaled * _power_of_10(left.exponent - exponent)
+    theirs = right.unscaled * _power_of_10(right.exponent - exponent)
+    return mine, theirs, exponent
+
+
+def _sum(left: Quantity, right: Quantity, factor: int) -> Quantity:
+    notation = left.format if left.unscaled else right.format
+    if not (left.is_big or right.is_big):
+        if not right.unscaled:
+            return Quantity(left.unscaled, left.exponent, notation)
+        if not left.unscaled:
+            return Quantity(factor * right.unscaled, right.exponent, notation)
+    mine, theirs, exponent = _aligned(left, right)
+    total = mine + factor * theirs
+    is_small = _is_int64(mine) and _is_int64(theirs) and _is_int64(total)
+    is_big = left.is_big or right.is_big or not is_small
+    return Quantity(total, exponent, notation, is_big)
+
+
+def _without_trailing_zeros(unscaled: int, exponent: int) -> tuple[int, int]:
+    if not unscaled:
+        return 0, 0
+    digits = str(unscaled)
+    stripped = digits.rstrip("0")
+    return int(stripped), exponent + len(digits) - len(stripped)
+
+
+def _canonical(quantity: Quantity) -> str:
+    if not quantity.unscaled:
+        return "0"
+    unscaled, exponent = _without_trailing_zeros(quantity.unscaled, quantity.exponent)
+    if quantity.format == "BinarySI" and exponent >= 0:
+        whole = unscaled * _power_of_10(exponent)
+        if abs(whole) >= 1024:
+            return _binary_string(whole)
+    odd = exponent % 3
+    mantissa, exponent = unscaled * _power_of_10(odd), exponent - odd
+    if quantity.format == "DecimalExponent":
+        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+    return f"{mantissa}{_DECIMAL_NAMES.get(exponent, '')}"
+
+
+def _binary_string(whole: int) -> str:
+    bits = 0
+    while whole % 1024 == 0:
+        whole, bits = whole >> 10, bits + 10
+    return f"{whole}{_BINARY_NAMES.get(bits, '')}"
