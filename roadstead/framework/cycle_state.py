@@ -1,0 +1,54 @@
+"""CycleState: what the plugins of one scheduling cycle hand to one another and to themselves."""
+
+from __future__ import annotations
+
+from typing import Protocol, Self, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Summary(Protocol):
+    """What one shard says to all: a frozen dataclass of wire types that merges.
+
+    `merge` must be associative and commutative. A shard with nothing to say answers None, which is
+    the neutral element; a summary that equals "nothing" must be None.
+    """
+
+    def merge(self, other: Self) -> Self: ...
+
+
+class CycleState:
+    """Values by key, usually a plugin's name. One per class of pods, shard and evaluation.
+
+    node_count: nodes over all shards.
+    filter_summaries, score_summaries: merged over all shards, by plugin; absent for nothing.
+    skip_filter, skip_score: plugins whose PreFilter or PreScore said Skip.
+    """
+
+    __slots__ = (
+        "_values",
+        "filter_summaries",
+        "node_count",
+        "score_summaries",
+        "skip_filter",
+        "skip_score",
+    )
+
+    def __init__(self, node_count: int) -> None:
+        self.node_count = node_count
+        self._values: dict[str, object] = {}
+        self.filter_summaries: dict[str, Summary] = {}
+        self.score_summaries: dict[str, Summary] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+
+    def write(self, key: str, value: object) -> None:
+        self._values[key] = value
+
+    def read(self, key: str, kind: type[T]) -> T:
+        """The value under `key`. KeyError if nobody wrote it, TypeError if it is another kind."""
+        value = self._values[key]
+        if not isinstance(value, kind):
+            raise TypeError(f"state {key!r} holds {type(value).__name__}, not {kind.__name__}")
+        return value

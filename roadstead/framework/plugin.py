@@ -1,0 +1,261 @@
+"""Extension points as a plugin implements them, over tables.
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (1.34). The difference: a plugin
+answers for all rows of a table at once, and says what its answer reads, so that a scheduler knows
+what a placement may have changed. A plugin that looks across nodes says so as a map over a shard
+(`filter_summary`, `score_summary`) and a merge; the merged summary stands in the CycleState
+(`state.summary`) when `pre_filter` or `pre_score` runs, and those run alike on every shard.
+
+                 per shard                       merged            per shard
+    PreFilter    filter_summary(pod, table)   →  Summary.merge  →  pre_filter(state, pod)
+    Filter                                                         filter(state, pod, table)
+    PreScore     score_summary(state, pod,
+                     table, feasible)         →  Summary.merge  →  pre_score(state, pod)
+    Score                                                          score(state, pod, table)
+    Normalize                                    Extremes.merge →  normalize(state, pod, raw, …)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import SUCCESS, Status
+
+MAX_NODE_SCORE = 100
+
+
+class Reads(IntEnum):
+    """What a plugin's answer for a row depends on; a later kind includes the earlier ones.
+
+    NODE: the node's own facts: labels, taints, images. No placement changes the answer.
+    ROW: also the numbers of the row: allocatable, requested, counts, ports.
+    NODE_AND_PODS: also which pods are on the node.
+    CLUSTER: also what is on other nodes.
+    """
+
+    NODE = 0
+    ROW = 1
+    NODE_AND_PODS = 2
+    CLUSTER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What a plugin is given when it is built, besides its arguments."""
+
+    classes: PodClasses
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """`node_names` of None means all nodes."""
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilterResult:
+    """An answer for every row. codes: int32[row]: 0 passes, k > 0 is refused with statuses[k-1].
+
+    `codes` of None means that all rows pass.
+    """
+
+    codes: NDArray[np.int32] | None = None
+    statuses: tuple[Status, ...] = ()
+
+    @staticmethod
+    def refuse(refused: Bools, status: Status) -> FilterResult:
+        """Refuses the rows where `refused` is true, all with one status."""
+        return FilterResult(refused.astype(np.int32), (status,)) if refused.any() else ALL_PASS
+
+
+ALL_PASS = FilterResult()
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """Smallest and largest raw score over the feasible nodes of all shards."""
+
+    minimum: int
+    maximum: int
+
+    @staticmethod
+    def of(raw: I64) -> Extremes:
+        return Extremes(int(raw.min()), int(raw.max()))
+
+    def merge(self, other: Extremes) -> Extremes:
+        return Extremes(min(self.minimum, other.minimum), max(self.maximum, other.maximum))
+
+
+class Plugin(ABC):
+    """A plugin by its name. `sign` gives the part of a pod's facts that its answers depend on.
+
+    Pods whose signatures are equal get equal answers from every plugin and are evaluated once;
+    None means that the plugin cannot tell, and makes each pod a class of its own.
+    """
+
+    name: ClassVar[str]
+    reads: ClassVar[Reads] = Reads.CLUSTER
+
+    def sign(self, pod: PodFacts) -> Hashable | None:
+        """The hashable part of the pod this plugin looks at, or None if it cannot tell."""
+        return None
+
+
+class SummarizesFilter(Plugin):
+    """A plugin whose PreFilter needs to know of all shards."""
+
+    filter_summary_type: ClassVar[type[Summary]]
+
+    @abstractmethod
+    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
+        """What this shard contributes before PreFilter; None for nothing."""
+
+
+class SummarizesScore(Plugin):
+    """A plugin whose PreScore or Score needs to know of all shards."""
+
+    score_summary_type: ClassVar[type[Summary]]
+
+    @abstractmethod
+    def score_summary(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+    ) -> Summary | None:
+        """What this shard contributes before PreScore; feasible: bool[row]. None for nothing."""
+
+
+class PreEnqueuePlugin(Plugin):
+    @abstractmethod
+    def pre_enqueue(self, pod: PodFacts) -> Status:
+        """Success lets the pod into activeQ; anything else keeps it gated."""
+
+
+class QueueSortPlugin(Plugin):
+    @abstractmethod
+    def sort_key(self, pod: PodFacts, queued_s: float) -> tuple[float, ...]:
+        """Pods with smaller keys are popped first."""
+
+
+class PreFilterPlugin(Plugin):
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        """Prepares Filter, narrows the nodes, rejects the pod, or says Skip (no Filter then)."""
+
+
+class FilterPlugin(Plugin):
+    @abstractmethod
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        """Which rows can take the pod, and why the others cannot."""
+
+
+class PostFilterPlugin(Plugin):
+    @abstractmethod
+    def post_filter(self, pod: PodFacts, diagnosis: PostFilterView) -> Status:
+        """Called when no node is feasible; reasons[0] becomes the end of the pod's message."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterView:
+    """What PostFilter sees of a failed cycle.
+
+    helpful: nodes refused with Unschedulable (removing pods may help).
+    helpful_with_victims: those of them that hold a pod of lower priority.
+    refused: all nodes of the cluster.
+    """
+
+    refused: int
+    helpful: int
+    helpful_with_victims: int
+    pre_filter_rejected: bool
+    pod_name: str = ""
+
+
+class PreScorePlugin(Plugin):
+    @abstractmethod
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        """Prepares Score, or says Skip (the plugin contributes 0 then), or fails the cycle."""
+
+
+class ScorePlugin(Plugin):
+    """`normalizes` says that `normalize` does something; without it raw scores are final."""
+
+    normalizes: ClassVar[bool] = False
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        """Raw scores: int64[row]. Rows that are not feasible may hold anything."""
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+        """raw: int64[k] → int64[k] in 0..100; element by element, knowing only the extremes."""
+        return raw
+
+
+class ReservePlugin(Plugin):
+    @abstractmethod
+    def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        """Takes what the pod needs beside the node; anything but Success undoes all Reserves."""
+
+    @abstractmethod
+    def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        """Undoes `reserve`; may be called without it and more than once; must not fail."""
+
+
+class PermitPlugin(Plugin):
+    @abstractmethod
+    def permit(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> tuple[Status, float]:
+        """Success, a refusal, or Wait with its timeout in seconds."""
+
+
+class PreBindPlugin(Plugin):
+    @abstractmethod
+    def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        """Work that must be done before the bind; anything but Success rejects the pod."""
+
+
+class BindPlugin(Plugin):
+    @abstractmethod
+    def bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        """Skip passes the pod to the next bind plugin; Success hands it to the binder."""
+
+
+class PostBindPlugin(Plugin):
+    @abstractmethod
+    def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        """Informational, after the bind."""
+
+
+EXTENSION_POINTS: dict[str, type[Plugin]] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}
+
+
+def default_normalize(raw: I64, maximum: int, *, reverse: bool = False) -> I64:
+    """Upstream's DefaultNormalizeScore (plugins/helper/normalize_score.go), integer for integer."""
+    if maximum == 0:
+        return np.full_like(raw, MAX_NODE_SCORE) if reverse else raw
+    scaled = MAX_NODE_SCORE * raw // maximum
+    return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -1,0 +1,61 @@
+"""Registry: plugin names and how to build them. In-tree ones come first; a user's are added."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from roadstead.config.plugin_args import PluginArgs
+from roadstead.framework.plugin import EXTENSION_POINTS, Handle, Plugin
+from roadstead.protocol.errors import InputError
+
+Factory = Callable[[PluginArgs | None, Handle], Plugin]
+
+
+@dataclass(slots=True)
+class Registry:
+    """Name → factory. A name is registered once."""
+
+    factories: dict[str, Factory] = field(default_factory=dict)
+
+    def register(self, name: str, factory: Factory) -> None:
+        """Adds a plugin. InputError if the name is taken."""
+        if name in self.factories:
+            raise InputError("is registered already", obj="plugin", value=f'"{name}"')
+        self.factories[name] = factory
+
+    def build(self, name: str, args: PluginArgs | None, handle: Handle) -> Plugin:
+        """One plugin. InputError if the name is unknown."""
+        factory = self.factories.get(name)
+        if factory is None:
+            raise InputError("does not exist", obj="plugin", value=f'"{name}"')
+        return factory(args, handle)
+
+    def merged(self, others: Mapping[str, Factory]) -> Registry:
+        """A registry that has a user's plugins as well."""
+        result = Registry(dict(self.factories))
+        for name, factory in others.items():
+            result.register(name, factory)
+        return result
+
+
+def extension_points(plugin: type[Plugin] | Plugin) -> frozenset[str]:
+    """The names of the extension points that a plugin implements."""
+    kind = plugin if isinstance(plugin, type) else type(plugin)
+    return frozenset(point for point, base in EXTENSION_POINTS.items() if issubclass(kind, base))
+
+
+def load_plugin_class(path: str) -> type[Plugin]:
+    """A plugin class by its dotted path `package.module:Class` or `package.module.Class`.
+
+    Raises InputError if there is none: the path comes from the command line, never a manifest.
+    """
+    module_name, _, class_name = path.replace(":", ".").rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError) as failure:
+        raise InputError(f"cannot be loaded ({failure})", obj="plugin", value=path) from failure
+    if not (isinstance(found, type) and issubclass(found, Plugin)):
+        raise InputError("is not a Roadstead plugin class", obj="plugin", value=path)
+    return found

@@ -1,0 +1,129 @@
+"""The columns of a node table: arrays that grow by doubling, and the interners of their codes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import HostPort
+from roadstead.facts.taints import Taint
+from roadstead.nodes.interning import Interner
+from roadstead.nodes.labels import MISSING, LabelColumn
+from roadstead.nodes.pod_info import PodClasses, PodInfo
+
+PortSet = tuple[tuple[HostPort, int], ...]
+"""Sorted (port, how many pods hold it): a node's ports in use."""
+
+_START_CAPACITY = 16
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+
+class Columns:
+    """Rows are dense: row i of every array is the same node, rows `size` and above are free.
+
+    allocatable, requested: int64[resource, capacity] in the units of `NodeFacts`.
+    nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
+    pods: per row, how many pods of each class.
+    version: int64[capacity], the table version that last touched the row.
+    """
+
+    __slots__ = (
+        "allocatable", "allocatable_pods", "capacity", "class_counts", "classes", "facts", "image_set",
+        "image_sets", "labels", "name_hash", "names", "nonzero_requested", "pod_count", "pods",
+        "port_set", "port_sets", "requested", "size", "taint_set", "taint_sets",
+        "unschedulable", "version", "zone", "zones",
+    )  # fmt: skip
+
+    def __init__(self, classes: PodClasses, capacity: int = _START_CAPACITY) -> None:
+        self.classes = classes
+        self.capacity = capacity
+        self.size = 0
+        self.names: list[str] = []
+        self.facts: list[NodeFacts] = []
+        self.pods: list[dict[PodInfo, int]] = []
+        self.class_counts: dict[PodInfo, int] = {}
+        resources = len(classes.resources)
+        self.allocatable: I64 = np.zeros((resources, capacity), dtype=np.int64)
+        self.requested: I64 = np.zeros((resources, capacity), dtype=np.int64)
+        self.nonzero_requested: I64 = np.zeros((2, capacity), dtype=np.int64)
+        self.allocatable_pods: I64 = np.zeros(capacity, dtype=np.int64)
+        self.pod_count: I64 = np.zeros(capacity, dtype=np.int64)
+        self.version: I64 = np.zeros(capacity, dtype=np.int64)
+        self.name_hash: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
+        self.unschedulable: Bools = np.zeros(capacity, dtype=np.bool_)
+        self.zone: I32 = np.zeros(capacity, dtype=np.int32)
+        self.taint_set: I32 = np.zeros(capacity, dtype=np.int32)
+        self.image_set: I32 = np.zeros(capacity, dtype=np.int32)
+        self.port_set: I32 = np.zeros(capacity, dtype=np.int32)
+        self.labels: dict[str, LabelColumn] = {}
+        self.zones: Interner[str] = Interner([""])
+        self.taint_sets: Interner[tuple[Taint, ...]] = Interner([()])
+        self.image_sets: Interner[tuple[tuple[str, int], ...]] = Interner([()])
+        self.port_sets: Interner[PortSet] = Interner([()])
+
+    def matrices(self) -> tuple[str, ...]:
+        """Names of the columns whose last axis is the row and that move as plain numbers."""
+        return (
+            "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
+            "version", "name_hash", "unschedulable", "zone", "taint_set", "image_set", "port_set",
+        )  # fmt: skip
+
+    def count_class(self, info: PodInfo, change: int) -> None:
+        """Counts pods of a class coming (or, with a negative change, going)."""
+        left = self.class_counts.get(info, 0) + change
+        assert left >= 0, f"fewer than no pods of {info!r}"
+        if left:
+            self.class_counts[info] = left
+        else:
+            del self.class_counts[info]
+
+    def fit_resources(self) -> None:
+        """Gives every known resource a line of its own (new resources start at 0 everywhere)."""
+        missing = len(self.classes.resources) - len(self.allocatable)
+        if missing > 0:
+            empty = np.zeros((missing, self.capacity), dtype=np.int64)
+            self.allocatable = np.concatenate([self.allocatable, empty])
+            self.requested = np.concatenate([self.requested, empty])
+
+    def fit_rows(self, rows: int) -> None:
+        """Makes room for at least `rows` rows."""
+        if rows <= self.capacity:
+            return
+        capacity = max(rows, 2 * self.capacity)
+        for name in self.matrices():
+            old = getattr(self, name)
+            new = np.zeros((*old.shape[:-1], capacity), dtype=old.dtype)
+            new[..., : self.capacity] = old
+            setattr(self, name, new)
+        for column in self.labels.values():
+            column.grow(capacity)
+        self.capacity = capacity
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label key; an all-missing one for a key no node has had."""
+        column = self.labels.get(key)
+        if column is None:
+            column = self.labels[key] = LabelColumn(self.capacity)
+        return column
+
+    def move_row(self, source: int, target: int) -> None:
+        """Copies every column of one row over another."""
+        for name in self.matrices():
+            array = getattr(self, name)
+            array[..., target] = array[..., source]
+        for column in self.labels.values():
+            column.codes[target] = column.codes[source]
+        self.names[target] = self.names[source]
+        self.facts[target] = self.facts[source]
+        self.pods[target] = self.pods[source]
+
+    def clear_row(self, row: int) -> None:
+        """Empties a row that is no longer used, so that reuse starts from zeros."""
+        for name in self.matrices():
+            getattr(self, name)[..., row] = 0
+        for column in self.labels.values():
+            column.codes[row] = MISSING

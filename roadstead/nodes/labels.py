@@ -1,0 +1,81 @@
+"""Label columns: per key one code per row, so that a selector looks at values, not at nodes.
+
+A requirement is evaluated once per distinct value of its key and gathered over the rows: unique
+hostnames cost a column of their own and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.nodes.interning import Interner
+
+MISSING = -1
+
+
+class LabelColumn:
+    """Codes of one label key: int32[capacity], `MISSING` where the node lacks the key."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.values: Interner[str] = Interner()
+        self.codes: NDArray[np.int32] = np.full(capacity, MISSING, dtype=np.int32)
+
+    def grow(self, capacity: int) -> None:
+        wider = np.full(capacity, MISSING, dtype=np.int32)
+        wider[: len(self.codes)] = self.codes
+        self.codes = wider
+
+
+def match_requirement(
+    key: str, requirement: Requirement, values: Interner[str], codes: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Which rows satisfy a requirement on `key`. codes: int32[row] → bool[row]."""
+    absent = requirement.matches({})
+    if requirement.operator in ("In", "NotIn"):
+        hit = np.zeros(len(values) + 1, dtype=np.bool_)
+        for value in requirement.values:
+            code = values.find(value)
+            if code >= 0:
+                hit[code] = True
+        table = ~hit if requirement.operator == "NotIn" else hit
+    else:
+        table = np.empty(len(values) + 1, dtype=np.bool_)
+        for code, value in enumerate(values.values):
+            table[code] = requirement.matches({key: value})
+    table[-1] = absent
+    return table[codes]
+
+
+def match_term(
+    term: NodeSelectorTerm,
+    match_label: Callable[[Requirement], NDArray[np.bool_]],
+    names: list[str],
+) -> NDArray[np.bool_]:
+    """Which rows satisfy a node selector term: bool[row]. A term that cannot be parsed: none."""
+    if term.error or not (term.expressions or term.fields):
+        return np.zeros(len(names), dtype=np.bool_)
+    result = np.ones(len(names), dtype=np.bool_)
+    for requirement in term.expressions:
+        result &= match_label(requirement)
+    if term.fields:
+        result &= match_fields(term, names)
+    return result
+
+
+def match_fields(term: NodeSelectorTerm, names: list[str]) -> NDArray[np.bool_]:
+    """Rows whose metadata.name satisfies the field expressions of a term: bool[row]."""
+    result = np.ones(len(names), dtype=np.bool_)
+    for field in term.fields:
+        # One look-up per node in a set: a DaemonSet names a node for each of its pods.
+        hit = {name for name in field.values if field.matches_field(name)}
+        miss = field.matches_field("\x00")
+        values = set(field.values)
+        wanted = [name in hit if name in values else miss for name in names]
+        result &= np.array(wanted, dtype=np.bool_)
+    return result

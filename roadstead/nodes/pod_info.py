@@ -1,0 +1,71 @@
+"""PodInfo: one class of pods, compiled against the codes of one process.
+
+`PodFacts` are values that cross boundaries; a `PodInfo` is their single instance in this process,
+so that it compares and hashes by identity and can carry compiled vectors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
+from roadstead.nodes.interning import Interner
+
+CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
+
+
+class PodInfo:
+    """A class of pods.
+
+    requests: (resource codes: int64[k], amounts: int64[k]), zero amounts left out.
+    nonzero: int64[2], cpu in milli-CPU and memory in bytes as scoring counts them.
+    labels: the pod's labels as a mapping.
+    """
+
+    __slots__ = ("amounts", "codes", "facts", "index", "labels", "nonzero", "request_of")
+
+    def __init__(self, facts: PodFacts, index: int, resources: Interner[str]) -> None:
+        self.facts = facts
+        self.index = index
+        self.labels = dict(facts.labels)
+        self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
+        asked = [
+            (resources.code(name), amount)
+            for name, amount in facts.requests
+            if amount and is_counted_resource(name)
+        ]
+        self.codes: NDArray[np.intp] = np.array([code for code, _ in asked], dtype=np.intp)
+        self.amounts: NDArray[np.int64] = np.array([amount for _, amount in asked], dtype=np.int64)
+        self.nonzero: NDArray[np.int64] = np.array(
+            [facts.nonzero_cpu_milli, facts.nonzero_memory_bytes], dtype=np.int64
+        )
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.index}, {self.facts.namespace}, {self.facts.requests})"
+
+
+class PodClasses:
+    """The classes known to this process: facts → PodInfo, and the resource codes they share."""
+
+    __slots__ = ("_by_facts", "_by_id", "infos", "resources")
+
+    def __init__(self) -> None:
+        self.resources: Interner[str] = Interner(STANDARD_RESOURCES)
+        self.infos: list[PodInfo] = []
+        self._by_facts: dict[PodFacts, PodInfo] = {}
+        self._by_id: dict[int, PodInfo] = {}
+
+    def info(self, facts: PodFacts) -> PodInfo:
+        """The one PodInfo of these facts; cheap when the same facts object comes again."""
+        known = self._by_id.get(id(facts))
+        if known is not None and known.facts is facts:
+            return known
+        info = self._by_facts.get(facts)
+        if info is None:
+            info = PodInfo(facts, len(self.infos), self.resources)
+            self.infos.append(info)
+            self._by_facts[facts] = info
+            self._by_id[id(facts)] = info
+        return info

@@ -1,0 +1,395 @@
+"""The node table: what plugins read (`Table`) and what events change (`NodeTable`).
+
+A `Table` is columns over rows = nodes. `view(rows)` is the same columns seen through a row index,
+without a copy of what is not read; `overlay(rows)` is an independent copy of some rows in which
+pods may be added and removed: preemption, nominated pods and what-ifs stand on it, and plugins
+cannot tell it from the table itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import HostPort
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.facts.taints import Taint
+from roadstead.nodes.columns import I32, I64, Bools, Columns, PortSet
+from roadstead.nodes.labels import match_requirement, match_term
+from roadstead.nodes.pod_info import PodClasses, PodInfo
+
+Rows = NDArray[np.intp]
+
+
+def name_hash(name: str) -> int:
+    """A stable 64-bit hash of a name: tie-breaks must not depend on process, shard or order."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+class Table:
+    """Columns as a plugin reads them. `rows` of None means every row of the columns."""
+
+    __slots__ = ("_rows", "columns")
+
+    def __init__(self, columns: Columns, rows: Rows | None = None) -> None:
+        self.columns = columns
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self.columns.size if self._rows is None else len(self._rows)
+
+    def _line(self, column: I64) -> I64:
+        return column[: self.columns.size] if self._rows is None else column[self._rows]
+
+    def _codes(self, column: I32) -> I32:
+        return column[: self.columns.size] if self._rows is None else column[self._rows]
+
+    @property
+    def names(self) -> list[str]:
+        """Node names, one per row."""
+        names = self.columns.names
+        return names if self._rows is None else [names[row] for row in self._rows]
+
+    def allocatable(self, resource: int) -> I64:
+        """Allocatable of a resource code: int64[row]; 0 where the node has none."""
+        return self._resource_line(self.columns.allocatable, resource)
+
+    def requested(self, resource: int) -> I64:
+        """What the pods on the node request of a resource code: int64[row]."""
+        return self._resource_line(self.columns.requested, resource)
+
+    def _resource_line(self, matrix: I64, resource: int) -> I64:
+        if resource >= len(matrix):
+            return np.zeros(len(self), dtype=np.int64)
+        return self._line(matrix[resource])
+
+    def resource_code(self, name: str) -> int:
+        """The code of a resource name (known to every table of the process)."""
+        return self.columns.classes.resources.code(name)
+
+    @property
+    def resource_names(self) -> list[str]:
+        return self.columns.classes.resources.values
+
+    def nonzero_requested(self, resource: int) -> I64:
+        """Requests as scoring counts them, for cpu (0) and memory (1): int64[row]."""
+        return self._line(self.columns.nonzero_requested[resource])
+
+    @property
+    def pod_count(self) -> I64:
+        return self._line(self.columns.pod_count)
+
+    @property
+    def allocatable_pods(self) -> I64:
+        return self._line(self.columns.allocatable_pods)
+
+    @property
+    def unschedulable(self) -> Bools:
+        column = self.columns.unschedulable
+        return column[: self.columns.size] if self._rows is None else column[self._rows]
+
+    @property
+    def name_hashes(self) -> NDArray[np.uint64]:
+        column = self.columns.name_hash
+        return column[: self.columns.size] if self._rows is None else column[self._rows]
+
+    @property
+    def zone_codes(self) -> I32:
+        """Codes of `zones`: int32[row]."""
+        return self._codes(self.columns.zone)
+
+    @property
+    def zones(self) -> list[str]:
+        return self.columns.zones.values
+
+    @property
+    def taint_codes(self) -> I32:
+        """Codes of `taint_sets`: int32[row]."""
+        return self._codes(self.columns.taint_set)
+
+    @property
+    def taint_sets(self) -> list[tuple[Taint, ...]]:
+        return self.columns.taint_sets.values
+
+    @property
+    def image_codes(self) -> I32:
+        """Codes of `image_sets`: int32[row]."""
+        return self._codes(self.columns.image_set)
+
+    @property
+    def image_sets(self) -> list[tuple[tuple[str, int], ...]]:
+        return self.columns.image_sets.values
+
+    @property
+    def port_codes(self) -> I32:
+        """Codes of `port_sets`: int32[row]."""
+        return self._codes(self.columns.port_set)
+
+    @property
+    def port_sets(self) -> list[PortSet]:
+        return self.columns.port_sets.values
+
+    def match(self, requirement: Requirement) -> Bools:
+        """Rows whose labels satisfy a requirement: bool[row]."""
+        column = self.columns.label(requirement.key)
+        return match_requirement(
+            requirement.key, requirement, column.values, self._codes(column.codes)
+        )
+
+    def match_term(self, term: NodeSelectorTerm) -> Bools:
+        """Rows that satisfy a node selector term: bool[row]."""
+        return match_term(term, self.match, self.names)
+
+    def facts(self, row: int) -> NodeFacts:
+        """The node itself, for what no column holds."""
+        return self.columns.facts[row if self._rows is None else self._rows[row]]
+
+    def pods(self, row: int) -> Mapping[PodInfo, int]:
+        """The classes on a node and how many pods of each."""
+        return self.columns.pods[row if self._rows is None else self._rows[row]]
+
+    @property
+    def class_counts(self) -> Mapping[PodInfo, int]:
+        """How many pods of each class are on all nodes of the columns (a view's included)."""
+        return self.columns.class_counts
+
+    def view(self, rows: Rows) -> Table:
+        """The same columns seen through `rows` (indices into this table)."""
+        return Table(self.columns, rows if self._rows is None else self._rows[rows])
+
+    def overlay(self, rows: Rows) -> NodeTable:
+        """An independent copy of some rows, in which pods may come and go."""
+        index = rows if self._rows is None else self._rows[rows]
+        return NodeTable.copy_of(self.columns, index)
+
+
+class NodeTable(Table):
+    """The table that events change. Rows are dense: a removed node's row is taken by the last one.
+
+    `version` grows by one with every change. `node_version` grows when nodes (not pods) change:
+    what was computed from a node's own facts is valid as long as it stands still.
+    """
+
+    __slots__ = ("_row_of", "node_version", "version")
+
+    def __init__(self, classes: PodClasses | None = None) -> None:
+        super().__init__(Columns(classes or PodClasses()))
+        self.version = 0
+        self.node_version = 0
+        self._row_of: dict[str, int] = {}
+
+    @staticmethod
+    def copy_of(columns: Columns, rows: Rows) -> NodeTable:
+        """A table of copies of `rows`, sharing classes and interned values."""
+        copy = NodeTable(columns.classes)
+        target = copy.columns
+        target.capacity = max(1, len(rows))
+        target.size = len(rows)
+        for name in target.matrices():
+            gathered = getattr(columns, name)[..., rows]
+            setattr(
+                target,
+                name,
+                gathered if len(rows) else np.zeros_like(gathered, shape=(*gathered.shape[:-1], 1)),
+            )
+        for key, column in columns.labels.items():
+            copied = target.label(key)
+            copied.values = column.values
+            copied.codes[: len(rows)] = column.codes[rows]
+        target.names = [columns.names[row] for row in rows]
+        target.facts = [columns.facts[row] for row in rows]
+        target.pods = [dict(columns.pods[row]) for row in rows]
+        for on_node in target.pods:
+            for info, count in on_node.items():
+                target.count_class(info, count)
+        for name in ("zones", "taint_sets", "image_sets", "port_sets"):
+            setattr(target, name, getattr(columns, name))
+        copy._row_of = {name: row for row, name in enumerate(target.names)}
+        return copy
+
+    @property
+    def classes(self) -> PodClasses:
+        return self.columns.classes
+
+    def has_node(self, name: str) -> bool:
+        return name in self._row_of
+
+    def row_of(self, name: str) -> int:
+        """The row of a node. KeyError if there is none."""
+        return self._row_of[name]
+
+    def rows_of(self, names: Iterable[str]) -> Rows:
+        """Rows of those names that exist."""
+        found = [self._row_of[name] for name in names if name in self._row_of]
+        return np.array(found, dtype=np.intp)
+
+    def node_names(self) -> Sequence[str]:
+        return self.columns.names
+
+    def add_node(self, facts: NodeFacts) -> None:
+        """A node appears, without pods. AssertionError if it is there already."""
+        assert facts.name not in self._row_of, f"node {facts.name} is in the table already"
+        columns = self.columns
+        row = columns.size
+        columns.fit_rows(row + 1)
+        columns.size = row + 1
+        columns.names.append(facts.name)
+        columns.facts.append(facts)
+        columns.pods.append({})
+        columns.name_hash[row] = name_hash(facts.name)
+        self._row_of[facts.name] = row
+        self._write_facts(row, facts)
+
+    def update_node(self, facts: NodeFacts) -> None:
+        """A node's own facts change; its pods stay."""
+        row = self._row_of[facts.name]
+        for column in self.columns.labels.values():
+            column.codes[row] = -1
+        self.columns.facts[row] = facts
+        self._write_facts(row, facts)
+
+    def remove_node(self, name: str) -> None:
+        """A node disappears with all that is on it. KeyError if there is none."""
+        row = self._row_of.pop(name)
+        columns = self.columns
+        for info, count in columns.pods[row].items():
+            columns.count_class(info, -count)
+        last = columns.size - 1
+        if row != last:
+            columns.move_row(last, row)
+            self._row_of[columns.names[row]] = row
+        columns.clear_row(last)
+        for stack in (columns.names, columns.facts, columns.pods):
+            stack.pop()
+        columns.size = last
+        self.version += 1
+        self.node_version = self.version
+
+    def _write_facts(self, row: int, facts: NodeFacts) -> None:
+        columns = self.columns
+        codes = [
+            (columns.classes.resources.code(name), amount) for name, amount in facts.allocatable
+        ]
+        columns.fit_resources()
+        columns.allocatable[:, row] = 0
+        for code, amount in codes:
+            columns.allocatable[code, row] = amount
+        columns.allocatable_pods[row] = facts.allocatable_pods
+        columns.unschedulable[row] = facts.unschedulable
+        columns.zone[row] = columns.zones.code(facts.zone)
+        columns.taint_set[row] = columns.taint_sets.code(facts.taints)
+        columns.image_set[row] = columns.image_sets.code(facts.images)
+        for key, value in facts.labels:
+            column = columns.label(key)
+            column.codes[row] = column.values.code(value)
+        self.version += 1
+        self.node_version = self.version
+        columns.version[row] = self.version
+
+    def rows_changed_since(self, version: int) -> Rows:
+        """Rows that a pod came to or left since `version` (while `node_version` stood still)."""
+        return np.flatnonzero(self.columns.version[: self.columns.size] > version)
+
+    def add_pod(self, node_name: str, info: PodInfo) -> int:
+        """A pod of a class comes to a node; the row it changed. KeyError for an unknown node."""
+        row = self._row_of[node_name]
+        on_node = self.columns.pods[row]
+        on_node[info] = on_node.get(info, 0) + 1
+        self._count_pod(row, info, 1)
+        return row
+
+    def remove_pod(self, node_name: str, info: PodInfo) -> int:
+        """A pod of a class leaves a node; the row it changed."""
+        row = self._row_of[node_name]
+        on_node = self.columns.pods[row]
+        left = on_node.get(info, 0) - 1
+        assert left >= 0, f"no pod of {info!r} on node {node_name}"
+        if left:
+            on_node[info] = left
+        else:
+            del on_node[info]
+        self._count_pod(row, info, -1)
+        return row
+
+    def _count_pod(self, row: int, info: PodInfo, sign: int) -> None:
+        columns = self.columns
+        if len(columns.requested) < len(columns.classes.resources):
+            columns.fit_resources()
+        columns.requested[info.codes, row] += sign * info.amounts
+        columns.nonzero_requested[:, row] += sign * info.nonzero
+        columns.pod_count[row] += sign
+        columns.count_class(info, sign)
+        if info.facts.host_ports:
+            ports = dict(columns.port_sets.values[columns.port_set[row]])
+            columns.port_set[row] = columns.port_sets.code(
+                _counted(ports, info.facts.host_ports, sign)
+            )
+        self.version += 1
+        columns.version[row] = self.version
+
+    def validate(self) -> None:
+        """Asserts that every sum equals a recount from the pods on the node."""
+        rebuilt = NodeTable(self.classes)
+        for row, facts in enumerate(self.columns.facts):
+            rebuilt.add_node(facts)
+            assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
+            for info, count in self.columns.pods[row].items():
+                for _ in range(count):
+                    rebuilt.add_pod(facts.name, info)
+        differences = self.differences(rebuilt)
+        assert not differences, "\n".join(differences)
+
+    def differences(self, other: NodeTable) -> list[str]:
+        """What two tables of the same classes say differently of their nodes, row order aside."""
+        found = [f"{name}: only on one side" for name in self._row_of.keys() ^ other._row_of.keys()]
+        for name in sorted(self._row_of.keys() & other._row_of.keys()):
+            ours, theirs = (table.row_facts(name) for table in (self, other))
+            found += [
+                f"{name}: {what}: {ours[what]} is not {theirs[what]}"
+                for what in ours
+                if ours[what] != theirs[what]
+            ]
+        return found
+
+    def row_facts(self, name: str) -> dict[str, object]:
+        """One node's line, free of codes: for comparisons and for people."""
+        row, columns = self._row_of[name], self.columns
+        resources = self.resource_names
+        return {
+            "facts": columns.facts[row],
+            "allocatable": _nonzero(resources, columns.allocatable[:, row]),
+            "requested": _nonzero(resources, columns.requested[:, row]),
+            "nonzero_requested": columns.nonzero_requested[:, row].tolist(),
+            "allocatable_pods": int(columns.allocatable_pods[row]),
+            "pod_count": int(columns.pod_count[row]),
+            "unschedulable": bool(columns.unschedulable[row]),
+            "zone": columns.zones.values[columns.zone[row]],
+            "taints": columns.taint_sets.values[columns.taint_set[row]],
+            "images": columns.image_sets.values[columns.image_set[row]],
+            "ports": columns.port_sets.values[columns.port_set[row]],
+            "labels": {
+                key: column.values.values[column.codes[row]]
+                for key, column in sorted(columns.labels.items())
+                if column.codes[row] >= 0
+            },
+            "pods": {info.facts: count for info, count in columns.pods[row].items()},
+        }
+
+
+def _nonzero(names: list[str], amounts: I64) -> dict[str, int]:
+    return {name: int(amount) for name, amount in zip(names, amounts, strict=False) if amount}
+
+
+def _counted(ports: dict[HostPort, int], change: Iterable[HostPort], sign: int) -> PortSet:
+    for port in change:
+        ports[port] = ports.get(port, 0) + sign
+        assert ports[port] >= 0, f"port {port} was not in use"
+        if not ports[port]:
+            del ports[port]
+    return tuple(
+        sorted(ports.items(), key=lambda item: (item[0].port, item[0].protocol, item[0].ip))
+    )

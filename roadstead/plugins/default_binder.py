@@ -1,0 +1,22 @@
+"""DefaultBinder: hands every pod to the binder.
+
+Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go.
+"""
+
+from __future__ import annotations
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.plugin import BindPlugin, Reads
+from roadstead.protocol.status import SUCCESS, Status
+
+
+class DefaultBinder(BindPlugin):
+    name = "DefaultBinder"
+    reads = Reads.NODE
+
+    def bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+    def sign(self, pod: PodFacts) -> tuple[()]:
+        """Nothing: binding does not look at the pod."""
+        return ()

@@ -1,0 +1,113 @@
+"""In-tree plugins that are known by name and not there yet.
+
+Each knows what it would look at. A pod that has nothing of it gets what upstream's PreFilter and
+PreScore answer then, Skip; a pod that does is refused with plugin and field, never passed over.
+Each becomes a module of its own when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.config.plugin_args import InterPodAffinityArgs, PodTopologySpreadArgs
+from roadstead.facts.pod import PodAffinityTerm, PodFacts
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+    SummarizesFilter,
+)
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import SKIP, SUCCESS, Status
+
+
+class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """A plugin without its work: skips where upstream would skip, and refuses the rest."""
+
+    reads = Reads.NODE
+
+    def need(self, pod: PodFacts) -> str:
+        """The field of the pod that needs this plugin, or "" if none does."""
+        raise AssertionError(f"{self.name} must say what it looks at")
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        field = self.need(pod.facts)
+        if field:
+            raise UnsupportedError(self.name, "", field)
+        return PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        return ALL_PASS
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        return SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        return np.zeros(len(table), dtype=np.int64)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return self.need(pod)
+
+
+_DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
+_CLAIMS = ("persistentVolumeClaim", "ephemeral")
+
+
+def _volume_of(pod: PodFacts, kinds: tuple[str, ...]) -> str:
+    return next(
+        (f'spec.volumes["{each.name}"].{each.kind}' for each in pod.volumes if each.kind in kinds),
+        "",
+    )
+
+
+class VolumeRestrictions(MissingPlugin):
+    name = "VolumeRestrictions"
+
+    def need(self, pod: PodFacts) -> str:
+        return _volume_of(pod, (*_DISKS, *_CLAIMS))
+
+
+class NodeVolumeLimits(MissingPlugin):
+    name = "NodeVolumeLimits"
+
+    def need(self, pod: PodFacts) -> str:
+        migrated = ("azureDisk", "azureFile", "cinder", "portworxVolume", "vsphereVolume", "csi")
+        return _volume_of(pod, (*_DISKS[:2], *_CLAIMS, *migrated))
+
+
+class VolumeBinding(MissingPlugin):
+    name = "VolumeBinding"
+
+    def need(self, pod: PodFacts) -> str:
+        return _volume_of(pod, _CLAIMS)
+
+
+class VolumeZone(MissingPlugin):
+    name = "VolumeZone"
+
+    def need(self, pod: PodFacts) -> str:
+        return _volume_of(pod, _CLAIMS)
+
+
+class DynamicResources(MissingPlugin, PreEnqueuePlugin):
+    name = "DynamicResources"
+
+    def need(self, pod: PodFacts) -> str:
+        return "spec.resourceClaims" if pod.resource_claims else ""
+
+    def pre_enqueue(self, pod: PodFacts) -> Status:
+        return SUCCESS

@@ -1,0 +1,34 @@
+"""NodeName: a pod that names its node goes there or nowhere.
+
+Upstream: pkg/scheduler/framework/plugins/nodename/node_name.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import ALL_PASS, FilterPlugin, FilterResult, Reads
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import unresolvable
+
+_REFUSED = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName(FilterPlugin):
+    name = "NodeName"
+    reads = Reads.NODE
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        wanted = pod.facts.node_name
+        if not wanted:
+            return ALL_PASS
+        others = np.array([name != wanted for name in table.names], dtype=np.bool_)
+        return FilterResult.refuse(others, _REFUSED)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return pod.node_name

@@ -1,0 +1,57 @@
+"""NodePorts: two pods cannot hold the same host port of a node.
+
+Ports conflict when protocol and number are equal and the addresses are equal or one is 0.0.0.0.
+Upstream: pkg/scheduler/framework/plugins/nodeports/node_ports.go and HostPortInfo in
+staging/src/k8s.io/kube-scheduler/framework/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from roadstead.facts.pod import HostPort, PodFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+)
+from roadstead.nodes.columns import PortSet
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import SKIP, unschedulable
+
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of a manifest, nothing listens here
+_REFUSED = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts(PreFilterPlugin, FilterPlugin):
+    name = "NodePorts"
+    reads = Reads.ROW
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        return PreFilterResult() if pod.facts.host_ports else PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        # A view of few rows must not pay for every port set the table has ever seen.
+        present, codes = np.unique(table.port_codes, return_inverse=True)
+        taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
+        return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return pod.host_ports
+
+
+def conflicts(wanted: tuple[HostPort, ...], in_use: PortSet) -> bool:
+    """Whether any wanted port cannot be had beside those in use."""
+    return any(_conflict(want, used) for want in wanted for used, _ in in_use)
+
+
+def _conflict(want: HostPort, used: HostPort) -> bool:
+    if (want.port, want.protocol) != (used.port, used.protocol):
+        return False
+    return want.ip == used.ip or ANY_ADDRESS in (want.ip, used.ip)

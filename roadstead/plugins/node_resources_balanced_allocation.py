@@ -1,0 +1,88 @@
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be used evenly.
+
+    fraction = min(1, requested / allocatable)      per resource, real requests, float64
+    std      = |f1 - f2| / 2 for two resources, population standard deviation for more, else 0
+    score    = int64((1 - std) * 100)
+
+Skipped for a pod that requests none of the resources.
+Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Reads, ScorePlugin
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.resource_scoring import usage
+from roadstead.protocol.status import SKIP, SUCCESS, Status
+
+F64 = NDArray[np.float64]
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    name = "NodeResourcesBalancedAllocation"
+    reads = Reads.ROW
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+        self._resources = args.resources
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        asked = any(pod.request_of.get(resource.name) for resource in self._resources)
+        return SUCCESS if asked else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        fractions: list[F64] = []
+        present: list[NDArray[np.bool_]] = []
+        for resource in self._resources:
+            line = usage(pod, table, resource, nonzero=False)
+            if line is None:
+                continue
+            requested, capacity = line
+            fractions.append(np.minimum(requested / np.maximum(capacity, 1), 1.0))
+            present.append(capacity != 0)
+        if not fractions:
+            return np.full(len(table), MAX_NODE_SCORE, dtype=np.int64)
+        deviation = _deviation(np.array(fractions), np.array(present))
+        return ((1.0 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return pod.requests
+
+
+def _deviation(fractions: F64, present: NDArray[np.bool_]) -> F64:
+    """Standard deviation over the resources that are present; fractions: float64[k, row]."""
+    if len(fractions) == 2:
+        return np.where(present[0] & present[1], np.abs((fractions[0] - fractions[1]) / 2), 0.0)
+    return np.where(
+        present.sum(axis=0) == 2, _of_two(fractions, present), _of_many(fractions, present)
+    )
+
+
+def _of_two(fractions: F64, present: NDArray[np.bool_]) -> F64:
+    first = present.argmax(axis=0)
+    second = len(present) - 1 - present[::-1].argmax(axis=0)
+    rows = np.arange(fractions.shape[1])
+    return np.abs((fractions[first, rows] - fractions[second, rows]) / 2)
+
+
+def _of_many(fractions: F64, present: NDArray[np.bool_]) -> F64:
+    count = np.maximum(present.sum(axis=0), 1)
+    # Summed one by one in the order of the resources, so that float64 rounds as upstream does.
+    total = np.zeros(fractions.shape[1])
+    for line, here in zip(fractions, present, strict=True):
+        total = np.where(here, total + line, total)
+    mean = total / count
+    squares = np.zeros(fractions.shape[1])
+    for line, here in zip(fractions, present, strict=True):
+        squares = np.where(here, squares + (line - mean) * (line - mean), squares)
+    deviation = np.sqrt(squares / count)
+    return np.where(present.sum(axis=0) > 2, deviation, 0.0)

@@ -1,0 +1,101 @@
+"""NodeResourcesFit: what the pod requests must be free on the node; and a score of what is left.
+
+Filter compares milli-CPU and integer bytes with real requests; a request above the node's whole
+allocatable is unresolvable, since no preemption can help. Score counts cpu and memory with
+non-zero requests (`resource_scoring`).
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+
+from roadstead.config.plugin_args import NodeResourcesFitArgs
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.resources import is_extended_resource
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    FilterPlugin,
+    FilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.resource_scoring import ResourceScorer, build_scorer
+from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
+
+TOO_MANY_PODS = "Too many pods"
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = "NodeResourcesFit"
+    reads = Reads.ROW
+
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._scorer: ResourceScorer = build_scorer(args.scoring_strategy)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        checks = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
+        for code, amount in zip(pod.codes.tolist(), pod.amounts.tolist(), strict=True):
+            name = table.resource_names[code]
+            if self._is_ignored(name):
+                continue
+            allocatable = table.allocatable(code)
+            short = amount > allocatable - table.requested(code)
+            checks.append((f"Insufficient {name}", short, amount > allocatable))
+        failed = [check for check in checks if check[1].any()]
+        return _combine(failed) if failed else ALL_PASS
+
+    def _is_ignored(self, name: str) -> bool:
+        if not (self._ignored or self._ignored_groups) or not is_extended_resource(name):
+            return False
+        return name in self._ignored or name.split("/")[0] in self._ignored_groups
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        return self._scorer.score(pod, table)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return (pod.requests, pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
+
+
+def _combine(failed: Iterable[tuple[str, Bools, Bools | None]]) -> FilterResult:
+    """One status per combination of reasons that occurs. Each check: reason, short, hopeless."""
+    bits: I64 | None = None
+    names = []
+    for position, (name, short, hopeless) in enumerate(failed):
+        bit = short.astype(np.int64) << (2 * position)
+        if hopeless is not None:
+            bit |= (short & hopeless).astype(np.int64) << (2 * position + 1)
+        bits = bit if bits is None else bits | bit
+        names.append(name)
+    assert bits is not None
+    assert len(names) < 32, "a combination of reasons must fit into 64 bits"
+    combinations, codes = np.unique(bits, return_inverse=True)
+    statuses = tuple(
+        _status(int(combination), names) for combination in combinations if combination
+    )
+    offset = 0 if combinations[0] == 0 else 1
+    return FilterResult((codes + offset).astype(np.int32), statuses)
+
+
+def _status(combination: int, names: list[str]) -> Status:
+    reasons = [name for i, name in enumerate(names) if combination >> (2 * i) & 1]
+    hopeless = any(combination >> (2 * i + 1) & 1 for i in range(len(names)))
+    return unresolvable(*reasons) if hopeless else unschedulable(*reasons)

@@ -1,0 +1,131 @@
+"""How much of a node's resources would be used: LeastAllocated, MostAllocated,
+RequestedToCapacityRatio. Integer division everywhere, as upstream.
+
+    LeastAllocated            score = (capacity - requested) * 100 / capacity
+    MostAllocated             score = requested * 100 / capacity
+    RequestedToCapacityRatio  score = shape(requested * 100 / capacity)
+    node score                = sum(weight * score) / sum(weight)
+
+A resource with allocatable 0, or a scalar resource that the pod does not ask for, leaves both sums.
+Upstream: pkg/scheduler/framework/plugins/noderesources/{resource_allocation,least_allocated,
+most_allocated,requested_to_capacity_ratio}.go and plugins/helper/shape_score.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.config.plugin_args import ResourceSpec, ScoringStrategy, ShapePoint
+from roadstead.facts.resources import is_scalar_resource
+from roadstead.framework.plugin import MAX_NODE_SCORE
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import CPU, MEMORY, PodInfo
+from roadstead.nodes.table import Table
+
+MAX_UTILIZATION = 100
+_SHAPE_SCORE_MAX = 10
+
+
+class ResourceScorer(Protocol):
+    def score(self, pod: PodInfo, table: Table) -> I64:
+        """Scores of all rows if the pod were there: int64[row] in 0..100."""
+
+
+def build_scorer(strategy: ScoringStrategy) -> ResourceScorer:
+    """The scorer of a validated strategy."""
+    if strategy.type == "LeastAllocated":
+        return AllocationScorer(strategy.resources, most=False)
+    if strategy.type == "MostAllocated":
+        return AllocationScorer(strategy.resources, most=True)
+    function = strategy.requested_to_capacity_ratio
+    assert function is not None, "validation lets no RequestedToCapacityRatio without shape pass"
+    return RatioScorer(strategy.resources, function.shape)
+
+
+def usage(
+    pod: PodInfo, table: Table, resource: ResourceSpec, *, nonzero: bool
+) -> tuple[I64, I64] | None:
+    """(requested with the pod, allocatable) of one resource: int64[row] each; None to leave it out.
+
+    `nonzero`: cpu and memory count as scoring counts them, not as requested.
+    """
+    code = table.resource_code(resource.name)
+    if nonzero and code in (CPU, MEMORY):
+        return table.nonzero_requested(code) + pod.nonzero[code], table.allocatable(code)
+    asked = pod.request_of.get(resource.name, 0)
+    if not asked and is_scalar_resource(resource.name):
+        return None
+    return table.requested(code) + asked, table.allocatable(code)
+
+
+class AllocationScorer:
+    """LeastAllocated and MostAllocated."""
+
+    def __init__(self, resources: Sequence[ResourceSpec], *, most: bool) -> None:
+        self._resources = tuple(resources)
+        self._most = most
+
+    def score(self, pod: PodInfo, table: Table) -> I64:
+        weighted = np.zeros(len(table), dtype=np.int64)
+        weights = np.zeros(len(table), dtype=np.int64)
+        for resource in self._resources:
+            line = usage(pod, table, resource, nonzero=True)
+            if line is None:
+                continue
+            requested, capacity = line
+            used = np.minimum(requested, capacity)
+            amount = used if self._most else capacity - used
+            weighted += amount * MAX_NODE_SCORE // np.maximum(capacity, 1) * resource.weight
+            weights += resource.weight * (capacity != 0)
+        return weighted // np.maximum(weights, 1)
+
+
+class RatioScorer:
+    """RequestedToCapacityRatio; a resource that scores 0 leaves the sum of weights."""
+
+    def __init__(self, resources: Sequence[ResourceSpec], shape: Sequence[ShapePoint]) -> None:
+        self._resources = tuple(resources)
+        self._score_at = broken_linear(shape)
+
+    def score(self, pod: PodInfo, table: Table) -> I64:
+        weighted = np.zeros(len(table), dtype=np.int64)
+        weights = np.zeros(len(table), dtype=np.int64)
+        for resource in self._resources:
+            line = usage(pod, table, resource, nonzero=True)
+            if line is None:
+                continue
+            requested, capacity = line
+            within = np.clip(requested, 0, capacity)
+            utilization = np.where(
+                requested > capacity, MAX_UTILIZATION, within * 100 // np.maximum(capacity, 1)
+            )
+            score = self._score_at[utilization] * (capacity != 0)
+            weighted += score * resource.weight
+            weights += resource.weight * (score > 0)
+        # math.Round of a quotient of integers rounds halves up: (2n + d) / 2d.
+        divisor = np.maximum(weights, 1)
+        return (2 * weighted + divisor) // (2 * divisor)
+
+
+def broken_linear(shape: Sequence[ShapePoint]) -> NDArray[np.int64]:
+    """Piecewise linear function at 0..100, by integer arithmetic as upstream: int64[101].
+
+    Shape scores 0..10 stand for node scores 0..100; outside the points the ends go on level.
+    """
+    unit = MAX_NODE_SCORE // _SHAPE_SCORE_MAX
+    points = [(point.utilization, point.score * unit) for point in shape]
+    return np.array([_at(points, x) for x in range(MAX_UTILIZATION + 1)], dtype=np.int64)
+
+
+def _at(points: list[tuple[int, int]], x: int) -> int:
+    if x <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        if x <= x1:
+            # Go divides towards zero, and a falling line has a negative numerator.
+            return y0 + int((y1 - y0) * (x - x0) / (x1 - x0))
+    return points[-1][1]

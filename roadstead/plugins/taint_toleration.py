@@ -1,0 +1,85 @@
+"""TaintToleration: hard taints keep pods off; PreferNoSchedule taints count against a node.
+
+    raw = number of PreferNoSchedule taints that the pod does not tolerate
+    normalized = 100 - 100 * raw / max(raw), all 100 when max is 0
+
+Taints are interned as sets, so a pod meets each distinct set once.
+Upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.taints import Taint, Toleration, tolerated
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    Extremes,
+    FilterPlugin,
+    FilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+    default_normalize,
+)
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import SUCCESS, Status, unresolvable
+
+HARD_EFFECTS = ("NoSchedule", "NoExecute")
+SOFT_EFFECT = "PreferNoSchedule"
+
+
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = "TaintToleration"
+    reads = Reads.NODE
+    normalizes = True
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        statuses: list[Status] = []
+        code_of: dict[Taint, int] = {}
+        by_set = np.zeros(len(table.taint_sets), dtype=np.int32)
+        for code, taints in enumerate(table.taint_sets):
+            taint = _first_untolerated(taints, pod.facts.tolerations)
+            if taint is None:
+                continue
+            if taint not in code_of:
+                statuses.append(
+                    unresolvable(f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}")
+                )
+                code_of[taint] = len(statuses)
+            by_set[code] = code_of[taint]
+        return FilterResult(by_set[table.taint_codes], tuple(statuses)) if statuses else ALL_PASS
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        soft = tuple(t for t in pod.facts.tolerations if t.effect in ("", SOFT_EFFECT))
+        state.write(self.name, soft)
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        soft = state.read(self.name, tuple)
+        by_set = [
+            sum(taint.effect == SOFT_EFFECT and not tolerated(taint, soft) for taint in taints)
+            for taints in table.taint_sets
+        ]
+        return np.array(by_set, dtype=np.int64)[table.taint_codes]
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+        return default_normalize(raw, extremes.maximum, reverse=True)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return pod.tolerations
+
+
+def _first_untolerated(
+    taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]
+) -> Taint | None:
+    for taint in taints:
+        if taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations):
+            return taint
+    return None
