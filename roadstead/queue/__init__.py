@@ -1,0 +1,70 @@
+"""QueueCore: pods that wait for a node, and the leases under which schedulers try them.
+
+      NEW ── add ──> ACTIVE <── activate ── BACKOFF <── back_off ── UNSCHEDULABLE
+       │             │    ^                    ^                      ^      │
+       │       lease │    │ conflict, expire,  │ fail, back_off       │      │ activate: to ACTIVE
+       │             v    │ activate           │                      │      │ gate: to GATED
+       │            IN_FLIGHT ─────────────────┴──────── reject ──────┘
+       │             │    │
+       └── gate ──┐  │    └── gate ──> GATED      GATED ── activate ──> ACTIVE
+                  v  │                            GATED ── back_off ──> BACKOFF
+               GATED │ finish                     GATED ── gate: asked again, still shut ──> GATED
+                     v
+                   DONE        any living ── assign ──> DONE
+                               any living, DONE ── delete ──> DELETED
+
+One mutator, `Board.go`, takes a pod along an arrow of `board.TABLE`; `QueueCore` decides which
+event it is. PreEnqueue is asked whenever a pod enters ACTIVE or BACKOFF, save from one to the
+other. `conflict` and `expire` keep timestamp and arrival number: the pod is back at the head, that
+is, before every pod that it was before, and never ahead of a higher priority.
+
+Backoff grows with rejections, or with consecutive errors where there are any; a conflict or an
+expired lease is no fault of the pod and adds none. Follows pkg/scheduler/backend/queue
+(scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34 with SchedulerQueueingHints on;
+leases and the bound on pods are ours. Every call is deterministic; time is the argument `now_s`.
+"""
+
+from roadstead.queue.board import LIVING, TABLE
+from roadstead.queue.core import QueueCore
+from roadstead.queue.hints import Hint
+from roadstead.queue.pods import (
+    AddResult,
+    EndedLease,
+    Gate,
+    LeaseAnswer,
+    LeaseBatch,
+    PodEvent,
+    PodState,
+    QueueCounts,
+    QueuedPod,
+    QueueSettings,
+    QueueSort,
+    Requeue,
+    RequeueReason,
+    admit_all,
+    priority_sort,
+    queue_always,
+)
+
+__all__ = [
+    "LIVING",
+    "TABLE",
+    "AddResult",
+    "EndedLease",
+    "Gate",
+    "Hint",
+    "LeaseAnswer",
+    "LeaseBatch",
+    "PodEvent",
+    "PodState",
+    "QueueCore",
+    "QueueCounts",
+    "QueueSettings",
+    "QueueSort",
+    "QueuedPod",
+    "Requeue",
+    "RequeueReason",
+    "admit_all",
+    "priority_sort",
+    "queue_always",
+]

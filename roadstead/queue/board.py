@@ -1,0 +1,178 @@
+"""The board: every pod of the queue in its place, and the one way to move it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic
+
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.queue.places import Done, InFlight, Lease, Outside, Place, Shelf
+from roadstead.queue.pods import (
+    EventT,
+    LeaseAnswer,
+    PodEntry,
+    PodEvent,
+    PodState,
+    QueueCounts,
+    QueueSettings,
+    QueueSort,
+)
+from roadstead.transitions import TransitionTable
+
+_S, _E = PodState, PodEvent
+
+LIVING = (_S.ACTIVE, _S.BACKOFF, _S.UNSCHEDULABLE, _S.GATED, _S.IN_FLIGHT)
+
+TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+    "queue",
+    {
+        (_S.NEW, _E.ADD): _S.ACTIVE,
+        (_S.NEW, _E.GATE): _S.GATED,
+        (_S.ACTIVE, _E.LEASE): _S.IN_FLIGHT,
+        (_S.BACKOFF, _E.ACTIVATE): _S.ACTIVE,
+        (_S.UNSCHEDULABLE, _E.ACTIVATE): _S.ACTIVE,
+        (_S.UNSCHEDULABLE, _E.BACK_OFF): _S.BACKOFF,
+        (_S.UNSCHEDULABLE, _E.GATE): _S.GATED,
+        (_S.GATED, _E.ACTIVATE): _S.ACTIVE,
+        (_S.GATED, _E.BACK_OFF): _S.BACKOFF,
+        (_S.GATED, _E.GATE): _S.GATED,
+        (_S.IN_FLIGHT, _E.FINISH): _S.DONE,
+        (_S.IN_FLIGHT, _E.CONFLICT): _S.ACTIVE,
+        (_S.IN_FLIGHT, _E.EXPIRE): _S.ACTIVE,
+        (_S.IN_FLIGHT, _E.ACTIVATE): _S.ACTIVE,
+        (_S.IN_FLIGHT, _E.REJECT): _S.UNSCHEDULABLE,
+        (_S.IN_FLIGHT, _E.FAIL): _S.BACKOFF,
+        (_S.IN_FLIGHT, _E.BACK_OFF): _S.BACKOFF,
+        (_S.IN_FLIGHT, _E.GATE): _S.GATED,
+        (_S.DONE, _E.DELETE): _S.DELETED,
+        **{(state, _E.UPDATE): state for state in LIVING},
+        **{(state, _E.ASSIGN): _S.DONE for state in LIVING},
+        **{(state, _E.DELETE): _S.DELETED for state in LIVING},
+    },
+)
+
+
+class Board(Generic[EventT]):
+    """Places by state; `go` takes a pod along an arrow of `TABLE`."""
+
+    def __init__(self, sort: QueueSort, settings: QueueSettings) -> None:
+        self.max_pods = settings.max_pods
+        self.living: dict[str, PodEntry[EventT]] = {}
+        self.outside: Outside[EventT] = Outside(self.living)
+        self.done: Done[EventT] = Done(self.living, settings.max_done_remembered)
+        self.active: Shelf[EventT] = Shelf(lambda pod: sort(pod.facts, pod.timestamp_s))
+        self.backoff: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s,))
+        self.unschedulable: Shelf[EventT] = Shelf(lambda pod: (pod.timestamp_s,))
+        self.gated: Shelf[EventT] = Shelf(lambda pod: (pod.timestamp_s,))
+        self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events)
+        self._places: dict[PodState, Place[EventT]] = {
+            _S.NEW: self.outside,
+            _S.ACTIVE: self.active,
+            _S.BACKOFF: self.backoff,
+            _S.UNSCHEDULABLE: self.unschedulable,
+            _S.GATED: self.gated,
+            _S.IN_FLIGHT: self.in_flight,
+            _S.DONE: self.done,
+            _S.DELETED: self.outside,
+        }
+
+    def go(self, entry: PodEntry[EventT], event: PodEvent) -> PodState:
+        """Take the pod out of its place and put it where the event leads."""
+        arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
+        self._places[entry.state].take(entry)
+        entry.state = arrow.target
+        entry.history = arrow.extend(entry.history)
+        self._places[arrow.target].put(entry)
+        return arrow.target
+
+    def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
+        """As `go` for an event that leads back to where the pod is, and keeps its rank there."""
+        arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
+        assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
+        entry.history = arrow.extend(entry.history)
+
+    def illegal(self, uid: str, event: PodEvent, why: str) -> IllegalTransitionError:
+        """The error for an event on a pod, wherever that is."""
+        entry = self.living.get(uid) or self.done.entries.get(uid)
+        state, history = (entry.state, entry.history) if entry else (_S.NEW, ())
+        return TABLE.illegal(uid, state, event, history, why)
+
+    def sort_out(
+        self, lease: Lease[EventT], reports: Iterable[tuple[str, PodEvent]]
+    ) -> tuple[list[PodEntry[EventT]], LeaseAnswer]:
+        """What of a report is new; raises before anything changes where it contradicts itself."""
+        todo: dict[str, PodEvent] = {}
+        duplicates: list[str] = []
+        stale: list[str] = []
+        for uid, event in reports:
+            if uid in lease.open and uid not in todo:
+                todo[uid] = event
+                continue
+            if uid not in todo and uid not in lease.closed:
+                why = f"not in lease {lease.lease_id} of {lease.owner}"
+                raise self.illegal(uid, event, why)
+            before = todo.get(uid) or lease.closed[uid]
+            if before is None:
+                stale.append(uid)
+            elif before is event:
+                duplicates.append(uid)
+            else:
+                why = f"lease {lease.lease_id} reported {before.value} before"
+                raise self.illegal(uid, event, why)
+        answer = LeaseAnswer(tuple(todo), tuple(duplicates), tuple(stale))
+        return [lease.open[uid] for uid in todo], answer
+
+    def entries(self, state: PodState) -> list[PodEntry[EventT]]:
+        """The pods in one place, in its order: rank for the heaps, arrival for those in flight."""
+        if state is _S.IN_FLIGHT:
+            return sorted(self.in_flight, key=lambda entry: entry.seq)
+        if state is _S.DONE:
+            return list(self.done.entries.values())
+        shelf = self._places[state]
+        return shelf.heap.ordered() if isinstance(shelf, Shelf) else []
+
+    def counts(self) -> QueueCounts:
+        return QueueCounts(
+            active=len(self.active.heap),
+            backoff=len(self.backoff.heap),
+            unschedulable=len(self.unschedulable.heap),
+            gated=len(self.gated.heap),
+            in_flight=len(self.in_flight),
+            leases=len(self.in_flight.leases),
+            accepted_total=self.outside.taken_total,
+            done_total=self.done.put_total,
+            deleted_total=self.outside.put_total,
+        )
+
+    def validate(self) -> None:
+        """Conservation (I4): every accepted pod is in exactly one place, the one it names."""
+        self._validate_places()
+        self._validate_leases()
+        counts = self.counts()
+        left = counts.done_total + counts.deleted_total - self.done.taken_total
+        assert counts.accepted_total == counts.living + left, counts
+        assert counts.living == len(self.living) <= self.max_pods, counts
+
+    def _validate_places(self) -> None:
+        seen: set[str] = set()
+        for state in LIVING:
+            for entry in self.entries(state):
+                assert entry.uid not in seen, f"{entry.uid} is in two places"
+                assert entry.state is state, f"{entry.uid} is in {state}, says {entry.state}"
+                assert self.living.get(entry.uid) is entry, f"{entry.uid} is not known"
+                seen.add(entry.uid)
+        assert seen == set(self.living), f"in no place: {set(self.living) - seen}"
+        assert not seen & set(self.done.entries), "done pods are still here"
+        for entry in self.unschedulable.heap:
+            assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
+
+    def _validate_leases(self) -> None:
+        for lease_id, lease in self.in_flight.leases.items():
+            assert lease.lease_id == lease_id, f"lease {lease.lease_id} under {lease_id}"
+            assert lease.open, f"lease {lease_id} is empty"
+            assert not lease.open.keys() & lease.closed.keys(), f"lease {lease_id}: both"
+            for entry in lease.open.values():
+                assert entry.lease_id == lease_id, f"{entry.uid} names lease {entry.lease_id}"
+                assert entry.attempts > 0, f"{entry.uid} is in flight without an attempt"
+        if not self.in_flight.leases:
+            assert self.in_flight.event_count == 0, "events are kept for nobody"

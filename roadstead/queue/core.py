@@ -1,0 +1,400 @@
+"""QueueCore: pods that wait for a node, and the leases under which schedulers try them.
+
+States, arrows and rules: the diagram in `roadstead.queue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Generic
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
+from roadstead.queue.board import Board
+from roadstead.queue.hints import Hint, Hints, Strategy, best_strategy
+from roadstead.queue.places import Lease
+from roadstead.queue.pods import (
+    AddResult,
+    EndedLease,
+    EventT,
+    Gate,
+    LeaseAnswer,
+    LeaseBatch,
+    PodEntry,
+    PodEvent,
+    PodState,
+    QueueCounts,
+    QueuedPod,
+    QueueSettings,
+    QueueSort,
+    Requeue,
+    RequeueReason,
+    admit_all,
+    priority_sort,
+    queue_always,
+)
+
+_REPORTED = {
+    RequeueReason.CONFLICT: PodEvent.CONFLICT,
+    RequeueReason.UNSCHEDULABLE: PodEvent.REJECT,
+    RequeueReason.ERROR: PodEvent.FAIL,
+}
+
+
+OWN_EVENTS_MAX = 64
+"""Events kept for one pod in flight before they become one "any event"."""
+
+
+class QueueCore(Generic[EventT]):
+    """All pods that wait, each in exactly one place.
+
+    gate: PreEnqueue. hint: queueing hints, default "always queue". sort: QueueSort.
+    """
+
+    def __init__(
+        self,
+        *,
+        gate: Gate = admit_all,
+        hint: Hint[EventT] = queue_always,
+        sort: QueueSort = priority_sort,
+        settings: QueueSettings | None = None,
+    ) -> None:
+        self.settings = settings or QueueSettings()
+        self._gate, self._hint = gate, hint
+        self._board: Board[EventT] = Board(sort, self.settings)
+        self._next_seq = 0
+        self._epochs: dict[str, int] = {}
+
+    def add(self, pods: Iterable[tuple[PodIdentity, PodFacts]], now_s: float) -> AddResult:
+        """Accept a batch; calling it again changes nothing.
+
+        A pod that is there with other facts is updated. Beyond `max_pods` living pods the rest is
+        refused, never dropped: the sender keeps it and comes again.
+        """
+        accepted: list[str] = []
+        duplicates: list[str] = []
+        done: list[str] = []
+        refused: list[str] = []
+        for identity, facts in pods:
+            known = self._board.living.get(identity.uid)
+            if known is not None:
+                self._update_living(known, facts, now_s, None)
+                duplicates.append(identity.uid)
+            elif identity.uid in self._board.done.entries:
+                done.append(identity.uid)
+            elif len(self._board.living) >= self.settings.max_pods:
+                refused.append(identity.uid)
+            else:
+                self._accept(identity, facts, now_s)
+                accepted.append(identity.uid)
+        status = self._full() if refused else SUCCESS
+        return AddResult(tuple(accepted), tuple(duplicates), tuple(done), tuple(refused), status)
+
+    def lease(self, owner: str, epoch: int, max_pods: int, now_s: float) -> LeaseBatch:
+        """Lend the first pods of activeQ to `owner` for `lease_s` seconds.
+
+        A newer epoch of an owner ends its older leases; an older epoch is refused by the status.
+        """
+        deadline_s = now_s + self.settings.lease_s
+        if epoch < self._epochs.get(owner, epoch):
+            why = unresolvable(f"{owner}: epoch {epoch} is over, {self._epochs[owner]} is current")
+            return LeaseBatch(0, owner, epoch, deadline_s, status=why)
+        self.revoke(owner, epoch, now_s)
+        if max_pods <= 0 or not self._board.active.heap:
+            return LeaseBatch(0, owner, epoch, deadline_s)
+        lease = self._board.in_flight.begin(owner, epoch, deadline_s)
+        pods: list[QueuedPod] = []
+        while len(pods) < max_pods and (entry := self._board.active.heap.first()) is not None:
+            pods.append(self._lend(entry, lease))
+        return LeaseBatch(lease.lease_id, owner, epoch, deadline_s, tuple(pods))
+
+    def renew(self, lease_id: int, now_s: float) -> Status:
+        """Push the deadline of a lease to `now_s + lease_s`; refused where the lease is over."""
+        lease = self._lease(lease_id)
+        if lease is None:
+            return unresolvable(f"lease {lease_id} is over")
+        lease.deadline_s = max(lease.deadline_s, now_s + self.settings.lease_s)
+        return SUCCESS
+
+    def done(self, lease_id: int, uids: Sequence[str]) -> LeaseAnswer:
+        """These pods are bound: they leave.
+
+        Raises IllegalTransitionError, with nothing changed, for a pod that is not in this lease or
+        of which the lease's owner has reported something else.
+        """
+        lease = self._lease(lease_id)
+        if lease is None:
+            return LeaseAnswer(stale=tuple(uids))
+        todo, answer = self._board.sort_out(lease, [(uid, PodEvent.FINISH) for uid in uids])
+        for entry in todo:
+            self._board.go(entry, PodEvent.FINISH)
+            lease.closed[entry.uid] = PodEvent.FINISH
+        return answer
+
+    def requeue(self, lease_id: int, pods: Sequence[Requeue], now_s: float) -> LeaseAnswer:
+        """Give pods of a lease back.
+
+        CONFLICT: to the head of activeQ. UNSCHEDULABLE: to unschedulablePods, or to backoffQ or
+        activeQ where an event seen since the lease began may help (upstream's
+        AddUnschedulableIfNotPresent); without `rejected_by` it counts as an error. ERROR: to
+        backoffQ. Raises as `done` does.
+        """
+        lease = self._lease(lease_id)
+        if lease is None:
+            return LeaseAnswer(stale=tuple(pod.uid for pod in pods))
+        todo, answer = self._board.sort_out(
+            lease, [(pod.uid, _REPORTED[pod.reason]) for pod in pods]
+        )
+        reports = {pod.uid: pod for pod in pods}
+        hints = Hints(self._hint, self._board.in_flight.events_since(lease))
+        for entry in todo:
+            report = reports[entry.uid]
+            self._give_back(entry, report, hints, now_s)
+            lease.closed[entry.uid] = _REPORTED[report.reason]
+        return answer
+
+    def update(
+        self,
+        identity: PodIdentity,
+        facts: PodFacts,
+        now_s: float,
+        events: Sequence[EventT] | None = None,
+    ) -> Status:
+        """A pending pod changed; an unknown one is added.
+
+        events: what changed, for the hints; None lets any change of facts count as worth a retry.
+        A pod in flight keeps its lease and comes back with the new facts.
+        """
+        entry = self._board.living.get(identity.uid)
+        if entry is None:
+            return self.add([(identity, facts)], now_s).status
+        self._update_living(entry, facts, now_s, events)
+        return SUCCESS
+
+    def delete(self, uids: Iterable[str]) -> tuple[str, ...]:
+        """These pods are gone from the cluster; answers those that were in the queue."""
+        board = self._board
+        gone: list[str] = []
+        for uid in uids:
+            entry = board.living.get(uid) or board.done.entries.get(uid)
+            if entry is None:
+                continue
+            if entry.state is not PodState.DONE:
+                gone.append(uid)
+            board.go(entry, PodEvent.DELETE)
+        return tuple(gone)
+
+    def assigned(self, uids: Iterable[str]) -> tuple[str, ...]:
+        """The cluster shows these pods on nodes, whoever put them there; answers who left."""
+        gone: list[str] = []
+        for uid in uids:
+            if (entry := self._board.living.get(uid)) is not None:
+                self._board.go(entry, PodEvent.ASSIGN)
+                gone.append(uid)
+        return tuple(gone)
+
+    def move(self, event: EventT, now_s: float) -> tuple[str, ...]:
+        """A cluster event: pods that it may help go to activeQ or backoffQ; answers who moved.
+
+        Pods in flight see it when they come back.
+        """
+        hints = Hints(self._hint, [event])
+        # Both lists stand before anything moves: a pod is tried once per event.
+        waiting, gated = [*self._board.unschedulable.heap], [*self._board.gated.heap]
+        moved = [entry.uid for entry in waiting if self._retry(entry, hints, now_s)]
+        for entry in gated:
+            # Only the plugin that shut the gate can open it.
+            plugin = entry.gating_plugin
+            interested = not plugin or self._hint(plugin, event, entry.facts)
+            if interested and self._retry(entry, hints, now_s):
+                moved.append(entry.uid)
+        self._board.in_flight.record(event)
+        return tuple(moved)
+
+    def activate(self, uids: Iterable[str], now_s: float) -> tuple[str, ...]:
+        """Bring pods to activeQ whatever their backoff (upstream's Activate); answers who moved.
+
+        A pod in flight is retried should it be rejected.
+        """
+        moved: list[str] = []
+        for uid in uids:
+            entry = self._board.living.get(uid)
+            if entry is None or entry.state is PodState.ACTIVE:
+                continue
+            if entry.state is PodState.IN_FLIGHT:
+                entry.own_events.append(None)
+            elif self._enter(entry, PodEvent.ACTIVATE, now_s) is PodState.ACTIVE:
+                moved.append(uid)
+        return tuple(moved)
+
+    def flush_backoff(self, now_s: float) -> int:
+        """Bring pods whose backoff is over to activeQ; answers how many."""
+        count = 0
+        heap = self._board.backoff.heap
+        while (entry := heap.first()) is not None and entry.backoff_until_s <= now_s:
+            self._enter(entry, PodEvent.ACTIVATE, now_s)
+            count += 1
+        return count
+
+    def flush_unschedulable(self, now_s: float) -> int:
+        """Retry pods that were unschedulable for `unschedulable_max_s`; answers how many."""
+        count = 0
+        heap = self._board.unschedulable.heap
+        hints = Hints[EventT](self._hint, [None])
+        wait_s = self.settings.unschedulable_max_s
+        while (entry := heap.first()) is not None and entry.timestamp_s + wait_s <= now_s:
+            self._retry(entry, hints, now_s)
+            count += 1
+        return count
+
+    def expire(self, now_s: float) -> tuple[EndedLease, ...]:
+        """End the leases whose deadline has come; their pods are back at the head of activeQ."""
+        late = [one for one in self._board.in_flight.leases.values() if one.deadline_s <= now_s]
+        return tuple(self._end(lease, now_s) for lease in late)
+
+    def revoke(self, owner: str, epoch: int, now_s: float) -> tuple[EndedLease, ...]:
+        """Fence an owner: leases of epochs before `epoch` end now, and none is given any more."""
+        self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
+        old = [
+            lease
+            for lease in self._board.in_flight.leases.values()
+            if lease.owner == owner and lease.epoch < epoch
+        ]
+        return tuple(self._end(lease, now_s) for lease in old)
+
+    def tick(self, now_s: float) -> tuple[EndedLease, ...]:
+        """All that time does: ends leases, backoffs and long waits; answers the ended leases."""
+        ended = self.expire(now_s)
+        self.flush_unschedulable(now_s)
+        self.flush_backoff(now_s)
+        return ended
+
+    def next_wakeup_s(self) -> float | None:
+        """When `tick` has something to do next; None while nothing waits for time."""
+        times = [lease.deadline_s for lease in self._board.in_flight.leases.values()]
+        if (backing_off := self._board.backoff.heap.first()) is not None:
+            times.append(backing_off.backoff_until_s)
+        if (parked := self._board.unschedulable.heap.first()) is not None:
+            times.append(parked.timestamp_s + self.settings.unschedulable_max_s)
+        return min(times, default=None)
+
+    def state_of(self, uid: str) -> PodState:
+        """Where a pod is; NEW for one that the queue does not know (any more)."""
+        entry = self._board.living.get(uid) or self._board.done.entries.get(uid)
+        return entry.state if entry else PodState.NEW
+
+    def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
+        """The pods in one state, in the order in which they would leave it."""
+        return tuple(entry.view() for entry in self._board.entries(state))
+
+    def counts(self) -> QueueCounts:
+        return self._board.counts()
+
+    def validate(self) -> None:
+        """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
+        self._board.validate()
+
+    def _lease(self, lease_id: int) -> Lease[EventT] | None:
+        return self._board.in_flight.leases.get(lease_id)
+
+    def _accept(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> None:
+        entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
+        self._next_seq += 1
+        self._enter(entry, PodEvent.ADD, now_s)
+
+    def _full(self) -> Status:
+        return unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
+
+    def _lend(self, entry: PodEntry[EventT], lease: Lease[EventT]) -> QueuedPod:
+        entry.lease_id = lease.lease_id
+        entry.attempts += 1
+        entry.rejected_by = entry.pending = ()
+        entry.own_events = []
+        self._board.go(entry, PodEvent.LEASE)
+        return entry.view()
+
+    def _enter(self, entry: PodEntry[EventT], event: PodEvent, now_s: float) -> PodState:
+        """Along an event that leads to ACTIVE or BACKOFF, unless PreEnqueue shuts the gate."""
+        if entry.state is not PodState.BACKOFF:
+            status = self._gate(entry.facts)
+            if not status.is_success:
+                return self._shut(entry, status)
+        entry.gating_plugin = ""
+        state = self._board.go(entry, event)
+        if entry.initial_attempt_s is None and state is PodState.ACTIVE:
+            entry.initial_attempt_s = now_s
+        return state
+
+    def _shut(self, entry: PodEntry[EventT], status: Status) -> PodState:
+        entry.gating_plugin = status.plugin
+        if status.plugin and status.plugin not in entry.rejected_by:
+            entry.rejected_by = (*entry.rejected_by, status.plugin)
+        return self._board.go(entry, PodEvent.GATE)
+
+    def _retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
+        strategy = hints.strategy(entry)
+        if strategy is Strategy.SKIP:
+            return False
+        event = self._way_back(entry, strategy, now_s)
+        return self._enter(entry, event, now_s) is not PodState.GATED
+
+    def _way_back(self, entry: PodEntry[EventT], strategy: Strategy, now_s: float) -> PodEvent:
+        waits = strategy is Strategy.AFTER_BACKOFF and entry.backoff_until_s > now_s
+        return PodEvent.BACK_OFF if waits else PodEvent.ACTIVATE
+
+    def _update_living(
+        self,
+        entry: PodEntry[EventT],
+        facts: PodFacts,
+        now_s: float,
+        events: Sequence[EventT] | None,
+    ) -> None:
+        if events is None and entry.facts == facts:
+            return
+        seen: list[EventT | None] = [None] if events is None else list(events)
+        entry.facts = facts
+        if entry.state is PodState.ACTIVE:
+            # The rank may hang on the facts (priority), so the pod goes out and in again.
+            self._board.go(entry, PodEvent.UPDATE)
+            return
+        self._board.stay(entry, PodEvent.UPDATE)
+        if entry.state is PodState.IN_FLIGHT:
+            entry.own_events = [*entry.own_events, *seen]
+            if len(entry.own_events) > OWN_EVENTS_MAX:
+                entry.own_events = [None]
+        elif entry.state is not PodState.BACKOFF:
+            self._retry(entry, Hints(self._hint, seen), now_s)
+
+    def _give_back(
+        self, entry: PodEntry[EventT], report: Requeue, hints: Hints[EventT], now_s: float
+    ) -> None:
+        if report.reason is RequeueReason.CONFLICT:
+            self._enter(entry, PodEvent.CONFLICT, now_s)
+            return
+        self._count_failure(entry, report, now_s)
+        strategy = max(hints.strategy(entry), best_strategy(self._hint, entry.own_events, entry))
+        if not entry.rejected_by:
+            self._enter(entry, PodEvent.FAIL, now_s)
+        elif strategy is Strategy.SKIP:
+            self._board.go(entry, PodEvent.REJECT)
+        else:
+            self._enter(entry, self._way_back(entry, strategy, now_s), now_s)
+
+    def _count_failure(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:
+        if report.reason is RequeueReason.UNSCHEDULABLE:
+            entry.rejected_by = tuple(dict.fromkeys((*report.rejected_by, *report.pending)))
+            entry.pending = report.pending
+        if entry.rejected_by:
+            entry.unschedulable_count += 1
+            entry.consecutive_errors = 0
+        else:
+            entry.consecutive_errors += 1
+        failures = entry.consecutive_errors or entry.unschedulable_count
+        entry.timestamp_s = now_s
+        entry.backoff_until_s = now_s + self.settings.backoff_s(failures)
+
+    def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:
+        uids = tuple(lease.open)
+        for entry in list(lease.open.values()):
+            self._enter(entry, PodEvent.EXPIRE, now_s)
+        return EndedLease(lease.lease_id, lease.owner, lease.epoch, uids)

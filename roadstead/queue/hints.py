@@ -1,0 +1,76 @@
+"""Is an event worth a retry? The answer per pod, asked once per class of pods.
+
+Follows isPodWorthRequeuing of pkg/scheduler/backend/queue/scheduling_queue.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Generic
+
+from roadstead.facts.pod import PodFacts
+from roadstead.queue.pods import EventT, PodEntry
+
+Hint = Callable[[str, EventT, PodFacts], bool]
+"""(plugin, event, facts) -> may the event let the plugin pass this pod? False also where the
+plugin did not register for the event."""
+
+
+class Strategy(IntEnum):
+    """How a pod comes back; a higher one wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+class Hints(Generic[EventT]):
+    """The strategy of pods for one list of events; None among the events stands for "any event".
+
+    Pods with the same facts object and the same rejecting plugins get one answer, so a million
+    pods of fifty classes ask the hints fifty times.
+    """
+
+    def __init__(self, hint: Hint[EventT], events: Sequence[EventT | None]) -> None:
+        self._hint = hint
+        self._events = events
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...], int], Strategy] = {}
+
+    def strategy(self, entry: PodEntry[EventT]) -> Strategy:
+        """The best strategy that any of the events gives this pod."""
+        key = (entry.rejected_by, entry.pending, id(entry.facts))
+        known = self._known.get(key)
+        if known is None:
+            known = best_strategy(self._hint, self._events, entry)
+            self._known[key] = known
+        return known
+
+
+def best_strategy(
+    hint: Hint[EventT], events: Iterable[EventT | None], entry: PodEntry[EventT]
+) -> Strategy:
+    """The highest strategy over events; AFTER_BACKOFF at once for a pod that no plugin rejected."""
+    if not entry.rejected_by:
+        return Strategy.AFTER_BACKOFF
+    best = Strategy.SKIP
+    most = Strategy.IMMEDIATELY if entry.pending else Strategy.AFTER_BACKOFF
+    for event in events:
+        best = max(best, _strategy_of_event(hint, event, entry))
+        if best == most:
+            break
+    return best
+
+
+def _strategy_of_event(
+    hint: Hint[EventT], event: EventT | None, entry: PodEntry[EventT]
+) -> Strategy:
+    if event is None:
+        return Strategy.AFTER_BACKOFF
+    # A plugin that said Pending waits for this very event: its word skips the backoff.
+    if any(hint(plugin, event, entry.facts) for plugin in entry.pending):
+        return Strategy.IMMEDIATELY
+    rejecting = (plugin for plugin in entry.rejected_by if plugin not in entry.pending)
+    if any(hint(plugin, event, entry.facts) for plugin in rejecting):
+        return Strategy.AFTER_BACKOFF
+    return Strategy.SKIP

@@ -1,0 +1,162 @@
+"""The places a pod can be in. Each has `put` and `take`; a pod is in one place at a time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, Protocol
+
+from roadstead.lazyheap import LazyHeap, SortKey
+from roadstead.queue.pods import EventT, PodEntry, PodEvent
+
+
+class Place(Protocol[EventT]):
+    """Where entries are put and taken from."""
+
+    def put(self, entry: PodEntry[EventT]) -> None: ...
+
+    def take(self, entry: PodEntry[EventT]) -> None: ...
+
+
+class Shelf(Generic[EventT]):
+    """A place ordered by a key."""
+
+    def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
+        self._key = key
+        self.heap: LazyHeap[PodEntry[EventT]] = LazyHeap()
+
+    def put(self, entry: PodEntry[EventT]) -> None:
+        self.heap.put(entry.uid, self._key(entry), entry.seq, entry)
+
+    def take(self, entry: PodEntry[EventT]) -> None:
+        self.heap.take(entry.uid)
+
+
+class Outside(Generic[EventT]):
+    """Beyond the queue: NEW pods are taken from here, DELETED ones put here."""
+
+    def __init__(self, living: dict[str, PodEntry[EventT]]) -> None:
+        self._living = living
+        self.taken_total = 0
+        self.put_total = 0
+
+    def put(self, entry: PodEntry[EventT]) -> None:
+        self._living.pop(entry.uid, None)
+        self.put_total += 1
+
+    def take(self, entry: PodEntry[EventT]) -> None:
+        self._living[entry.uid] = entry
+        self.taken_total += 1
+
+
+class Done(Generic[EventT]):
+    """Pods that left as bound, the last `max_entries` remembered.
+
+    Their memory lets a late copy of an `add` be told from a new pod.
+    """
+
+    def __init__(self, living: dict[str, PodEntry[EventT]], max_entries: int) -> None:
+        self._living = living
+        self._max_entries = max_entries
+        self.entries: OrderedDict[str, PodEntry[EventT]] = OrderedDict()
+        self.put_total = 0
+        self.taken_total = 0
+
+    def put(self, entry: PodEntry[EventT]) -> None:
+        self._living.pop(entry.uid, None)
+        self.entries[entry.uid] = entry
+        self.put_total += 1
+        if len(self.entries) > self._max_entries:
+            self.entries.popitem(last=False)
+
+    def take(self, entry: PodEntry[EventT]) -> None:
+        del self.entries[entry.uid]
+        self.taken_total += 1
+
+
+@dataclass(slots=True, eq=False)
+class Lease(Generic[EventT]):
+    """Pods lent out.
+
+    first_event: number of the first cluster event that came after the lease.
+    closed: uid -> what its owner reported, or None where the pod left otherwise.
+    """
+
+    lease_id: int
+    owner: str
+    epoch: int
+    deadline_s: float
+    first_event: int
+    open: dict[str, PodEntry[EventT]] = field(default_factory=dict)
+    closed: dict[str, PodEvent | None] = field(default_factory=dict)
+
+
+class InFlight(Generic[EventT]):
+    """The leases, and the events seen since the oldest of them began.
+
+    No event is lost between pop and requeue (inFlightEvents of upstream's active_queue.go, with
+    one cursor per lease instead of one list element per pod). The log is bounded: when it is full
+    it is replaced by one "any event", which at worst costs a needless retry.
+    """
+
+    def __init__(self, max_events: int) -> None:
+        assert max_events >= 1, "the event log needs room for one entry"
+        self._max_events = max_events
+        self.leases: dict[int, Lease[EventT]] = {}
+        self._log: list[EventT | None] = []
+        self._log_first = 0
+        self._last_lease_id = 0
+
+    def __len__(self) -> int:
+        return sum(len(lease.open) for lease in self.leases.values())
+
+    def __iter__(self) -> Iterator[PodEntry[EventT]]:
+        return (entry for lease in self.leases.values() for entry in lease.open.values())
+
+    @property
+    def event_count(self) -> int:
+        return len(self._log)
+
+    def begin(self, owner: str, epoch: int, deadline_s: float) -> Lease[EventT]:
+        """A new, empty lease."""
+        self._last_lease_id += 1
+        next_event = self._log_first + len(self._log)
+        lease: Lease[EventT] = Lease(self._last_lease_id, owner, epoch, deadline_s, next_event)
+        self.leases[lease.lease_id] = lease
+        return lease
+
+    def put(self, entry: PodEntry[EventT]) -> None:
+        self.leases[entry.lease_id].open[entry.uid] = entry
+
+    def take(self, entry: PodEntry[EventT]) -> None:
+        lease = self.leases[entry.lease_id]
+        del lease.open[entry.uid]
+        lease.closed[entry.uid] = None
+        if not lease.open:
+            del self.leases[lease.lease_id]
+            self._prune()
+
+    def record(self, event: EventT | None) -> None:
+        """Keep an event for the pods that are in flight now."""
+        if not self.leases:
+            return
+        if len(self._log) >= self._max_events:
+            self._log_first += len(self._log)
+            self._log = [None]
+            return
+        self._log.append(event)
+
+    def events_since(self, lease: Lease[EventT]) -> list[EventT | None]:
+        """The events that came after the lease began."""
+        return self._log[max(0, lease.first_event - self._log_first) :]
+
+    def _prune(self) -> None:
+        if not self.leases:
+            self._log_first += len(self._log)
+            self._log = []
+            return
+        oldest = min(lease.first_event for lease in self.leases.values())
+        if oldest > self._log_first:
+            del self._log[: oldest - self._log_first]
+            self._log_first = oldest

@@ -1,0 +1,231 @@
+"""What the queue keeps of a pod, what it hands out, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.lazyheap import SortKey
+from roadstead.protocol.status import SUCCESS, Status
+from roadstead.transitions import History
+
+EventT = TypeVar("EventT")
+"""A cluster event; the queue keeps it and hands it to the hint, and never looks inside."""
+
+
+class PodState(StrEnum):
+    """Where a pod is. NEW and DELETED are outside; DONE is outside and remembered for a while."""
+
+    NEW = "new"
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in_flight"
+    DONE = "done"
+    DELETED = "deleted"
+
+
+class PodEvent(StrEnum):
+    """What happens to a pod; each leads to one state (see the table in `roadstead.queue.core`)."""
+
+    ADD = "add"
+    GATE = "gate"
+    LEASE = "lease"
+    FINISH = "finish"
+    CONFLICT = "conflict"
+    REJECT = "reject"
+    FAIL = "fail"
+    EXPIRE = "expire"
+    BACK_OFF = "back_off"
+    ACTIVATE = "activate"
+    UPDATE = "update"
+    ASSIGN = "assign"
+    DELETE = "delete"
+
+
+class RequeueReason(StrEnum):
+    """Why a leased pod comes back."""
+
+    CONFLICT = "conflict"
+    UNSCHEDULABLE = "unschedulable"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """Bounds and durations (upstream's defaults where upstream has them)."""
+
+    max_pods: int = 2_000_000
+    lease_s: float = 30.0
+    backoff_initial_s: float = 1.0
+    backoff_max_s: float = 10.0
+    unschedulable_max_s: float = 300.0
+    max_in_flight_events: int = 10_000
+    max_done_remembered: int = 65_536
+
+    def backoff_s(self, failures: int) -> float:
+        """Initial, doubled with each failure after the first, up to the maximum."""
+        # After 64 doublings any duration is at its maximum; the bound keeps the power finite.
+        doubled = self.backoff_initial_s * 2.0 ** min(failures - 1, 64)
+        return min(doubled, self.backoff_max_s)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPod:
+    """A pod as handed to a scheduler.
+
+    seq: number of arrival, unique. timestamp_s: when it last came into the queue.
+    initial_attempt_s: when it first came into activeQ. attempts: leases so far, this one included.
+    rejected_by: plugins that last rejected it (empty while in flight).
+    """
+
+    identity: PodIdentity
+    facts: PodFacts
+    seq: int
+    timestamp_s: float
+    initial_attempt_s: float | None
+    attempts: int
+    rejected_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending."""
+
+    uid: str
+    reason: RequeueReason
+    rejected_by: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """Every uid of the batch in exactly one of four; `status` tells why some were refused.
+
+    accepted: now in the queue. duplicates: were there already. done: have left as bound.
+    refused: the queue is full; the sender keeps them and comes again.
+    """
+
+    accepted: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    status: Status = SUCCESS
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseBatch:
+    """Pods lent to one scheduler until `deadline_s`; `lease_id` is 0 when there were none."""
+
+    lease_id: int
+    owner: str
+    epoch: int
+    deadline_s: float
+    pods: tuple[QueuedPod, ...] = ()
+    status: Status = SUCCESS
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAnswer:
+    """What became of the uids that a scheduler reported on.
+
+    applied: done as asked. duplicates: the same was reported before. stale: the lease is over, or
+    the pod left it otherwise (deleted, assigned); nothing was changed for them.
+    """
+
+    applied: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndedLease:
+    """A lease that ended without its owner: its pods went back."""
+
+    lease_id: int
+    owner: str
+    epoch: int
+    uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """How many pods are where; the last three are totals since the start."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    leases: int
+    accepted_total: int
+    done_total: int
+    deleted_total: int
+
+    @property
+    def living(self) -> int:
+        return self.active + self.backoff + self.unschedulable + self.gated + self.in_flight
+
+
+@dataclass(slots=True, eq=False)
+class PodEntry(Generic[EventT]):
+    """The queue's own record of a pod; never handed out.
+
+    unschedulable_count, consecutive_errors: what backoff grows with (upstream QueuedPodInfo).
+    own_events: events while in flight that concern this pod alone; None stands for "any".
+    """
+
+    uid: str
+    identity: PodIdentity
+    facts: PodFacts
+    seq: int
+    timestamp_s: float
+    state: PodState = PodState.NEW
+    initial_attempt_s: float | None = None
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    backoff_until_s: float = 0.0
+    rejected_by: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    gating_plugin: str = ""
+    lease_id: int = 0
+    history: History = ()
+    own_events: list[EventT | None] = field(default_factory=list)
+
+    def view(self) -> QueuedPod:
+        return QueuedPod(
+            self.identity,
+            self.facts,
+            self.seq,
+            self.timestamp_s,
+            self.initial_attempt_s,
+            self.attempts,
+            self.rejected_by,
+        )
+
+
+Gate = Callable[[PodFacts], Status]
+"""PreEnqueue: anything but success keeps the pod gated; `Status.plugin` names who did."""
+
+QueueSort = Callable[[PodFacts, float], SortKey]
+"""(facts, timestamp_s) -> key; the smallest is popped first, arrival breaks ties."""
+
+
+def admit_all(facts: PodFacts) -> Status:
+    """The gate of a profile without PreEnqueue plugins."""
+    return SUCCESS
+
+
+def queue_always(plugin: str, event: object, facts: PodFacts) -> bool:
+    """The hint of a plugin without a queueing hint function."""
+    return True
+
+
+def priority_sort(facts: PodFacts, timestamp_s: float) -> SortKey:
+    """Highest priority first, then oldest (pkg/scheduler/framework/plugins/queuesort)."""
+    return (-facts.priority, timestamp_s)

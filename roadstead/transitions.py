@@ -1,0 +1,70 @@
+"""Transitions as data: what every state machine of the core stands on.
+
+A machine is a table `(state, event) -> state`. `follow` is the only way along it: it answers the
+arrow to go, or raises and has touched nothing. An error tells the short history of its subject, so
+that one line of a log says how things came to this (the idea of dask's worker state machine).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from roadstead.protocol.errors import IllegalTransitionError, cut_short
+
+HISTORY_MAX_STEPS = 10
+
+State = TypeVar("State", bound=StrEnum)
+Event = TypeVar("Event", bound=StrEnum)
+
+History = tuple[str, ...]
+"""The last steps of one subject, oldest first; each is `event→state`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow(Generic[State]):
+    """One allowed transition: where it leads, and its line in a history."""
+
+    target: State
+    step: str
+
+    def extend(self, history: History) -> History:
+        """The history with this step, never longer than `HISTORY_MAX_STEPS`."""
+        return (*history[-HISTORY_MAX_STEPS + 1 :], self.step)
+
+
+class TransitionTable(Generic[State, Event]):
+    """The arrows of one machine, keyed by (state, event); immutable."""
+
+    def __init__(self, machine: str, arrows: Mapping[tuple[State, Event], State]) -> None:
+        self.machine = machine
+        self._arrows = {
+            pair: Arrow(target, f"{pair[1].value}→{target.value}")
+            for pair, target in arrows.items()
+        }
+
+    def __iter__(self) -> Iterator[tuple[State, Event, State]]:
+        return ((state, event, arrow.target) for (state, event), arrow in self._arrows.items())
+
+    def allows(self, state: State, event: Event) -> bool:
+        return (state, event) in self._arrows
+
+    def follow(self, name: str, state: State, event: Event, history: History) -> Arrow[State]:
+        """The arrow of `event` in `state`; raises IllegalTransitionError where there is none."""
+        arrow = self._arrows.get((state, event))
+        if arrow is None:
+            raise self.illegal(name, state, event, history)
+        return arrow
+
+    def illegal(
+        self, name: str, state: State, event: Event, history: History, why: str = ""
+    ) -> IllegalTransitionError:
+        """The error for an event that is refused, with what the subject went through."""
+        story = ", ".join(history) if history else "nothing"
+        reason = f" ({why})" if why else ""
+        return IllegalTransitionError(
+            f"{self.machine}: {cut_short(name)}: {event.value} is not allowed in state "
+            f"{state.value}{reason}; before it: {story}"
+        )
