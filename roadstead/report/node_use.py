@@ -1,0 +1,80 @@
+"""Adding up what pods ask of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.report.result import NodeUse
+
+PODS = "pods"
+LEADING = ("cpu", "memory")
+
+
+def node_use(
+    nodes: Sequence[NodeFacts],
+    running: Iterable[tuple[str, PodFacts]],
+    placed: Iterable[tuple[str, PodFacts]],
+) -> NodeUse:
+    """Utilization of `nodes` by the pods `running` before and those `placed` by the run.
+
+    Both are pairs of node name and pod; pods on nodes that are not in `nodes` count nowhere.
+    Resources are cpu and memory, then every other one that a node offers, by name, then pods.
+    """
+    offered = {resource for node in nodes for resource, _ in node.allocatable}
+    resources = (*LEADING, *sorted(offered.difference(LEADING)), PODS)
+    column = {resource: index for index, resource in enumerate(resources)}
+    row = {node.name: index for index, node in enumerate(nodes)}
+    allocatable = np.zeros((len(nodes), len(resources)), dtype=np.int64)
+    for index, node in enumerate(nodes):
+        for resource, amount in node.allocatable:
+            allocatable[index, column[resource]] = amount
+        allocatable[index, column[PODS]] = node.allocatable_pods
+    before = np.zeros_like(allocatable)
+    _add(before, running, row, column)
+    after = before.copy()
+    _add(after, placed, row, column)
+    return NodeUse(
+        nodes=tuple(node.name for node in nodes),
+        zones=tuple(zone_name(node) for node in nodes),
+        resources=resources,
+        allocatable=allocatable,
+        before=before,
+        after=after,
+    )
+
+
+def _add(
+    use: NDArray[np.int64],
+    pods: Iterable[tuple[str, PodFacts]],
+    row: dict[str, int],
+    column: dict[str, int],
+) -> None:
+    vectors: dict[int, tuple[PodFacts, NDArray[np.int64]]] = {}
+    for node, facts in pods:
+        index = row.get(node)
+        if index is None:
+            continue
+        known = vectors.get(id(facts))
+        if known is None:
+            known = vectors[id(facts)] = (facts, _vector(facts, column))
+        use[index] += known[1]
+
+
+def _vector(facts: PodFacts, column: dict[str, int]) -> NDArray[np.int64]:
+    vector = np.zeros(len(column), dtype=np.int64)
+    for resource, amount in facts.requests:
+        if resource in column:
+            vector[column[resource]] = amount
+    vector[column[PODS]] = 1
+    return vector
+
+
+def zone_name(node: NodeFacts) -> str:
+    """The node's zone for people: "region/zone", or the one of the two that there is."""
+    region, _, zone = node.zone.partition(":\x00:")
+    return "/".join(part for part in (region, zone) if part)

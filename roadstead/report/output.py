@@ -1,0 +1,213 @@
+"""The output directory of a run.
+
+    placements.parquet, placements.json   pod, uid, node; sorted by pod
+    pending.parquet, pending.json         pod, uid, message, reasons, plugins; sorted by pod
+    nodes.parquet, nodes.json             per node and resource: allocatable, before, after
+    run.json                              all it takes to run it again, and digests of the above
+    summary.json                          the figures; written last
+
+A new directory appears complete, under its name, or not at all. In an existing one each file is
+replaced as a whole, and summary.json is gone while they belong to different runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from operator import attrgetter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roadstead.protocol.errors import InputError
+from roadstead.report.result import Json, NodeUse, PendingPod, Placement, RunResult
+from roadstead.report.summary import summarize, summary_document
+
+RUN_FORMAT = "roadstead-run"
+RUN_VERSION = 1
+RUN_FILE = "run.json"
+RUN_FILE_MAX_BYTES = 1 << 26
+SUMMARY_FILE = "summary.json"
+DIGESTED = ("placements.json", "pending.json", "nodes.json")
+
+
+def write_output(directory: Path, result: RunResult) -> None:
+    """Write everything about a run into `directory`, over an earlier run of ours if there is one.
+
+    The same placements and pending pods give the same bytes. Raises InputError where the directory
+    holds something that is not a run of ours, or cannot be written.
+    """
+    check_directory(directory)
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        staged = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        try:
+            _write_files(staged, result)
+            _put_in_place(staged, directory)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error
+
+
+def check_directory(directory: Path) -> None:
+    """Raises InputError unless `directory` is missing, empty, or holds a run of ours."""
+    source = str(directory)
+    try:
+        if not directory.exists() or not any(directory.iterdir()):
+            return
+    except NotADirectoryError as error:
+        raise InputError("is not a directory", source=source) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=source) from error
+    if not _is_ours(directory / RUN_FILE):
+        rule = f"holds files, but no {RUN_FILE} of Roadstead; name an empty or new directory"
+        raise InputError(rule, source=source)
+
+
+def _is_ours(run_file: Path) -> bool:
+    try:
+        with run_file.open("rb") as file:
+            document = json.loads(file.read(RUN_FILE_MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("format") == RUN_FORMAT
+
+
+def _put_in_place(staged: Path, directory: Path) -> None:
+    if not directory.exists():
+        staged.chmod(0o755)
+        staged.rename(directory)
+        return
+    (directory / SUMMARY_FILE).unlink(missing_ok=True)
+    names = sorted(path.name for path in staged.iterdir())
+    for name in sorted(names, key=lambda name: name == SUMMARY_FILE):
+        os.replace(staged / name, directory / name)
+
+
+def _write_files(folder: Path, result: RunResult) -> None:
+    placements = sorted(result.placements, key=attrgetter("pod", "uid"))
+    pending = sorted(result.pending, key=attrgetter("pod", "uid"))
+    _write_placements(folder, placements)
+    _write_pending(folder, pending)
+    _write_nodes(folder, result.node_use)
+    digests = {name: _sha256(folder / name) for name in DIGESTED}
+    _write_json(folder / RUN_FILE, run_document(result, digests))
+    _write_json(folder / SUMMARY_FILE, _summary(result))
+
+
+def _write_placements(folder: Path, placements: list[Placement]) -> None:
+    _write_rows(folder / "placements.json", (asdict(placement) for placement in placements))
+    strings = pa.string()
+    _write_parquet(
+        folder / "placements.parquet",
+        {
+            "pod": pa.array([placement.pod for placement in placements], strings),
+            "uid": pa.array([placement.uid for placement in placements], strings),
+            "node": pa.array([placement.node for placement in placements], strings),
+        },
+    )
+
+
+def _write_pending(folder: Path, pending: list[PendingPod]) -> None:
+    rows = [_pending_row(pod) for pod in pending]
+    _write_rows(folder / "pending.json", rows)
+    reasons = pa.list_(pa.struct([("reason", pa.string()), ("nodes", pa.int64())]))
+    types = {
+        "pod": pa.string(),
+        "uid": pa.string(),
+        "message": pa.string(),
+        "reasons": reasons,
+        "plugins": pa.list_(pa.string()),
+    }
+    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()}
+    _write_parquet(folder / "pending.parquet", columns)
+
+
+def _pending_row(pod: PendingPod) -> dict[str, Json]:
+    return {
+        "pod": pod.pod,
+        "uid": pod.uid,
+        "message": pod.message,
+        "reasons": [{"reason": reason, "nodes": nodes} for reason, nodes in pod.reasons],
+        "plugins": list(pod.plugins),
+    }
+
+
+def _write_nodes(folder: Path, use: NodeUse) -> None:
+    kinds = {"allocatable": use.allocatable, "before": use.before, "after": use.after}
+    columns = {"node": pa.array(use.nodes, pa.string()), "zone": pa.array(use.zones, pa.string())}
+    for index, resource in enumerate(use.resources):
+        for kind, amounts in kinds.items():
+            columns[f"{resource}_{kind}"] = pa.array(amounts[:, index], pa.int64())
+    _write_parquet(folder / "nodes.parquet", columns)
+    lists = {kind: amounts.tolist() for kind, amounts in kinds.items()}
+    _write_rows(
+        folder / "nodes.json",
+        (
+            {
+                "node": name,
+                "zone": zone,
+                **{
+                    kind: dict(zip(use.resources, amounts[row], strict=True))
+                    for kind, amounts in lists.items()
+                },
+            }
+            for row, (name, zone) in enumerate(zip(use.nodes, use.zones, strict=True))
+        ),
+    )
+
+
+def run_document(result: RunResult, digests: Mapping[str, str]) -> dict[str, Json]:
+    """What `run.json` holds: inputs by digest, seed, settings, configuration, versions, command."""
+    return {
+        "format": RUN_FORMAT,
+        "version": RUN_VERSION,
+        "source": result.source,
+        "command": list(result.command),
+        "seed": result.seed,
+        "inputs": [asdict(entry) for entry in result.inputs],
+        "settings": dict(result.settings),
+        "config": dict(result.config),
+        "versions": dict(result.versions),
+        "output_sha256": dict(digests),
+    }
+
+
+def _summary(result: RunResult) -> dict[str, Json]:
+    inputs: list[Json] = [asdict(entry) for entry in result.inputs]
+    extra: dict[str, Json] = {
+        "seed": result.seed,
+        "versions": dict(result.versions),
+        "inputs": inputs,
+    }
+    return summary_document(summarize(result)) | extra
+
+
+def _write_json(path: Path, document: Mapping[str, Json]) -> None:
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Json]]) -> None:
+    """A JSON list with one row a line, so that two runs can be compared with `diff`."""
+    encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+    with path.open("w", encoding="utf-8") as file:
+        file.write("[")
+        for index, row in enumerate(rows):
+            file.write((",\n" if index else "\n") + encode(row))
+        file.write("\n]\n")
+
+
+def _write_parquet(path: Path, columns: Mapping[str, pa.Array]) -> None:
+    pq.write_table(pa.table(dict(columns)), path, compression="zstd")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,129 @@
+"""The summary of a run: what `summary.json` holds and the terminal shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One resource of one zone, or of the whole fleet; fractions are None where there is none."""
+
+    resource: str
+    allocatable: int
+    before: int
+    after: int
+
+    @property
+    def before_fraction(self) -> float | None:
+        return self.before / self.allocatable if self.allocatable else None
+
+    @property
+    def after_fraction(self) -> float | None:
+        return self.after / self.allocatable if self.allocatable else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason, how many pending pods met it, and on how many nodes all in all."""
+
+    reason: str
+    pods: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in figures. utilization: of the fleet; zones: the same for each zone, by name."""
+
+    source: str
+    placed: int
+    pending: int
+    nodes: int
+    pods_per_s: float
+    scheduling_s: float
+    elapsed_s: float
+    timings_s: dict[str, float]
+    utilization: tuple[Use, ...]
+    zones: dict[str, tuple[Use, ...]]
+    reasons: tuple[Reason, ...]
+    plugins: dict[str, int]
+
+
+def summarize(result: RunResult) -> Summary:
+    """The figures of a run. Reasons and plugins: those met by most pods first, then by name."""
+    use = result.node_use
+    everywhere = np.ones(len(use.nodes), dtype=bool)
+    zone_of = np.array(use.zones, dtype=np.str_)
+    zones = {zone: _use(use, zone_of == zone) for zone in sorted(set(use.zones))}
+    return Summary(
+        source=result.source,
+        placed=len(result.placements),
+        pending=len(result.pending),
+        nodes=len(use.nodes),
+        pods_per_s=result.pods_per_s,
+        scheduling_s=result.scheduling_s,
+        elapsed_s=result.elapsed_s,
+        timings_s=dict(result.timings_s),
+        utilization=_use(use, everywhere),
+        zones=zones,
+        reasons=_reasons(result.pending),
+        plugins=_most_first(plugin for pod in result.pending for plugin in set(pod.plugins)),
+    )
+
+
+def _use(use: NodeUse, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Use, ...]:
+    sums = [
+        column[rows].sum(axis=0).tolist() for column in (use.allocatable, use.before, use.after)
+    ]
+    return tuple(Use(*entry) for entry in zip(use.resources, *sums, strict=True))
+
+
+def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
+    pods: Counter[str] = Counter()
+    nodes: Counter[str] = Counter()
+    for pod in pending:
+        for reason, count in pod.reasons:
+            pods[reason] += 1
+            nodes[reason] += count
+    order = sorted(pods, key=lambda reason: (-pods[reason], reason))
+    return tuple(Reason(reason, pods[reason], nodes[reason]) for reason in order)
+
+
+def _most_first(names: Iterable[str]) -> dict[str, int]:
+    counts = Counter(names)
+    return {name: counts[name] for name in sorted(counts, key=lambda name: (-counts[name], name))}
+
+
+def summary_document(summary: Summary) -> dict[str, Json]:
+    """The summary as a JSON document; amounts in base units (milli-CPU, bytes, counts)."""
+    return {
+        "source": summary.source,
+        "placed": summary.placed,
+        "pending": summary.pending,
+        "nodes": summary.nodes,
+        "pods_per_s": round(summary.pods_per_s, 1),
+        "scheduling_s": round(summary.scheduling_s, 6),
+        "elapsed_s": round(summary.elapsed_s, 6),
+        "timings_s": {phase: round(spent, 6) for phase, spent in summary.timings_s.items()},
+        "utilization": [_use_document(use) for use in summary.utilization],
+        "zones": {
+            zone: [_use_document(use) for use in uses] for zone, uses in summary.zones.items()
+        },
+        "pending_reasons": [asdict(reason) for reason in summary.reasons],
+        "pending_plugins": dict(summary.plugins),
+    }
+
+
+def _use_document(use: Use) -> dict[str, Json]:
+    return {
+        **asdict(use),
+        "before_fraction": use.before_fraction,
+        "after_fraction": use.after_fraction,
+    }

@@ -1,0 +1,106 @@
+"""The summary of a run on a terminal."""
+
+from __future__ import annotations
+
+from rich.bar import Bar
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roadstead.report.summary import Reason, Summary, Use
+from roadstead.report.units import human_amount, human_seconds, percent, resource_title
+
+BAR_CHARS = 16
+TITLE_MIN_CHARS = 8
+ZONES_MAX = 16
+RESOURCES_MAX = 6
+REASONS_MAX = 10
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    """Print what was placed, how full the fleet is, why pods wait, and where the time went."""
+    console.print(_headline(summary))
+    if summary.utilization:
+        console.print(_utilization(summary.utilization))
+    if len(summary.zones) > 1:
+        console.print(_zones(summary.zones))
+    if summary.reasons:
+        console.print(_reasons(summary.reasons))
+    if summary.timings_s:
+        console.print(_timings(summary.timings_s, summary.elapsed_s))
+
+
+def _headline(summary: Summary) -> Text:
+    text = Text.assemble((f"{summary.placed:,} placed", "bold green"), ", ")
+    text.append(f"{summary.pending:,} pending", style="bold yellow" if summary.pending else "")
+    pods = summary.placed + summary.pending
+    text.append(f" of {pods:,} pods on {summary.nodes:,} nodes")
+    if summary.source:
+        text.append(f" ({summary.source})")
+    text.append(f"\n{summary.pods_per_s:,.0f} pods/s", style="bold")
+    text.append(f" over {human_seconds(summary.scheduling_s)} of scheduling; ")
+    text.append(f"{human_seconds(summary.elapsed_s)} in all")
+    return text
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(
+        title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
+    table.add_column(columns[0], overflow="fold", min_width=TITLE_MIN_CHARS)
+    for column in columns[1:]:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _bar(fraction: float) -> Bar:
+    return Bar(size=1, begin=0, end=min(fraction, 1.0), width=BAR_CHARS, color="cyan")
+
+
+def _utilization(uses: tuple[Use, ...]) -> Table:
+    table = _table("Utilization", "resource", "allocatable", "before", "after", "%", "")
+    for use in uses:
+        amounts = [
+            human_amount(use.resource, amount)
+            for amount in (use.allocatable, use.before, use.after)
+        ]
+        share = percent(use.after_fraction)
+        table.add_row(resource_title(use.resource), *amounts, share, _bar(use.after_fraction or 0))
+    return table
+
+
+def _zones(zones: dict[str, tuple[Use, ...]]) -> Table:
+    shown = list(zones.items())[:ZONES_MAX]
+    resources = [use.resource for use in shown[0][1]][:RESOURCES_MAX]
+    table = _table("Utilization per zone, before → after", "zone", *map(resource_title, resources))
+    for zone, uses in shown:
+        cells = [
+            f"{percent(use.before_fraction)} → {percent(use.after_fraction)}"
+            for use in uses[:RESOURCES_MAX]
+        ]
+        table.add_row(zone or "(none)", *cells)
+    _say_left_out(table, len(zones) - len(shown), "zones")
+    return table
+
+
+def _reasons(reasons: tuple[Reason, ...]) -> Table:
+    table = _table("Why pods are pending", "reason", "pods", "nodes per pod")
+    for reason in reasons[:REASONS_MAX]:
+        per_pod = f"{reason.nodes / reason.pods:,.0f}"
+        table.add_row(Text(reason.reason), f"{reason.pods:,}", per_pod)
+    _say_left_out(table, len(reasons) - REASONS_MAX, "reasons")
+    return table
+
+
+def _timings(timings_s: dict[str, float], elapsed_s: float) -> Table:
+    table = _table("Where the time went", "phase", "time", "")
+    for phase, spent in timings_s.items():
+        table.add_row(
+            Text(phase), human_seconds(spent), _bar(spent / elapsed_s if elapsed_s else 0)
+        )
+    return table
+
+
+def _say_left_out(table: Table, count: int, what: str) -> None:
+    if count > 0:
+        table.add_row(f"… and {count} more {what}")

@@ -1,0 +1,53 @@
+"""Amounts of resources and spans of time as people read them."""
+
+from __future__ import annotations
+
+_BYTES = ("memory", "ephemeral-storage")
+_BYTE_UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+_MILLI = "-milli"
+
+
+def is_bytes(resource: str) -> bool:
+    return resource in _BYTES or resource.startswith("hugepages-")
+
+
+def resource_title(resource: str) -> str:
+    """A short name: the last part of an extended resource, without the unit."""
+    return resource.rpartition("/")[2].removesuffix(_MILLI)
+
+
+def human_amount(resource: str, amount: int) -> str:
+    """An amount in natural units: cores, GiB, whole GPUs for `…-milli`, plain counts."""
+    if resource == "cpu":
+        return f"{_number(amount / 1000)} cores"
+    if is_bytes(resource):
+        return human_bytes(amount)
+    if resource.endswith(_MILLI):
+        return _number(amount / 1000)
+    return f"{amount:,}"
+
+
+def human_bytes(amount: int) -> str:
+    """Bytes in the largest binary unit of which there is at least one, up to TiB."""
+    for unit, size in _BYTE_UNITS:
+        if amount >= size:
+            return f"{_number(amount / size)} {unit}"
+    return f"{amount} B"
+
+
+def _number(value: float) -> str:
+    """Three digits or more: decimals only where the number is small."""
+    decimals = 0 if value >= 100 or value == int(value) else 1
+    return f"{value:,.{decimals}f}"
+
+
+def human_seconds(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+def percent(fraction: float | None) -> str:
+    return "–" if fraction is None else f"{fraction:.1%}"
