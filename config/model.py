@@ -53,6 +53,20 @@ class ManagedResource:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtenderTLS:
+    """How to talk TLS to an extender: files, or PEM in base64, which a repr never shows."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: str = field(default="", repr=False)
+    key_data: str = field(default="", repr=False)
+    ca_data: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ExtenderConfig:
     """An HTTP extender (upstream pkg/scheduler/extender.go). A verb left empty is not called."""
 
@@ -63,6 +77,7 @@ class ExtenderConfig:
     weight: int = 0
     bind_verb: str = ""
     enable_https: bool = False
+    tls: ExtenderTLS | None = None
     http_timeout_s: float = 5.0
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()

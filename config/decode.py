@@ -1,0 +1,139 @@
+"""Text → schema models: the stage `decode`.
+
+Upstream: the codec with strict decoding (apimachinery/pkg/runtime/serializer) and
+DecodeNestedObjects of kube-scheduler/config/v1/types.go for the arguments of in-tree plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from roadstead.config.errors import ConfigError, Problem, malformed
+from roadstead.config.reader import read_document
+from roadstead.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
+from roadstead.config.schema_args import ARGS_MODELS
+from roadstead.config.wire import API_VERSION, WireT
+
+KIND: Final = "KubeSchedulerConfiguration"
+
+_RULES: Final = {
+    "extra_forbidden": "unknown field",
+    "string_type": "must be a text (put it in quotes)",
+    "bool_type": "must be true or false",
+    "int_type": "must be an integer",
+    "float_type": "must be a number",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+}
+_INTEGER_BITS: Final = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}
+
+
+def decode(text: str | bytes, *, source: str) -> KubeSchedulerConfiguration:
+    """Read one KubeSchedulerConfiguration; raises ConfigError(stage="decode")."""
+    document = read_document(text, source=source)
+    _check_type(document, source)
+    config = _decode_as(KubeSchedulerConfiguration, document, "", source)
+    problems: list[Problem] = []
+    profiles = [
+        _with_typed_args(profile, f"profiles[{i}]", problems)
+        for i, profile in enumerate(config.profiles or ())
+    ]
+    if problems:
+        raise ConfigError("decode", problems, source=source)
+    return config.model_copy(update={"profiles": profiles})
+
+
+def _check_type(document: object, source: str) -> None:
+    def refuse(field: str, rule: str, value: object) -> ConfigError:
+        problem = Problem(field, rule) if value is None else malformed(field, value, rule)
+        return ConfigError("decode", [problem], source=source)
+
+    if document is not None and not isinstance(document, dict):
+        raise refuse("", f"must be a mapping of kind {KIND}", document)
+    found = document or {}
+    kind, version = found.get("kind"), found.get("apiVersion")
+    if not kind:
+        raise refuse("kind", f"is missing (want {KIND})", None)
+    if not version:
+        raise refuse("apiVersion", f"is missing (want {API_VERSION})", None)
+    if version != API_VERSION:
+        raise refuse("apiVersion", f"is not a version that we read (want {API_VERSION})", version)
+    if kind != KIND:
+        raise refuse("kind", f"is not a kind that we read (want {KIND})", kind)
+
+
+def _with_typed_args(
+    profile: KubeSchedulerProfile, path: str, problems: list[Problem]
+) -> KubeSchedulerProfile:
+    if not profile.plugin_config:
+        return profile
+    typed = [
+        _typed(config, f"{path}.pluginConfig[{i}]", problems)
+        for i, config in enumerate(profile.plugin_config)
+    ]
+    return profile.model_copy(update={"plugin_config": typed})
+
+
+def _typed(config: PluginConfig, path: str, problems: list[Problem]) -> PluginConfig:
+    model = ARGS_MODELS.get(config.name)
+    if model is None:
+        return config
+    args = {} if config.args is None else config.args
+    wrong = _wrong_args_type(config.name, args, f"{path}.args")
+    if wrong is not None:
+        problems.append(wrong)
+        return config
+    try:
+        typed = _decode_as(model, args, f"{path}.args", "")
+    except ConfigError as refused:
+        problems.extend(refused.problems)
+        return config
+    known_type = {"api_version": API_VERSION, "kind": f"{config.name}Args"}
+    return config.model_copy(update={"args": typed.model_copy(update=known_type)})
+
+
+def _wrong_args_type(name: str, args: object, path: str) -> Problem | None:
+    if not isinstance(args, dict):
+        return malformed(path, args, f"must be a mapping ({name}Args)")
+    version, kind = args.get("apiVersion"), args.get("kind")
+    if version and version not in (API_VERSION, "/"):
+        return malformed(f"{path}.apiVersion", version, f"must be {API_VERSION}")
+    if kind and kind != f"{name}Args":
+        return malformed(f"{path}.kind", kind, f"must be {name}Args, the arguments of {name}")
+    return None
+
+
+def _decode_as(model: type[WireT], data: object, path: str, source: str) -> WireT:
+    try:
+        return model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        problems = _problems(error.errors(include_url=False, include_context=True), path)
+        raise ConfigError("decode", problems, source=source) from None
+
+
+def _problems(errors: Iterable[Any], path: str) -> list[Problem]:
+    # A value of the wrong type stops Go's decoder; unknown fields are gathered behind it.
+    ordered = sorted(errors, key=lambda error: error["type"] == "extra_forbidden")
+    return [
+        malformed(join_path(path, error["loc"]), error["input"], _rule(error)) for error in ordered
+    ]
+
+
+def _rule(error: Any) -> str:  # noqa: ANN401  (pydantic's ErrorDetails)
+    if error["type"] in _RULES:
+        return _RULES[error["type"]]
+    bound = error.get("ctx", {}).get("le", error.get("ctx", {}).get("ge"))
+    if bound is not None:
+        return f"does not fit into a {_INTEGER_BITS[bound]}-bit integer"
+    return str(error["msg"]).removeprefix("Value error, ")
+
+
+def join_path(path: str, loc: Iterable[str | int]) -> str:
+    """`profiles[0].plugins`: how upstream writes the place of a field."""
+    for part in loc:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path

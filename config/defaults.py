@@ -1,0 +1,149 @@
+"""Fill in what the document leaves open: the stage between decode and validate.
+
+Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
+Feature gates as 1.34.1 ships them: VolumeBinding gets no shape, DynamicResources its timeout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from roadstead.config.durations import Duration, parse_duration
+from roadstead.config.merge import default_plugins, enabled_names, merge_plugins
+from roadstead.config.schema import (
+    ClientConnection,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    LeaderElection,
+    PluginConfig,
+)
+from roadstead.config.schema_args import (
+    ARGS_MODELS,
+    Args,
+    WireBalancedAllocationArgs,
+    WireDefaultPreemptionArgs,
+    WireDynamicResourcesArgs,
+    WireFitArgs,
+    WireInterPodAffinityArgs,
+    WireResourceSpec,
+    WireScoringStrategy,
+    WireSpreadArgs,
+    WireVolumeBindingArgs,
+)
+from roadstead.config.wire import API_VERSION
+
+T = TypeVar("T")
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+_RESOURCES: Final = [WireResourceSpec(name=name, weight=1) for name in ("cpu", "memory")]
+
+
+def set_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The configuration with every default in place; nothing is refused here."""
+    profiles = list(config.profiles or ()) or [KubeSchedulerProfile()]
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        name = {"scheduler_name": DEFAULT_SCHEDULER_NAME}
+        profiles = [profiles[0].model_copy(update=name)]
+    profiling = _or(config.enable_profiling, True)
+    return config.model_copy(
+        update={
+            "parallelism": _or(config.parallelism, 16),
+            "profiles": [_profile(profile) for profile in profiles],
+            "percentage_of_nodes_to_score": _or(config.percentage_of_nodes_to_score, 0),
+            "leader_election": _leader_election(config.leader_election),
+            "client_connection": _client_connection(config.client_connection),
+            "pod_initial_backoff_seconds": _or(config.pod_initial_backoff_seconds, 1),
+            "pod_max_backoff_seconds": _or(config.pod_max_backoff_seconds, 10),
+            "enable_profiling": profiling,
+            "enable_contention_profiling": _or(config.enable_contention_profiling, profiling),
+        }
+    )
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value
+
+
+def _profile(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
+    plugins = merge_plugins(default_plugins(), profile.plugins)
+    configs = [_with_defaults(config) for config in profile.plugin_config or ()]
+    configured = {config.name for config in configs}
+    for name in enabled_names(plugins):
+        if name in ARGS_MODELS and name not in configured:
+            empty = ARGS_MODELS[name](api_version=API_VERSION, kind=f"{name}Args")
+            configs.append(_with_defaults(PluginConfig(name=name, args=empty)))
+    return profile.model_copy(update={"plugins": plugins, "plugin_config": configs})
+
+
+def _with_defaults(config: PluginConfig) -> PluginConfig:
+    if not isinstance(config.args, Args):
+        return config
+    return config.model_copy(update={"args": set_args_defaults(config.args)})
+
+
+def set_args_defaults(args: Args) -> Args:
+    """Arguments of an in-tree plugin with their defaults in place."""
+    fill = _ARGS_DEFAULTS.get(type(args))
+    return args if fill is None else args.model_copy(update=fill(args))
+
+
+def _preemption(args: WireDefaultPreemptionArgs) -> dict[str, object]:
+    return {
+        "min_candidate_nodes_percentage": _or(args.min_candidate_nodes_percentage, 10),
+        "min_candidate_nodes_absolute": _or(args.min_candidate_nodes_absolute, 100),
+    }
+
+
+def _fit(args: WireFitArgs) -> dict[str, object]:
+    strategy = _or(args.scoring_strategy, WireScoringStrategy(type="LeastAllocated"))
+    resources = _weighed(strategy.resources)
+    return {"scoring_strategy": strategy.model_copy(update={"resources": resources})}
+
+
+def _weighed(resources: list[WireResourceSpec] | None) -> list[WireResourceSpec]:
+    return [r.model_copy(update={"weight": r.weight or 1}) for r in resources or _RESOURCES]
+
+
+_ARGS_DEFAULTS: Final[dict[type[Args], Callable[..., dict[str, object]]]] = {
+    WireDefaultPreemptionArgs: _preemption,
+    WireDynamicResourcesArgs: lambda args: {
+        "filter_timeout": _or(args.filter_timeout, parse_duration("10s"))
+    },
+    WireInterPodAffinityArgs: lambda args: {
+        "hard_pod_affinity_weight": _or(args.hard_pod_affinity_weight, 1)
+    },
+    WireBalancedAllocationArgs: lambda args: {"resources": _weighed(args.resources)},
+    WireFitArgs: _fit,
+    WireSpreadArgs: lambda args: {"defaulting_type": args.defaulting_type or "System"},
+    WireVolumeBindingArgs: lambda args: {
+        "bind_timeout_seconds": _or(args.bind_timeout_seconds, 600)
+    },
+}
+
+
+def _leader_election(given: LeaderElection) -> LeaderElection:
+    def at_least_set(duration: Duration, default: str) -> Duration:
+        return duration if duration.ns else parse_duration(default)
+
+    return given.model_copy(
+        update={
+            "leader_elect": _or(given.leader_elect, True),
+            "lease_duration": at_least_set(given.lease_duration, "15s"),
+            "renew_deadline": at_least_set(given.renew_deadline, "10s"),
+            "retry_period": at_least_set(given.retry_period, "2s"),
+            "resource_lock": given.resource_lock or "leases",
+            "resource_name": given.resource_name or "kube-scheduler",
+            "resource_namespace": given.resource_namespace or "kube-system",
+        }
+    )
+
+
+def _client_connection(given: ClientConnection) -> ClientConnection:
+    return given.model_copy(
+        update={
+            "content_type": given.content_type or "application/vnd.kubernetes.protobuf",
+            "qps": given.qps or 50.0,
+            "burst": given.burst or 100,
+        }
+    )

@@ -1,0 +1,70 @@
+"""Durations as Go writes and reads them: "1m30s" (Go time.ParseDuration, Duration.String)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_NS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_MAX_CHARS: Final = 100
+_INT64_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A signed number of nanoseconds within int64."""
+
+    ns: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.ns / _NS["s"]
+
+    def __str__(self) -> str:
+        sign, ns = ("-", -self.ns) if self.ns < 0 else ("", self.ns)
+        if ns < _NS["s"]:
+            unit = next((u for u in ("ms", "µs", "ns") if ns >= _NS[u]), "s")
+            return f"{sign}{_decimal(ns, _NS[unit])}{unit}"
+        hours, rest = divmod(ns, _NS["h"])
+        minutes, rest = divmod(rest, _NS["m"])
+        text = f"{hours}h" if hours else ""
+        text += f"{minutes}m" if hours or minutes else ""
+        return f"{sign}{text}{_decimal(rest, _NS['s'])}s"
+
+
+def parse_duration(text: str) -> Duration:
+    """Parse Go's notation; raises ValueError for anything else or beyond int64 nanoseconds."""
+    body = text[1:] if text[:1] in ("+", "-") else text
+    if body == "0":
+        return Duration()
+    if not body or len(body) > _MAX_CHARS:
+        raise ValueError('is not a duration (want e.g. "15s", "1m30s")')
+    total, at = 0, 0
+    while at < len(body):
+        part = _PART.match(body, at)
+        if part is None or not (part[1] or part[2]):
+            raise ValueError('is not a duration (want e.g. "15s", "1m30s")')
+        fraction = part[2] or ""
+        unit = _NS[part[3]]
+        total += int(part[1] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
+        at = part.end()
+    if total > _INT64_MAX:
+        raise ValueError("is too long for a duration (about 292 years at most)")
+    return Duration(-total if text.startswith("-") else total)
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    fraction = str(rest).zfill(len(str(unit)) - 1).rstrip("0") if rest else ""
+    return f"{whole}.{fraction}" if fraction else str(whole)

@@ -1,0 +1,134 @@
+"""A refused configuration: which stage refused it, and every field with its rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from roadstead.protocol.errors import InputError, cut_short
+
+Stage: TypeAlias = Literal["decode", "validate", "build"]
+
+PROBLEMS_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. `value` is what stands there, rendered as upstream renders it.
+
+    `kind` is upstream's error type ("Invalid value", "Required value", …), empty where upstream
+    has no field error: then `rule` is the whole text, or `upstream` where upstream says another.
+    Upstream: apimachinery/pkg/util/validation/field/errors.go.
+    """
+
+    field: str
+    rule: str
+    kind: str = ""
+    value: str | None = None
+    upstream: str = ""
+
+    @property
+    def upstream_text(self) -> str:
+        """What kube-scheduler prints, never cut."""
+        if not self.kind:
+            return self.upstream or self.rule
+        parts = [self.field, self.kind, *([] if self.value is None else [self.value])]
+        return ": ".join([*parts, *([self.rule] if self.rule else [])])
+
+    @property
+    def short_text(self) -> str:
+        """What a person reads: `field: value: rule`, the value cut short."""
+        value = "" if self.value is None else _cut(self.value)
+        rule = self.rule or self.kind.lower()
+        return ": ".join(part for part in (_cut(self.field, 200), value, _cut(rule, 600)) if part)
+
+
+class ConfigError(InputError):
+    """A configuration that is refused. `problems` holds all of them, `stage` where they were found.
+
+    The stages are upstream's: decode (not the right shape), validate (a value out of its range),
+    build (profiles that cannot be put together).
+    """
+
+    def __init__(self, stage: Stage, problems: Iterable[Problem], *, source: str = "") -> None:
+        self.stage: Stage = stage
+        self.problems = tuple(problems)
+        assert self.problems, "a refusal needs a reason"
+        first = self.problems[0]
+        super().__init__(first.rule, source=source, field=first.field, value=first.value or "")
+
+    @property
+    def errors(self) -> list[str]:
+        """The texts kube-scheduler gives, sorted."""
+        return sorted(problem.upstream_text for problem in self.problems)
+
+    def __str__(self) -> str:
+        prefix = f"{self.source}: " if self.source else ""
+        if len(self.problems) == 1:
+            return prefix + self.problems[0].short_text
+        lines = [f"  {problem.short_text}" for problem in self.problems[:PROBLEMS_SHOWN]]
+        if len(self.problems) > PROBLEMS_SHOWN:
+            lines.append(f"  and {len(self.problems) - PROBLEMS_SHOWN} more")
+        return "\n".join([f"{prefix}{len(self.problems)} problems in the configuration:", *lines])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.stage, self.problems, self.source))
+
+
+def _rebuild(stage: Stage, problems: tuple[Problem, ...], source: str) -> ConfigError:
+    return ConfigError(stage, problems, source=source)
+
+
+def _cut(text: str, max_chars: int = 80) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+
+
+def invalid(field: str, value: object, rule: str) -> Problem:
+    """A value that breaks a rule."""
+    return Problem(field, rule, "Invalid value", go_json(value))
+
+
+def required(field: str, rule: str = "") -> Problem:
+    """A value that is missing."""
+    return Problem(field, rule, "Required value")
+
+
+def duplicate(field: str, value: object) -> Problem:
+    """A value that must be unique and is not."""
+    return Problem(field, "", "Duplicate value", go_json(value))
+
+
+def unsupported(field: str, value: str, supported: Iterable[str]) -> Problem:
+    """A value outside an enumeration."""
+    names = ", ".join(go_json(name) for name in supported)
+    return Problem(field, f"supported values: {names}", "Unsupported value", go_json(value))
+
+
+def forbidden(field: str, rule: str) -> Problem:
+    """A field that must not be set here."""
+    return Problem(field, rule, "Forbidden")
+
+
+def malformed(field: str, value: object, rule: str) -> Problem:
+    """Found while decoding: upstream's text differs from ours, so the value is cut at once."""
+    shown = cut_short(value)
+    return Problem(field, rule, value=shown)
+
+
+def go_json(value: object) -> str:
+    """A value as Go's json.Marshal writes it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=False)
+    for char, escape in _GO_ESCAPES.items():
+        text = text.replace(char, escape)
+    return text
+
+
+_GO_ESCAPES: Final = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}

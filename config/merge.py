@@ -1,0 +1,135 @@
+"""Which plugins run where: custom sets over the default ones, then multiPoint expanded.
+
+Order at an extension point: first the plugins listed there that multiPoint also enables (in the
+listed order), then the rest of multiPoint, then the others listed there. A weight given at `score`
+wins over the one given at multiPoint.
+Upstream: v1/default_plugins.go (mergePlugins), framework/runtime/framework.go
+(updatePluginList, expandMultiPointPlugins, getScoreWeights).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from roadstead.config.intree import DEFAULT_MULTI_POINT, EXTENSION_POINTS, INTERFACE_NAMES
+from roadstead.config.schema import Plugin, Plugins, PluginSet
+
+ALL: Final = "*"
+
+
+class ExpansionError(ValueError):
+    """The plugins of a profile cannot be put together; the text is upstream's."""
+
+    def __init__(self, message: str, point: str) -> None:
+        self.point = point
+        super().__init__(message)
+
+
+def default_plugins() -> Plugins:
+    """The default profile: every in-tree plugin at multiPoint."""
+    enabled = [Plugin(name=name, weight=weight) for name, weight in DEFAULT_MULTI_POINT]
+    return Plugins(multi_point=PluginSet(enabled=enabled))
+
+
+def enabled_names(plugins: Plugins) -> list[str]:
+    """Every plugin enabled anywhere, sorted."""
+    return sorted({p.name for chosen in plugins.sets().values() for p in chosen.enabled or ()})
+
+
+def merge_plugins(default: Plugins, custom: Plugins | None) -> Plugins:
+    """The profile's sets over the default ones; weights become explicit (0 where none is given)."""
+    chosen = custom or Plugins()
+    merged = {
+        name: _merge_set(getattr(default, name), getattr(chosen, name))
+        for name in Plugins.model_fields
+    }
+    return Plugins(**merged)
+
+
+def _merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+    disabled = {plugin.name for plugin in custom.disabled or ()}
+    overrides = {plugin.name: plugin for plugin in custom.enabled or ()}
+    kept = [] if ALL in disabled else default.enabled or []
+    kept = [plugin for plugin in kept if plugin.name not in disabled]
+    replaced = {plugin.name for plugin in kept} & set(overrides)
+    enabled = [overrides.get(plugin.name, plugin) for plugin in kept]
+    # Of a name listed twice only the last entry replaces the default; the first stays behind, and
+    # the expansion refuses it.
+    last = {plugin.name: i for i, plugin in enumerate(custom.enabled or ())}
+    for i, plugin in enumerate(custom.enabled or ()):
+        if not (plugin.name in replaced and last[plugin.name] == i):
+            enabled.append(plugin)
+    off = [Plugin(name=plugin.name, weight=0) for plugin in custom.disabled or ()]
+    on = [plugin.model_copy(update={"weight": plugin.weight or 0}) for plugin in enabled]
+    return PluginSet(enabled=on or None, disabled=off or None)
+
+
+def expand(plugins: Plugins, points_of: Mapping[str, frozenset[str]]) -> dict[str, tuple[str, ...]]:
+    """Extension point → plugin names in execution order.
+
+    `points_of`: plugin → the extension points it implements, for every plugin there is.
+    Raises ExpansionError for an unknown plugin, one that lacks the point, or one listed twice.
+    """
+    sets = plugins.sets()
+    for point in EXTENSION_POINTS:
+        _check_listed(point, sets[point].enabled or (), points_of)
+    return {point: _order(point, sets[point], plugins, points_of) for point in EXTENSION_POINTS}
+
+
+def _check_listed(
+    point: str, listed: Iterable[Plugin], points_of: Mapping[str, frozenset[str]]
+) -> None:
+    seen: set[str] = set()
+    for plugin in listed:
+        points = points_of.get(plugin.name)
+        if points is None:
+            raise _does_not_exist(point, plugin.name)
+        if point not in points:
+            text = f'plugin "{plugin.name}" does not extend {INTERFACE_NAMES[point]} plugin'
+            raise ExpansionError(text, point)
+        if plugin.name in seen:
+            raise _twice(point, plugin.name)
+        seen.add(plugin.name)
+
+
+def _order(
+    point: str, chosen: PluginSet, plugins: Plugins, points_of: Mapping[str, frozenset[str]]
+) -> tuple[str, ...]:
+    listed = [plugin.name for plugin in chosen.enabled or ()]
+    disabled = {plugin.name for plugin in chosen.disabled or ()}
+    if ALL in disabled:
+        return tuple(listed)
+    overridden: set[str] = set()
+    expanded: list[str] = []
+    for plugin in plugins.multi_point.enabled or ():
+        if plugin.name not in points_of:
+            raise _does_not_exist(point, plugin.name)
+        if point not in points_of[plugin.name] or plugin.name in disabled:
+            continue
+        if plugin.name in listed:
+            overridden.add(plugin.name)
+        elif plugin.name in expanded:
+            raise _twice(point, plugin.name)
+        else:
+            expanded.append(plugin.name)
+    first = [name for name in listed if name in overridden]
+    return (*first, *expanded, *(name for name in listed if name not in overridden))
+
+
+def score_weights(plugins: Plugins) -> dict[str, int]:
+    """Plugin → weight at `score`: the first that is given, `score` before multiPoint; 0 means 1."""
+    weights: dict[str, int] = {}
+    for plugin in (*(plugins.score.enabled or ()), *(plugins.multi_point.enabled or ())):
+        weights.setdefault(plugin.name, plugin.weight or 1)
+    return weights
+
+
+def _does_not_exist(point: str, name: str) -> ExpansionError:
+    return ExpansionError(f'{INTERFACE_NAMES[point]} "{name}" does not exist', point)
+
+
+def _twice(point: str, name: str) -> ExpansionError:
+    return ExpansionError(
+        f'plugin "{name}" already registered as "{INTERFACE_NAMES[point]}"', point
+    )

@@ -1,0 +1,159 @@
+"""KubeSchedulerConfiguration v1 as it is written.
+
+Field by field upstream's staging/src/k8s.io/kube-scheduler/config/v1/types.go and
+component-base/config/v1alpha1/types.go of 1.34; defaults are in `config.defaults`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from roadstead.config.durations import Duration
+from roadstead.config.wire import Bool, Float32, Int32, Int64, Str, Wire, WireDuration
+
+Names = frozenset[str]
+
+
+class Plugin(Wire):
+    """A plugin by name; `weight` None or 0 means 1 (and counts at `score` only)."""
+
+    always: ClassVar[Names] = frozenset({"name"})
+    name: Str = ""
+    weight: Int32 | None = None
+
+
+class PluginSet(Wire):
+    """What is enabled and disabled at one extension point; "*" disables all defaults."""
+
+    enabled: list[Plugin] | None = None
+    disabled: list[Plugin] | None = None
+
+
+class Plugins(Wire):
+    """The sets of all extension points, and `multiPoint`, which stands for all of them."""
+
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+    multi_point: PluginSet = PluginSet()
+
+    def sets(self) -> dict[str, PluginSet]:
+        """Extension point (upstream's name, `multiPoint` included) → set."""
+        fields = type(self).model_fields
+        return {info.alias or name: getattr(self, name) for name, info in fields.items()}
+
+
+class PluginConfig(Wire):
+    """Arguments of one plugin: a model of `schema_args` for an in-tree one, else as written."""
+
+    always: ClassVar[Names] = frozenset({"name", "args"})
+    name: Str = ""
+    args: Any = None
+
+
+class KubeSchedulerProfile(Wire):
+    """One profile; pods choose it by `spec.schedulerName`."""
+
+    scheduler_name: Str | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    plugins: Plugins | None = None
+    plugin_config: list[PluginConfig] | None = None
+
+
+class ExtenderManagedResource(Wire):
+    """An extended resource that an extender looks after."""
+
+    always: ClassVar[Names] = frozenset({"name"})
+    name: Str = ""
+    ignored_by_scheduler: Bool = False
+
+
+class ExtenderTLSConfig(Wire):
+    """How to talk TLS to an extender. The data fields are base64 of PEM and never shown."""
+
+    insecure: Bool = False
+    server_name: Str = ""
+    cert_file: Str = ""
+    key_file: Str = ""
+    ca_file: Str = ""
+    cert_data: Str = Field(default="", repr=False)
+    key_data: Str = Field(default="", repr=False)
+    ca_data: Str = Field(default="", repr=False)
+
+
+class Extender(Wire):
+    """An HTTP extender; a verb left empty is not called."""
+
+    always: ClassVar[Names] = frozenset({"url_prefix"})
+    null_counts: ClassVar[Names] = frozenset({"httpTimeout"})
+    url_prefix: Str = ""
+    filter_verb: Str = ""
+    preempt_verb: Str = ""
+    prioritize_verb: Str = ""
+    weight: Int64 = 0
+    bind_verb: Str = ""
+    enable_https: Bool = Field(default=False, alias="enableHTTPS")
+    tls_config: ExtenderTLSConfig | None = None
+    http_timeout: WireDuration = Duration()
+    node_cache_capable: Bool = False
+    managed_resources: list[ExtenderManagedResource] | None = None
+    ignorable: Bool = False
+
+
+class LeaderElection(Wire):
+    """Read and checked as upstream; Roadstead does not elect through an API server."""
+
+    always: ClassVar[Names] = frozenset(
+        {"lease_duration", "renew_deadline", "retry_period"}
+        | {"leader_elect", "resource_lock", "resource_name", "resource_namespace"}
+    )
+    null_counts: ClassVar[Names] = frozenset({"leaseDuration", "renewDeadline", "retryPeriod"})
+    leader_elect: Bool | None = None
+    lease_duration: WireDuration = Duration()
+    renew_deadline: WireDuration = Duration()
+    retry_period: WireDuration = Duration()
+    resource_lock: Str = ""
+    resource_name: Str = ""
+    resource_namespace: Str = ""
+
+
+class ClientConnection(Wire):
+    """How to reach an API server."""
+
+    always: ClassVar[Names] = frozenset(
+        {"kubeconfig", "accept_content_types", "content_type", "qps", "burst"}
+    )
+    kubeconfig: Str = ""
+    accept_content_types: Str = ""
+    content_type: Str = ""
+    qps: Float32 = 0.0
+    burst: Int32 = 0
+
+
+class KubeSchedulerConfiguration(Wire):
+    """The whole document."""
+
+    api_version: Str = ""
+    kind: Str = ""
+    parallelism: Int32 | None = None
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: Bool | None = None
+    enable_contention_profiling: Bool | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    pod_initial_backoff_seconds: Int64 | None = None
+    pod_max_backoff_seconds: Int64 | None = None
+    profiles: list[KubeSchedulerProfile] | None = None
+    extenders: list[Extender] | None = None
+    delay_cache_until_active: Bool = False

@@ -1,0 +1,117 @@
+"""The base of what is read from outside: Go's strict, case-sensitive decoding with pydantic.
+
+An unknown field is refused, a null leaves a field as it is, numbers and texts never stand for one
+another, integers are bounded as their Go type is. A field that Go prints even when it is empty is
+named in `always`. Upstream: apimachinery/pkg/runtime/serializer/json (strict), sigs.k8s.io/json.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from roadstead.config.durations import Duration, parse_duration
+
+
+class Wire(BaseModel):
+    """One Go struct. Field defaults are Go's zero values; None is a nil pointer or slice."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+    always: ClassVar[frozenset[str]] = frozenset()
+    null_counts: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_leaves_the_zero_value(cls, data: Any) -> Any:  # noqa: ANN401  (any JSON comes in)
+        if data is None:
+            return {}
+        if not isinstance(data, dict) or None not in data.values():
+            return data
+        known = {info.alias or name for name, info in cls.model_fields.items()} - cls.null_counts
+        return {key: value for key, value in data.items() if value is not None or key not in known}
+
+
+def _zero_for_null(zero: object) -> BeforeValidator:
+    return BeforeValidator(lambda value: zero if value is None else value)
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, Duration):
+        return value
+    if value is None:
+        return parse_duration("")
+    if not isinstance(value, str):
+        raise ValueError('must be a text with a unit, e.g. "15s"')
+    return parse_duration(value)
+
+
+def _float32(value: float) -> float:
+    """The shortest decimal that names the nearest 32-bit float, as Go prints it."""
+    try:
+        nearest = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        raise ValueError("is beyond the range of a 32-bit float") from None
+    assert math.isfinite(nearest), "the reader lets no NaN and no infinity through"
+    texts = (f"{nearest:.{digits}g}" for digits in range(1, 10))
+    return next(float(text) for text in texts if _same_float32(float(text), nearest))
+
+
+def _same_float32(value: float, nearest: float) -> bool:
+    try:
+        return bool(struct.unpack("<f", struct.pack("<f", value))[0] == nearest)
+    except OverflowError:
+        return False
+
+
+Str: TypeAlias = Annotated[str, _zero_for_null("")]
+Bool: TypeAlias = Annotated[bool, _zero_for_null(False)]
+Int32: TypeAlias = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), _zero_for_null(0)]
+Int64: TypeAlias = Annotated[int, Field(ge=-(2**63), le=2**63 - 1), _zero_for_null(0)]
+Float32: TypeAlias = Annotated[float, AfterValidator(_float32), _zero_for_null(0.0)]
+WireDuration: TypeAlias = Annotated[Duration, BeforeValidator(_duration)]
+
+WireT = TypeVar("WireT", bound=Wire)
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+
+
+def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes out)
+    """A model as the plain document that Go would print: zero values left out by its rules."""
+    if isinstance(value, Wire):
+        fields = type(value).model_fields
+        return {
+            info.alias or name: to_document(getattr(value, name))
+            for name, info in fields.items()
+            if name in value.always or not _left_out(getattr(value, name), info.default)
+        }
+    if isinstance(value, Duration):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [to_document(item) for item in value]
+    return value
+
+
+def _left_out(value: object, zero: object) -> bool:
+    # Only an empty value whose zero is not None is Go's "omitempty" of a plain field; where the
+    # zero is None the field is a pointer, and a pointer to 0 or "" is printed.
+    if value is None or value in ([], {}):
+        return True
+    return zero is not None and not isinstance(value, (Wire, Duration)) and value == zero
+
+
+def sorted_keys(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
+    """A JSON value with the keys of every mapping in order, as Go prints mappings."""
+    if isinstance(value, dict):
+        return {key: sorted_keys(value[key]) for key in sorted(value)}
+    return [sorted_keys(item) for item in value] if isinstance(value, list) else value
