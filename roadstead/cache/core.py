@@ -1,0 +1,345 @@
+"""CacheCore: what is on which node, the pods of which a scheduler only assumes it included.
+
+States, arrows and rules: the diagram in `roadstead.cache`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+from roadstead.cache.pods import (
+    COUNTED,
+    ON_TRIAL,
+    TABLE,
+    AskBinder,
+    Assumption,
+    BinderWord,
+    CacheAnswer,
+    CacheCounts,
+    CacheSettings,
+    Placement,
+    PodEvent,
+    PodRecord,
+    PodState,
+    Refusal,
+)
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.lazyheap import LazyHeap
+from roadstead.placements import Delta, NodeStore, Placements
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.protocol.status import unresolvable
+
+
+class CacheCore:
+    """Pods by state over a node store that it alone changes. The store starts empty."""
+
+    def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
+        self.settings = settings or CacheSettings()
+        self.placements = Placements(store)
+        self._records: dict[str, PodRecord] = {}
+        self._gone: OrderedDict[str, PodRecord] = OrderedDict()
+        self._deadlines: LazyHeap[PodRecord] = LazyHeap()
+        self._puts = 0
+
+    @property
+    def version(self) -> int:
+        """The version of the last delta; it only grows (I7)."""
+        return self.placements.version
+
+    def assume(self, batch: Sequence[Assumption], now_s: float) -> CacheAnswer:
+        """Count pods on nodes ahead of their commit.
+
+        Refused, pod by pod: one that is assumed by another attempt or added already (its scheduler
+        lost a race). The same assumption again changes nothing.
+        """
+        deltas: list[Delta] = []
+        refused: list[Refusal] = []
+        for item in batch:
+            record = self._find(item.uid)
+            if record is not None and self._is_same(record, item):
+                continue
+            if record is not None and not TABLE.allows(record.state, PodEvent.ASSUME):
+                refused.append(self._refuse(record, PodEvent.ASSUME))
+                continue
+            record = PodRecord(item.uid, item.key, item.facts, item.node_name, item.token)
+            deltas += self._assume(record, now_s)
+        return CacheAnswer(tuple(deltas), tuple(refused))
+
+    def forget(self, batch: Sequence[tuple[str, str]]) -> CacheAnswer:
+        """Undo assumptions, given as (uid, token); rows are as if they had never been (I5).
+
+        A pod that the cache does not hold is forgotten already. Refused: one that is confirmed, or
+        assumed by another attempt.
+        """
+        deltas: list[Delta] = []
+        refused: list[Refusal] = []
+        for uid, token in batch:
+            record = self._records.get(uid)
+            if record is None:
+                continue
+            if record.state in ON_TRIAL and record.token == token:
+                self._go(record, PodEvent.FORGET)
+                deltas += self.placements.lift(uid)
+            else:
+                refused.append(self._refuse(record, PodEvent.FORGET))
+        return CacheAnswer(tuple(deltas), tuple(refused))
+
+    def finish_binding(self, batch: Sequence[tuple[str, str]], now_s: float) -> CacheAnswer:
+        """The binder has these (uid, token): from now they have `bind_s` to be confirmed.
+
+        Pods that are confirmed or gone already are left alone; refused: another attempt's.
+        """
+        refused: list[Refusal] = []
+        for uid, token in batch:
+            record = self._records.get(uid)
+            if record is None or record.state is PodState.ADDED:
+                continue
+            if record.token == token:
+                self._go(record, PodEvent.FINISH_BINDING, now_s + self.settings.bind_s)
+            else:
+                refused.append(self._refuse(record, PodEvent.FINISH_BINDING))
+        return CacheAnswer(refused=tuple(refused))
+
+    def confirm(self, batch: Sequence[Placement]) -> list[Delta]:
+        """The cluster shows pods on nodes: they are Added, wherever they were assumed.
+
+        The same placement again changes nothing; other facts on the same node are an update.
+        Raises IllegalTransitionError, with nothing changed, for an added pod on another node (I3).
+        """
+        self._check_no_move(batch)
+        deltas: list[Delta] = []
+        for item in batch:
+            record = self._find(item.uid)
+            if record is None:
+                record = PodRecord(item.uid, item.key, item.facts, item.node_name)
+            if record.state is not PodState.ADDED:
+                deltas += self._added(record, PodEvent.ADD, item.node_name, item.facts)
+            elif record.facts != item.facts:
+                deltas += self._added(record, PodEvent.UPDATE, item.node_name, item.facts)
+        return deltas
+
+    def update_pod(self, uid: str, facts: PodFacts, node_name: str) -> list[Delta]:
+        """A pod on a node changed; one that is assumed or expired is confirmed by that.
+
+        Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod and for
+        an added one on another node.
+        """
+        record = self._find(uid)
+        if record is None:
+            raise TABLE.illegal(uid, PodState.INITIAL, PodEvent.UPDATE, ())
+        TABLE.follow(uid, record.state, PodEvent.UPDATE, record.history)
+        self._check_no_move([Placement(uid, record.key, facts, node_name)])
+        return self._added(record, PodEvent.UPDATE, node_name, facts)
+
+    def remove_pods(self, uids: Sequence[str]) -> list[Delta]:
+        """Pods are gone from the cluster, assumed ones included; told twice, nothing changes.
+
+        Raises IllegalTransitionError, with nothing changed, for a pod that was never there.
+        """
+        records = [self._known(uid, PodEvent.REMOVE) for uid in dict.fromkeys(uids)]
+        deltas: list[Delta] = []
+        for record in records:
+            was_counted = record.state in COUNTED
+            self._go(record, PodEvent.REMOVE)
+            deltas += self.placements.lift(record.uid) if was_counted else []
+        return deltas
+
+    def expire(self, now_s: float) -> list[AskBinder]:
+        """Assumptions whose time is over: ask the binder first (I6); `resolve` ends them."""
+        asks: list[AskBinder] = []
+        while (record := self._deadlines.first()) is not None and record.deadline_s <= now_s:
+            self._go(record, PodEvent.ASK, now_s + self.settings.ask_again_s)
+            asks.append(AskBinder(record.uid, record.key, record.token, record.node_name))
+        return asks
+
+    def resolve(self, words: Iterable[BinderWord]) -> CacheAnswer:
+        """The binder's words on what `expire` asked: bound confirms the pod, None expires it.
+
+        Refused, with nothing changed: a word on a pod or an attempt that is no longer asked about.
+        """
+        deltas: list[Delta] = []
+        refused: list[Refusal] = []
+        for word in words:
+            record = self._records.get(word.uid)
+            if record is None or record.state is not PodState.ASKED or record.token != word.token:
+                status = unresolvable(f"{word.uid}: the binder was not asked about this attempt")
+                refused.append(Refusal(word.uid, status))
+            elif word.node_name is None:
+                self._go(record, PodEvent.EXPIRE)
+                deltas += self.placements.lift(word.uid)
+            else:
+                deltas += self._added(record, PodEvent.ADD, word.node_name, record.facts)
+        return CacheAnswer(tuple(deltas), tuple(refused))
+
+    def add_node(self, facts: NodeFacts) -> list[Delta]:
+        """A node appears, and with it the pods that were on it before; a known one is updated."""
+        return self.placements.add_node(facts)
+
+    def update_node(self, facts: NodeFacts) -> list[Delta]:
+        """A node's own facts change; an unknown one is added."""
+        return self.placements.update_node(facts)
+
+    def remove_node(self, name: str) -> list[Delta]:
+        """A node disappears; its pods are kept aside until they are removed or it comes back.
+
+        Raises IllegalTransitionError for a node that is not there (upstream: an error).
+        """
+        if name not in self.placements.nodes:
+            raise IllegalTransitionError(f"cache: node {name}: remove is not allowed: not there")
+        return self.placements.remove_node(name)
+
+    def next_deadline_s(self) -> float | None:
+        """When `expire` has something to ask next; None while nothing is assumed."""
+        record = self._deadlines.first()
+        return None if record is None else record.deadline_s
+
+    def state_of(self, uid: str) -> PodState:
+        """A pod's state; INITIAL for one that the cache does not know (any more)."""
+        record = self._find(uid)
+        return PodState.INITIAL if record is None else record.state
+
+    def node_of(self, uid: str) -> str | None:
+        """The node on which a pod is counted (or kept aside); None if it is not."""
+        return self.placements.node_of(uid)
+
+    def counts(self) -> CacheCounts:
+        states = [record.state for record in self._records.values()]
+        nodes = self.placements.nodes
+        aside = sum(record.node_name not in nodes for record in self._records.values())
+        return CacheCounts(
+            nodes=len(nodes),
+            assumed=states.count(PodState.ASSUMED),
+            asked=states.count(PodState.ASKED),
+            added=states.count(PodState.ADDED),
+            aside=aside,
+        )
+
+    def snapshot(self) -> list[Delta]:
+        """All that is counted, as deltas of the current version: what a new worker starts from."""
+        return self.placements.snapshot()
+
+    def rebuild(self, store: NodeStore) -> CacheCore:
+        """A cache made anew, on an empty store, from what is known of nodes and pods."""
+        fresh = CacheCore(store, self.settings)
+        for facts in self.placements.nodes.values():
+            fresh.add_node(facts)
+        for record in self._records.values():
+            copy = PodRecord(record.uid, record.key, record.facts, record.node_name, record.token)
+            copy.state, copy.history = record.state, record.history
+            fresh._records[copy.uid] = copy
+            fresh.placements.place(copy.uid, copy.node_name, copy.facts)
+            if copy.state in ON_TRIAL:
+                fresh._time(copy, record.deadline_s)
+        return fresh
+
+    def compare(self, other: CacheCore) -> list[str]:
+        """What two caches say differently, one line each; empty when they agree.
+
+        The way of the comparer of pkg/scheduler/backend/cache/debugger; who only assumes a pod
+        and who has it confirmed differ.
+        """
+        found = self.placements.compare(other.placements)
+        for uid in sorted(self._records.keys() & other._records.keys()):
+            ours, theirs = self._records[uid].state, other._records[uid].state
+            if ours is not theirs:
+                found.append(f"pod {uid}: {ours.value}, not {theirs.value}")
+        return found
+
+    def validate(self) -> None:
+        """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
+        self.placements.validate()
+        for uid, record in self._records.items():
+            assert record.state in COUNTED, f"{uid} is kept as {record.state}"
+            assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
+            assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
+            on_trial = record.state in ON_TRIAL
+            assert (uid in self._deadlines) == on_trial, f"{uid}: deadline and state disagree"
+        assert len(self.placements) == len(self._records), "a pod is counted and not known"
+        trials = sum(record.state in ON_TRIAL for record in self._records.values())
+        assert len(self._deadlines) == trials, "a deadline is kept for nobody"
+        assert not self._gone.keys() & self._records.keys(), "a pod is here and gone"
+        assert len(self._gone) <= self.settings.max_gone_remembered, "too many are remembered"
+
+    def _find(self, uid: str) -> PodRecord | None:
+        return self._records.get(uid) or self._gone.get(uid)
+
+    def _known(self, uid: str, event: PodEvent) -> PodRecord:
+        """The record of a pod to which `event` may happen; raises where it may not."""
+        record = self._find(uid)
+        if record is None:
+            raise TABLE.illegal(uid, PodState.INITIAL, event, ())
+        TABLE.follow(uid, record.state, event, record.history)
+        return record
+
+    def _go(self, record: PodRecord, event: PodEvent, deadline_s: float = 0.0) -> None:
+        """The one mutator of states: record, deadline and memory follow; placements do not."""
+        arrow = TABLE.follow(record.uid, record.state, event, record.history)
+        if record.state in ON_TRIAL:
+            self._deadlines.take(record.uid)
+        record.state = arrow.target
+        record.history = arrow.extend(record.history)
+        if record.state in COUNTED:
+            self._gone.pop(record.uid, None)
+            self._records[record.uid] = record
+        else:
+            self._remember(record)
+        if record.state in ON_TRIAL:
+            self._time(record, deadline_s)
+
+    def _time(self, record: PodRecord, deadline_s: float) -> None:
+        record.deadline_s = deadline_s
+        self._puts += 1
+        self._deadlines.put(record.uid, (deadline_s,), self._puts, record)
+
+    def _remember(self, record: PodRecord) -> None:
+        self._records.pop(record.uid, None)
+        if record.state is PodState.INITIAL:
+            return
+        self._gone[record.uid] = record
+        if len(self._gone) > self.settings.max_gone_remembered:
+            self._gone.popitem(last=False)
+
+    def _assume(self, record: PodRecord, now_s: float) -> list[Delta]:
+        before = self._gone.get(record.uid)
+        if before is not None:
+            record.state, record.history = before.state, before.history
+        self._go(record, PodEvent.ASSUME, now_s + self.settings.assume_s)
+        return self.placements.place(record.uid, record.node_name, record.facts)
+
+    def _added(
+        self, record: PodRecord, event: PodEvent, node_name: str, facts: PodFacts
+    ) -> list[Delta]:
+        was_counted = record.state in COUNTED
+        self._go(record, event)
+        record.node_name, record.facts = node_name, facts
+        place = self.placements.replace if was_counted else self.placements.place
+        return place(record.uid, node_name, facts)
+
+    def _check_no_move(self, batch: Sequence[Placement]) -> None:
+        """A pod that is added stays on its node (I3); also within one batch."""
+        nodes: dict[str, str] = {}
+        for item in batch:
+            record = self._records.get(item.uid)
+            added = record is not None and record.state is PodState.ADDED
+            node_name = record.node_name if record is not None and added else item.node_name
+            node_name = nodes.setdefault(item.uid, node_name)
+            if node_name != item.node_name:
+                state, history = (record.state, record.history) if record else (PodState.ADDED, ())
+                why = f"it is on {node_name}, not on {item.node_name}"
+                raise TABLE.illegal(item.uid, state, PodEvent.ADD, history, why)
+
+    @staticmethod
+    def _is_same(record: PodRecord, item: Assumption) -> bool:
+        return (
+            record.state in ON_TRIAL
+            and (record.token, record.node_name) == (item.token, item.node_name)
+            and record.facts == item.facts
+        )
+
+    @staticmethod
+    def _refuse(record: PodRecord, event: PodEvent) -> Refusal:
+        why = f"it is on {record.node_name} by {record.token or 'the cluster'}"
+        error = TABLE.illegal(record.uid, record.state, event, record.history, why)
+        return Refusal(record.uid, unresolvable(str(error)))

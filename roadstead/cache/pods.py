@@ -1,0 +1,162 @@
+"""What the cache keeps of a pod, what it is told, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roadstead.facts.pod import PodFacts
+from roadstead.placements import Delta
+from roadstead.protocol.status import Status
+from roadstead.transitions import History, TransitionTable
+
+
+class PodState(StrEnum):
+    """ASSUMED, ASKED and ADDED pods are counted on their node; the others are not."""
+
+    INITIAL = "initial"
+    ASSUMED = "assumed"
+    ASKED = "asked"
+    ADDED = "added"
+    EXPIRED = "expired"
+    DELETED = "deleted"
+
+
+class PodEvent(StrEnum):
+    ASSUME = "assume"
+    FORGET = "forget"
+    FINISH_BINDING = "finish_binding"
+    ASK = "ask"
+    EXPIRE = "expire"
+    ADD = "add"
+    UPDATE = "update"
+    REMOVE = "remove"
+
+
+_S, _E = PodState, PodEvent
+
+TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+    "cache",
+    {
+        (_S.INITIAL, _E.ASSUME): _S.ASSUMED,
+        (_S.INITIAL, _E.ADD): _S.ADDED,
+        (_S.ASSUMED, _E.FORGET): _S.INITIAL,
+        (_S.ASSUMED, _E.FINISH_BINDING): _S.ASSUMED,
+        (_S.ASSUMED, _E.ASK): _S.ASKED,
+        (_S.ASSUMED, _E.ADD): _S.ADDED,
+        (_S.ASSUMED, _E.UPDATE): _S.ADDED,
+        (_S.ASSUMED, _E.REMOVE): _S.DELETED,
+        (_S.ASKED, _E.ASK): _S.ASKED,
+        (_S.ASKED, _E.FORGET): _S.INITIAL,
+        (_S.ASKED, _E.FINISH_BINDING): _S.ASSUMED,
+        (_S.ASKED, _E.EXPIRE): _S.EXPIRED,
+        (_S.ASKED, _E.ADD): _S.ADDED,
+        (_S.ASKED, _E.UPDATE): _S.ADDED,
+        (_S.ASKED, _E.REMOVE): _S.DELETED,
+        (_S.ADDED, _E.UPDATE): _S.ADDED,
+        (_S.ADDED, _E.REMOVE): _S.DELETED,
+        (_S.EXPIRED, _E.ASSUME): _S.ASSUMED,
+        (_S.EXPIRED, _E.ADD): _S.ADDED,
+        (_S.EXPIRED, _E.UPDATE): _S.ADDED,
+        (_S.EXPIRED, _E.REMOVE): _S.DELETED,
+        (_S.DELETED, _E.ASSUME): _S.ASSUMED,
+        (_S.DELETED, _E.ADD): _S.ADDED,
+        (_S.DELETED, _E.REMOVE): _S.DELETED,
+    },
+)
+
+COUNTED = frozenset({_S.ASSUMED, _S.ASKED, _S.ADDED})
+ON_TRIAL = frozenset({_S.ASSUMED, _S.ASKED})
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """Durations after which the binder is asked about an assumption, and bounds.
+
+    assume_s: from assume, while the pod waits for Permit and PreBind. bind_s: from finish_binding.
+    ask_again_s: from an ask that was not answered.
+    """
+
+    assume_s: float = 900.0
+    bind_s: float = 30.0
+    ask_again_s: float = 5.0
+    max_gone_remembered: int = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A scheduler counts the pod on a node ahead of its commit; `token` names the attempt."""
+
+    uid: str
+    key: str
+    facts: PodFacts
+    node_name: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A pod that the cluster shows on a node."""
+
+    uid: str
+    key: str
+    facts: PodFacts
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskBinder:
+    """Effect: ask the binder what became of this attempt, and hand its word to `resolve`."""
+
+    uid: str
+    key: str
+    token: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BinderWord:
+    """The binder's word on an attempt: the node the pod is bound to, or None if it is not."""
+
+    uid: str
+    token: str
+    node_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One item of a batch that was refused; nothing was changed for it."""
+
+    uid: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class CacheAnswer:
+    """The deltas of what was done, and what was refused."""
+
+    deltas: tuple[Delta, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCounts:
+    nodes: int
+    assumed: int
+    asked: int
+    added: int
+    aside: int
+
+
+@dataclass(slots=True, eq=False)
+class PodRecord:
+    """The cache's own record; facts and node are those of the placement while it is counted."""
+
+    uid: str
+    key: str
+    facts: PodFacts
+    node_name: str
+    token: str = ""
+    state: PodState = PodState.INITIAL
+    deadline_s: float = 0.0
+    history: History = ()

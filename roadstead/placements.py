@@ -1,0 +1,218 @@
+"""Which pod is on which node, and the node store that counts them.
+
+The one owner of a node store: the cache and the binder both stand on it. Every change is answered
+as `Delta`s, numbered without gaps, from which a copy of the store can be kept elsewhere.
+
+A pod may be placed on a node that is not known (its watch event came first, or the node was
+removed before its pods): such pods are kept aside and come to the store with the node. Upstream
+keeps an imaginary node for them (pkg/scheduler/backend/cache/cache.go, AddPod and RemoveNode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.nodes.table import NodeTable
+
+
+class NodeStore(Protocol):
+    """What counts pods on nodes: the node table, behind `TableStore`."""
+
+    def add_node(self, facts: NodeFacts) -> None: ...
+
+    def update_node(self, facts: NodeFacts) -> None: ...
+
+    def remove_node(self, name: str) -> None: ...
+
+    def has_node(self, name: str) -> bool: ...
+
+    def add_pod(self, node_name: str, facts: PodFacts) -> None: ...
+
+    def remove_pod(self, node_name: str, facts: PodFacts) -> None: ...
+
+    def node_names(self) -> Collection[str]: ...
+
+
+class TableStore:
+    """A node table as a NodeStore: pods by their facts instead of their compiled class."""
+
+    def __init__(self, table: NodeTable | None = None) -> None:
+        self.table = table or NodeTable()
+
+    def add_node(self, facts: NodeFacts) -> None:
+        self.table.add_node(facts)
+
+    def update_node(self, facts: NodeFacts) -> None:
+        self.table.update_node(facts)
+
+    def remove_node(self, name: str) -> None:
+        self.table.remove_node(name)
+
+    def has_node(self, name: str) -> bool:
+        return self.table.has_node(name)
+
+    def add_pod(self, node_name: str, facts: PodFacts) -> None:
+        self.table.add_pod(node_name, self.table.classes.info(facts))
+
+    def remove_pod(self, node_name: str, facts: PodFacts) -> None:
+        self.table.remove_pod(node_name, self.table.classes.info(facts))
+
+    def node_names(self) -> Collection[str]:
+        return self.table.node_names()
+
+
+class DeltaKind(StrEnum):
+    ADD_POD = "add_pod"
+    REMOVE_POD = "remove_pod"
+    ADD_NODE = "add_node"
+    UPDATE_NODE = "update_node"
+    REMOVE_NODE = "remove_node"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """One change of the store; `version` is one more than that of the delta before it.
+
+    pod and uid are there for pod kinds, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE comes
+    after the REMOVE_PODs of all that was on the node.
+    """
+
+    version: int
+    kind: DeltaKind
+    node_name: str
+    uid: str = ""
+    pod: PodFacts | None = None
+    node: NodeFacts | None = None
+
+
+class Placements:
+    """Nodes, pods on nodes, and the store that follows them."""
+
+    def __init__(self, store: NodeStore) -> None:
+        assert not store.node_names(), "placements start with an empty store"
+        self.store = store
+        self.version = 0
+        self.nodes: dict[str, NodeFacts] = {}
+        self._pods_on: dict[str, dict[str, PodFacts]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def node_of(self, uid: str) -> str | None:
+        """Where a pod is placed, on a known node or aside; None for one that is not."""
+        return self._node_of.get(uid)
+
+    def facts_of(self, uid: str) -> PodFacts:
+        """The facts with which a pod is counted. KeyError for a pod that is not placed."""
+        return self._pods_on[self._node_of[uid]][uid]
+
+    def add_node(self, facts: NodeFacts) -> list[Delta]:
+        """A node appears, with the pods that waited for it aside; a known one is updated."""
+        if facts.name in self.nodes:
+            return self.update_node(facts)
+        self.nodes[facts.name] = facts
+        self.store.add_node(facts)
+        deltas = [self._delta(DeltaKind.ADD_NODE, facts.name, node=facts)]
+        aside = self._pods_on.get(facts.name, {})
+        return deltas + [self._count(facts.name, uid, pod) for uid, pod in aside.items()]
+
+    def update_node(self, facts: NodeFacts) -> list[Delta]:
+        """A node's own facts change; an unknown one is added; nothing changed is no delta."""
+        known = self.nodes.get(facts.name)
+        if known is None:
+            return self.add_node(facts)
+        if known == facts:
+            return []
+        self.nodes[facts.name] = facts
+        self.store.update_node(facts)
+        return [self._delta(DeltaKind.UPDATE_NODE, facts.name, node=facts)]
+
+    def remove_node(self, name: str) -> list[Delta]:
+        """A known node disappears; its pods stay placed on it, aside."""
+        del self.nodes[name]
+        pods = self._pods_on.get(name, {})
+        deltas = [self._discount(name, uid, pod) for uid, pod in pods.items()]
+        self.store.remove_node(name)
+        return [*deltas, self._delta(DeltaKind.REMOVE_NODE, name)]
+
+    def place(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
+        """A pod that is nowhere yet comes to a node."""
+        assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
+        self._node_of[uid] = node_name
+        self._pods_on.setdefault(node_name, {})[uid] = facts
+        return [self._count(node_name, uid, facts)] if node_name in self.nodes else []
+
+    def lift(self, uid: str) -> list[Delta]:
+        """A placed pod leaves its node."""
+        node_name = self._node_of.pop(uid)
+        on_node = self._pods_on[node_name]
+        facts = on_node.pop(uid)
+        if not on_node:
+            del self._pods_on[node_name]
+        return [self._discount(node_name, uid, facts)] if node_name in self.nodes else []
+
+    def replace(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
+        """A placed pod gets other facts or another node; no delta where both are as before."""
+        before = self.facts_of(uid)
+        if self._node_of[uid] == node_name and (before is facts or before == facts):
+            return []
+        return self.lift(uid) + self.place(uid, node_name, facts)
+
+    def snapshot(self) -> list[Delta]:
+        """All there is, as deltas of the current version: what a new copy starts from."""
+        nodes = [
+            Delta(self.version, DeltaKind.ADD_NODE, name, node=facts)
+            for name, facts in self.nodes.items()
+        ]
+        pods = [
+            Delta(self.version, DeltaKind.ADD_POD, name, uid=uid, pod=facts)
+            for name in self.nodes
+            for uid, facts in self._pods_on.get(name, {}).items()
+        ]
+        return nodes + pods
+
+    def compare(self, other: Placements) -> list[str]:
+        """What two placements say differently, one line each, order of events aside."""
+        found = []
+        for name in sorted(self.nodes.keys() | other.nodes.keys()):
+            if self.nodes.get(name) != other.nodes.get(name):
+                found.append(f"node {name}: facts differ or it is only on one side")
+        for uid in sorted(self._node_of.keys() | other._node_of.keys()):
+            ours, theirs = self._node_of.get(uid), other._node_of.get(uid)
+            if ours != theirs:
+                found.append(f"pod {uid}: on {ours}, not on {theirs}")
+            elif self.facts_of(uid) != other.facts_of(uid):
+                found.append(f"pod {uid}: facts differ")
+        return found
+
+    def validate(self) -> None:
+        """The two directions agree, and the store knows the same nodes."""
+        listed = {uid: name for name, pods in self._pods_on.items() for uid in pods}
+        assert listed == self._node_of, "pods by node and nodes by pod disagree"
+        assert all(self._pods_on.values()), "an empty list of pods is kept"
+        assert set(self.store.node_names()) == set(self.nodes), "the store has other nodes"
+
+    def _count(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+        self.store.add_pod(node_name, facts)
+        return self._delta(DeltaKind.ADD_POD, node_name, uid, facts)
+
+    def _discount(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+        self.store.remove_pod(node_name, facts)
+        return self._delta(DeltaKind.REMOVE_POD, node_name, uid, facts)
+
+    def _delta(
+        self,
+        kind: DeltaKind,
+        node_name: str,
+        uid: str = "",
+        pod: PodFacts | None = None,
+        node: NodeFacts | None = None,
+    ) -> Delta:
+        self.version += 1
+        return Delta(self.version, kind, node_name, uid, pod, node)
