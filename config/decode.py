@@ -7,9 +7,10 @@ DecodeNestedObjects of kube-scheduler/config/v1/types.go for the arguments of in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from roadstead.config.errors import ConfigError, Problem, malformed
 from roadstead.config.reader import read_document
@@ -29,7 +30,8 @@ _RULES: Final = {
     "dict_type": "must be a mapping",
     "model_type": "must be a mapping",
 }
-_INTEGER_BITS: Final = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}
+_LIMITS: Final = {"le": "at most", "ge": "at least", "gt": "above"}
+_INTEGER_BITS: Final[dict[object, int]] = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}
 
 
 def decode(text: str | bytes, *, source: str) -> KubeSchedulerConfiguration:
@@ -111,25 +113,32 @@ def _decode_as(model: type[WireT], data: object, path: str, source: str) -> Wire
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        problems = _problems(error.errors(include_url=False, include_context=True), path)
-        raise ConfigError("decode", problems, source=source) from None
+        raise ConfigError("decode", validation_problems(error, path), source=source) from None
 
 
-def _problems(errors: Iterable[Any], path: str) -> list[Problem]:
+def validation_problems(error: ValidationError, path: str) -> list[Problem]:
+    """What pydantic found, in our words, each with its field below `path`."""
     # A value of the wrong type stops Go's decoder; unknown fields are gathered behind it.
-    ordered = sorted(errors, key=lambda error: error["type"] == "extra_forbidden")
+    ordered = sorted(
+        error.errors(include_url=False), key=lambda found: found["type"] == "extra_forbidden"
+    )
     return [
         malformed(join_path(path, error["loc"]), error["input"], _rule(error)) for error in ordered
     ]
 
 
-def _rule(error: Any) -> str:  # noqa: ANN401  (pydantic's ErrorDetails)
+def _rule(error: ErrorDetails) -> str:
     if error["type"] in _RULES:
         return _RULES[error["type"]]
-    bound = error.get("ctx", {}).get("le", error.get("ctx", {}).get("ge"))
-    if bound is not None:
-        return f"does not fit into a {_INTEGER_BITS[bound]}-bit integer"
-    return str(error["msg"]).removeprefix("Value error, ")
+    context = error.get("ctx", {})
+    if error["type"] == "literal_error":
+        return f"must be {context['expected']}"
+    for key, words in _LIMITS.items():
+        if key in context:
+            bits = _INTEGER_BITS.get(context[key])
+            too_big = f"does not fit into a {bits}-bit integer"
+            return too_big if bits else f"must be {words} {context[key]}"
+    return error["msg"].removeprefix("Value error, ")
 
 
 def join_path(path: str, loc: Iterable[str | int]) -> str:

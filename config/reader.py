@@ -57,15 +57,14 @@ def read_document(text: str | bytes, *, source: str) -> object:
 
 
 def _as_text(text: str | bytes, source: str) -> str:
-    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_TEXT_BYTES:
-        rule = f"the text has {size} bytes; at most {MAX_TEXT_BYTES} are read"
+    if len(text) > MAX_TEXT_BYTES:
+        rule = f"the text is longer than the {MAX_TEXT_BYTES} bytes that are read"
         raise ConfigError("decode", [Problem("", rule)], source=source)
     try:
-        return text.decode("utf-8") if isinstance(text, bytes) else text
-    except UnicodeDecodeError as error:
-        rule = f"is not UTF-8 (byte {error.start})"
-        raise ConfigError("decode", [malformed("", text[:20], rule)], source=source) from None
+        return text.decode("utf-8") if isinstance(text, bytes) else text.encode("utf-8").decode()
+    except UnicodeError as error:
+        problem = Problem("", f"is not UTF-8 text ({error.__class__.__name__})")
+        raise ConfigError("decode", [problem], source=source) from None
 
 
 class _Reader:

@@ -99,6 +99,8 @@ def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes o
         return str(value)
     if isinstance(value, (list, tuple)):
         return [to_document(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value
 
 

@@ -1,0 +1,134 @@
+"""`roadstead config`: what a configuration means once defaults and multiPoint are applied."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Final, NoReturn
+
+import click
+import yaml
+
+from roadstead.config.load import LoadedConfig, load_config, load_config_file
+from roadstead.config.model import ProfileConfig
+from roadstead.config.presets import list_presets, load_preset
+from roadstead.config.reader import resolve_plain
+from roadstead.protocol.errors import InputError
+
+# The order in which a pod meets them.
+_POINTS_OF_A_CYCLE: Final = (
+    *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
+    *("reserve", "permit", "preBind", "bind", "postBind"),
+)
+
+_BAD_INPUT: Final = 2
+
+
+class _GoDumper(yaml.SafeDumper):
+    """YAML as Go prints it: a text that Go would read as anything else stands in double quotes."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Never an alias: the document is for people."""
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """A text, quoted where it has to be."""
+        style = None if isinstance(resolve_plain(text), str) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_GoDumper.add_representer(str, _GoDumper.represent_text)
+
+
+@click.command("config")
+@click.option(
+    "--config",
+    "path",
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration v1, YAML or JSON; - reads standard input.",
+)
+@click.option("--preset", metavar="NAME", help=f"One that ships: {', '.join(list_presets())}.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="How to print the document; with --effective, yaml stands for a table.",
+)
+@click.option(
+    "--effective",
+    is_flag=True,
+    help="Print which plugins run at which extension point, in order, with their score weights.",
+)
+def config_command(
+    path: str | None, preset: str | None, output_format: str, effective: bool
+) -> None:
+    """Print the configuration that is really in effect.
+
+    Reads a KubeSchedulerConfiguration (by default kube-scheduler's own defaults), fills in every
+    default, merges the plugin lists, and prints the whole document as
+    `kube-scheduler --write-config-to` would. A configuration that kube-scheduler would refuse is
+    refused here with the field at fault and exit status 2, so the command also serves as a check.
+
+    \b
+    Examples:
+      roadstead config                                  # the defaults, in full
+      roadstead config --config scheduler.yaml          # mine, with defaults filled in
+      roadstead config --config scheduler.yaml --effective
+                                                        # which plugin runs where, in which order
+      roadstead config --preset binpack > mine.yaml     # a start for a configuration of my own
+      kubectl -n kube-system get cm scheduler -o jsonpath='{.data.config}' \\
+        | roadstead config --config - --output-format json
+    """
+    if path is not None and preset is not None:
+        raise click.UsageError("--config and --preset exclude each other")
+    try:
+        loaded = _load(path, preset)
+    except InputError as error:
+        _refuse(error)
+    click.echo(_effective(loaded, output_format) if effective else _document(loaded, output_format))
+
+
+def _load(path: str | None, preset: str | None) -> LoadedConfig:
+    if path is None:
+        return load_preset(preset or "default")
+    if path == "-":
+        return load_config(sys.stdin.buffer.read(), source="standard input")
+    return load_config_file(path)
+
+
+def _refuse(error: InputError) -> NoReturn:
+    click.echo(str(error), err=True)
+    raise click.exceptions.Exit(_BAD_INPUT)
+
+
+def _document(loaded: LoadedConfig, output_format: str) -> str:
+    if output_format == "json":
+        return json.dumps(loaded.document, indent=2, ensure_ascii=False)
+    text: str = yaml.dump(
+        dict(loaded.document),
+        Dumper=_GoDumper,
+        sort_keys=True,
+        allow_unicode=True,
+        width=sys.maxsize,
+    )
+    return text.rstrip("\n")
+
+
+def _effective(loaded: LoadedConfig, output_format: str) -> str:
+    if output_format == "json":
+        return json.dumps(loaded.effective(), indent=2, ensure_ascii=False)
+    return "\n\n".join(_table(profile) for profile in loaded.config.profiles)
+
+
+def _table(profile: ProfileConfig) -> str:
+    width = max(map(len, _POINTS_OF_A_CYCLE))
+    lines = [f"profile {profile.scheduler_name}"]
+    for point in _POINTS_OF_A_CYCLE:
+        names = [
+            f"{ref.name} (weight {ref.weight})" if point == "score" else ref.name
+            for ref in profile.plugins[point]
+        ] or ["-"]
+        lines.append(f"  {point:<{width}}  {names[0]}")
+        lines += [f"  {'':<{width}}  {name}" for name in names[1:]]
+    return "\n".join(lines)
