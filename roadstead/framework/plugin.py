@@ -114,6 +114,13 @@ class Plugin(ABC):
         """The hashable part of the pod this plugin looks at, or None if it cannot tell."""
         return None
 
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """Whether `placed`, put on some node, may change the answer for `pod` on other nodes.
+
+        Asked of plugins that read the cluster; "yes" is always right and costs a new evaluation.
+        """
+        return self.reads is Reads.CLUSTER
+
 
 class SummarizesFilter(Plugin):
     """A plugin whose PreFilter needs to know of all shards."""
@@ -163,7 +170,7 @@ class FilterPlugin(Plugin):
 
 class PostFilterPlugin(Plugin):
     @abstractmethod
-    def post_filter(self, pod: PodFacts, diagnosis: PostFilterView) -> Status:
+    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> Status:
         """Called when no node is feasible; reasons[0] becomes the end of the pod's message."""
 
 
@@ -173,14 +180,14 @@ class PostFilterView:
 
     helpful: nodes refused with Unschedulable (removing pods may help).
     helpful_with_victims: those of them that hold a pod of lower priority.
-    refused: all nodes of the cluster.
+    node_count: all nodes of the cluster.
+    pre_filter: what PreFilter said (Success if it passed).
     """
 
-    refused: int
+    node_count: int
     helpful: int
     helpful_with_victims: int
-    pre_filter_rejected: bool
-    pod_name: str = ""
+    pre_filter: Status
 
 
 class PreScorePlugin(Plugin):

@@ -1,7 +1,8 @@
 """ImageLocality: nodes that hold the pod's images score by their size, damped by rarity.
 
     scaled(image) = int64(size * (nodes with the image / all nodes))
-    raw = 100 * (clamp(sum, 23 MiB, 1000 MiB * containers) - 23 MiB) / (1000 MiB * containers - 23 MiB)
+    low, high = 23 MiB, 1000 MiB * containers
+    raw = 100 * (clamp(sum, low, high) - low) / (high - low)
 
 How many nodes have an image is counted over all shards, which is this plugin's summary.
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
@@ -52,7 +53,7 @@ class ImageLocality(ScorePlugin, SummarizesScore):
         counts: Counter[str] = Counter()
         for images, nodes in zip(table.image_sets, per_set.tolist(), strict=True):
             if nodes:
-                counts.update({name: nodes for name in {name for name, _ in images} & wanted})
+                counts.update(dict.fromkeys({name for name, _ in images} & wanted, nodes))
         return ImageNodes(tuple(sorted(counts.items()))) if counts else None
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:

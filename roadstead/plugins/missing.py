@@ -8,25 +8,21 @@ Each becomes a module of its own when it is written.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import numpy as np
 
-from roadstead.config.plugin_args import InterPodAffinityArgs, PodTopologySpreadArgs
-from roadstead.facts.pod import PodAffinityTerm, PodFacts
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import (
     ALL_PASS,
     FilterPlugin,
     FilterResult,
-    Handle,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     Reads,
     ScorePlugin,
-    SummarizesFilter,
 )
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
@@ -111,3 +107,21 @@ class DynamicResources(MissingPlugin, PreEnqueuePlugin):
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         return SUCCESS
+
+
+class PodTopologySpread(MissingPlugin):
+    name = "PodTopologySpread"
+
+    def need(self, pod: PodFacts) -> str:
+        return "spec.topologySpreadConstraints" if pod.spread_constraints else ""
+
+
+class InterPodAffinity(MissingPlugin):
+    name = "InterPodAffinity"
+
+    def need(self, pod: PodFacts) -> str:
+        if pod.pod_affinity or pod.preferred_pod_affinity:
+            return "spec.affinity.podAffinity"
+        if pod.pod_anti_affinity or pod.preferred_pod_anti_affinity:
+            return "spec.affinity.podAntiAffinity"
+        return ""

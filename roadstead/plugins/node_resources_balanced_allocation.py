@@ -71,7 +71,8 @@ def _of_two(fractions: F64, present: NDArray[np.bool_]) -> F64:
     first = present.argmax(axis=0)
     second = len(present) - 1 - present[::-1].argmax(axis=0)
     rows = np.arange(fractions.shape[1])
-    return np.abs((fractions[first, rows] - fractions[second, rows]) / 2)
+    difference: F64 = fractions[first, rows] - fractions[second, rows]
+    return np.abs(difference / 2)
 
 
 def _of_many(fractions: F64, present: NDArray[np.bool_]) -> F64:

@@ -13,6 +13,7 @@ most_allocated,requested_to_capacity_ratio}.go and plugins/helper/shape_score.go
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -108,7 +109,8 @@ class RatioScorer:
             weights += resource.weight * (score > 0)
         # math.Round of a quotient of integers rounds halves up: (2n + d) / 2d.
         divisor = np.maximum(weights, 1)
-        return (2 * weighted + divisor) // (2 * divisor)
+        rounded: I64 = (2 * weighted + divisor) // (2 * divisor)
+        return rounded
 
 
 def broken_linear(shape: Sequence[ShapePoint]) -> NDArray[np.int64]:
@@ -124,7 +126,7 @@ def broken_linear(shape: Sequence[ShapePoint]) -> NDArray[np.int64]:
 def _at(points: list[tuple[int, int]], x: int) -> int:
     if x <= points[0][0]:
         return points[0][1]
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if x <= x1:
             # Go divides towards zero, and a falling line has a negative numerator.
             return y0 + int((y1 - y0) * (x - x0) / (x1 - x0))

@@ -1,0 +1,1 @@
+"""The scheduling cycle: shards answer for classes, a batch is decided over their answers."""

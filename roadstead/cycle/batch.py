@@ -1,0 +1,134 @@
+"""BatchRun: pods decided one after another over one table of candidates.
+
+Each placement changes its row, and the classes that come later look at that row again. Where a
+placement could matter beyond the candidates (a plugin that reads the cluster, or a row that was
+kept back might now be the best) the run says so with `None`: the batch ends early there, and the
+remaining pods are asked anew. That is what makes a batch exact.
+
+Upstream: pkg/scheduler/schedule_one.go (schedulePod, selectHost), one pod at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.cycle.class_run import INFEASIBLE, ClassRun
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.evaluation import Summaries
+from roadstead.framework.tie_break import Chooser
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.protocol.status import Code
+
+MAX_NAMED_BEST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PodInCycle:
+    """A pod as a cycle sees it. `attempt` makes a retry draw anew among equals."""
+
+    uid: str
+    key: str
+    info: PodInfo
+    signature: Hashable
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a cycle decided for one pod: a node, or why there is none, or that it failed.
+
+    best: names of the best nodes, sorted, at most MAX_NAMED_BEST (only if asked for).
+    """
+
+    pod: PodInCycle
+    node_name: str | None
+    feasible: int = 0
+    total: int = 0
+    best_size: int = 0
+    best: tuple[str, ...] = ()
+    diagnosis: Diagnosis | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassInput:
+    """A class in a batch, with the summaries that all shards agreed on."""
+
+    run: ClassRun
+    filters: Summaries
+    scores: Summaries
+
+
+class BatchRun:
+    """Decides pods over candidates; `classes` by signature."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        node_count: int,
+        classes: Mapping[Hashable, ClassInput],
+        chooser: Chooser,
+        *,
+        name_best: bool = False,
+    ) -> None:
+        self.table = table
+        self._node_count = node_count
+        self._classes = classes
+        self._chooser = chooser
+        self._name_best = name_best
+        self._placed: dict[PodInfo, None] = {}
+
+    def decide(self, pod: PodInCycle) -> Decision | None:
+        """The decision for the next pod, which takes effect on the table; None ends the batch."""
+        each = self._classes[pod.signature]
+        run = each.run
+        profile = run.evaluation.profile
+        if any(profile.may_be_changed_by(pod.info, placed) for placed in self._placed):
+            return None
+        status = run.advance(self._node_count, each.filters, each.scores)
+        if status.code is Code.ERROR:
+            return Decision(pod, None, error=status.message)
+        if not run.evaluation.pre_filter.status.is_success or not run.has_feasible:
+            return Decision(pod, None, diagnosis=run.diagnosis())
+        return self._choose(pod, run)
+
+    def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
+        nominated = self._nominated_row(pod, run)
+        if nominated is not None:
+            best = np.array([nominated], dtype=np.intp)
+            highest = int(run.total[nominated])
+        else:
+            highest = int(run.total.max(initial=INFEASIBLE))
+            if highest == INFEASIBLE or (run.rest.groups and highest <= run.bound()):
+                return None
+            best = np.flatnonzero(run.total == highest)
+        feasible = run.feasible_count()
+        name = self.table.columns.names[
+            self._chooser.one_of(self.table, best, pod.key, pod.attempt)
+        ]
+        self.table.add_pod(name, pod.info)
+        self._placed[pod.info] = None
+        return Decision(
+            pod,
+            name,
+            feasible,
+            highest,
+            len(best),
+            self._names(best) if self._name_best else (),
+        )
+
+    def _nominated_row(self, pod: PodInCycle, run: ClassRun) -> int | None:
+        """The row of the pod's nominated node, if it can take it: it is not compared then."""
+        name = pod.info.facts.nominated_node_name
+        if not name or not self.table.has_node(name):
+            return None
+        row = self.table.row_of(name)
+        return row if run.evaluation.feasible[row] else None
+
+    def _names(self, rows: Rows) -> tuple[str, ...]:
+        names = sorted((self.table.columns.names[row] for row in rows), key=str.encode)
+        return tuple(names[:MAX_NAMED_BEST])

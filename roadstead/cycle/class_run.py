@@ -1,0 +1,204 @@
+"""ClassRun: the totals of one class of pods over candidate rows, kept up to date pod by pod.
+
+A class is evaluated over the candidates; what the shards kept back stands beside them as groups:
+how many feasible rows, with which raw values of the normalizing plugins, and an upper bound of the
+rest of their score (`floor`, the best row that was kept back). Within a group all rows are
+normalized alike, so a candidate that beats every group's bound beats every row kept back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.framework.diagnosis import Diagnosis, excluded_status
+from roadstead.framework.evaluation import EXCLUDED, PASSED, Evaluation, Summaries
+from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.protocol.status import Code, Status, error
+
+INFEASIBLE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RestGroup:
+    """Feasible rows that a shard kept back: same raw values of the normalizing plugins.
+
+    raw: one value per normalizing plugin that scored, in order of execution.
+    floor: the highest sum of weight * raw over the other plugins among these rows.
+    """
+
+    raw: tuple[int, ...]
+    rows: int
+    floor: int
+
+
+@dataclass(slots=True)
+class Rest:
+    """All that was kept back for a class: feasible groups, and refusals of all other rows."""
+
+    groups: tuple[RestGroup, ...]
+    refused: Diagnosis
+
+
+class ClassRun:
+    """Totals of a class: int64[row] over the candidates, INFEASIBLE where a row cannot take it."""
+
+    __slots__ = ("_extremes", "_normalized", "evaluation", "rest", "total")
+
+    def __init__(self, evaluation: Evaluation, rest: Rest) -> None:
+        self.evaluation = evaluation
+        self.rest = rest
+        self.total: I64 = np.zeros(0, dtype=np.int64)
+        self._extremes: dict[int, Extremes] = {}
+
+    @property
+    def normalizing(self) -> list[int]:
+        """Indices of the score plugins that normalize and were not skipped."""
+        scorers = self.evaluation.profile.score
+        return [
+            index
+            for index, raw in enumerate(self.evaluation.raw)
+            if raw is not None and scorers[index].plugin.normalizes
+        ]
+
+    @property
+    def has_feasible(self) -> bool:
+        return bool(self.rest.groups) or bool(self.evaluation.feasible.any())
+
+    def advance(self, node_count: int, filters: Summaries, scores: Summaries) -> Status:
+        """Evaluates what changed and sums it up; an Error status ends the cycle of this pod."""
+        evaluation = self.evaluation
+        evaluation.update(node_count, filters)
+        if not evaluation.pre_filter.status.is_success or not self.has_feasible:
+            return evaluation.pre_filter.status if _failed(evaluation) else Status()
+        status, redone = evaluation.update_scores(scores)
+        if not status.is_success:
+            return status
+        if redone is None or self._extremes_moved(redone):
+            return self._sum_all()
+        return self._sum_rows(redone) if len(redone) else Status()
+
+    def _extremes_moved(self, rows: Rows) -> bool:
+        flipped = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]
+        scorers = self.evaluation.profile.score
+        live = any(scorers[index].plugin.reads is not Reads.NODE for index in self.normalizing)
+        if not (live or flipped.any()):
+            return False
+        return any(self._find_extremes(i) != self._extremes.get(i) for i in self.normalizing)
+
+    def _find_extremes(self, index: int) -> Extremes | None:
+        raw = self.evaluation.raw[index]
+        assert raw is not None
+        feasible = raw[self.evaluation.feasible]
+        found = Extremes.of(feasible) if len(feasible) else None
+        place = self.normalizing.index(index)
+        for group in self.rest.groups:
+            value = Extremes(group.raw[place], group.raw[place])
+            found = value if found is None else found.merge(value)
+        return found
+
+    def _sum_all(self) -> Status:
+        self._extremes = {
+            index: found
+            for index in self.normalizing
+            if (found := self._find_extremes(index)) is not None
+        }
+        self.total = np.full(len(self.evaluation.feasible), INFEASIBLE, dtype=np.int64)
+        return self._sum_rows(np.flatnonzero(self.evaluation.feasible))
+
+    def _sum_rows(self, rows: Rows) -> Status:
+        feasible = self.evaluation.feasible[rows]
+        self.total[rows[~feasible]] = INFEASIBLE
+        rows = rows[feasible]
+        total: I64 = np.zeros(len(rows), dtype=np.int64)
+        if not self.evaluation.profile.score:
+            total += 1
+        for index, each in enumerate(self.evaluation.profile.score):
+            scores = self.normalized(index, rows)
+            if scores is None:
+                continue
+            wrong = (scores < 0) | (scores > MAX_NODE_SCORE)
+            if wrong.any():
+                return _out_of_range(each.plugin.name, int(scores[wrong][0]))
+            total += each.weight * scores
+        self.total[rows] = total
+        return Status()
+
+    def normalized(self, index: int, rows: Rows) -> I64 | None:
+        """Normalized scores of one plugin: int64[rows]; None where it was skipped."""
+        raw = self.evaluation.raw[index]
+        if raw is None:
+            return None
+        plugin = self.evaluation.profile.score[index].plugin
+        if not plugin.normalizes or not len(rows):
+            return raw[rows]
+        extremes = self._extremes[index]
+        return plugin.normalize(self.evaluation.state, self.evaluation.pod, raw[rows], extremes)
+
+    def bound(self) -> int:
+        """No row that was kept back has a higher total than this (INFEASIBLE if none was)."""
+        scorers = self.evaluation.profile.score
+        indices = self.normalizing
+        best = INFEASIBLE
+        for group in self.rest.groups:
+            total = group.floor if scorers else 1
+            for index, value in zip(indices, group.raw, strict=True):
+                raw = np.array([value], dtype=np.int64)
+                plugin = scorers[index].plugin
+                state, pod = self.evaluation.state, self.evaluation.pod
+                score = plugin.normalize(state, pod, raw, self._extremes[index])
+                total += scorers[index].weight * int(score[0])
+            best = max(best, total)
+        return best
+
+    def feasible_count(self) -> int:
+        kept_back = sum(group.rows for group in self.rest.groups)
+        return int(self.evaluation.feasible.sum()) + kept_back
+
+    def diagnosis(self) -> Diagnosis:
+        """Why no row can take the class: candidates counted now, the rest as the shards said."""
+        evaluation = self.evaluation
+        result = Diagnosis(evaluation.node_count, pre_filter=evaluation.pre_filter.status)
+        if result.pre_filter.is_success:
+            result.refused = {s: list(counts) for s, counts in self.rest.refused.refused.items()}
+            count_refusals(evaluation, result, np.ones(len(evaluation.codes), dtype=np.bool_))
+        return result
+
+
+def count_refusals(evaluation: Evaluation, into: Diagnosis, where: Bools) -> None:
+    """Counts the refused rows of an evaluation by status, those with possible victims apart."""
+    chosen = where & (evaluation.codes != PASSED)
+    codes, counts = np.unique(evaluation.codes[chosen], return_counts=True)
+    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+        if code == EXCLUDED:
+            into.add(excluded_status(evaluation.pre_filter.narrowed_by), count)
+            continue
+        status = evaluation.statuses[code - 1]
+        victims = 0
+        if status.code is Code.UNSCHEDULABLE:
+            rows = np.flatnonzero(chosen & (evaluation.codes == code))
+            victims = rows_with_lower_priority(evaluation.table, evaluation.pod, rows)
+        into.add(status, count, victims)
+
+
+def rows_with_lower_priority(table: NodeTable, pod: PodInfo, rows: Rows) -> int:
+    """How many of the rows hold a pod of lower priority than `pod`."""
+    lower = [info for info in table.class_counts if info.facts.priority < pod.facts.priority]
+    if not lower:
+        return 0
+    return sum(any(info in table.pods(row) for info in lower) for row in rows.tolist())
+
+
+def _failed(evaluation: Evaluation) -> bool:
+    return evaluation.pre_filter.status.code is Code.ERROR
+
+
+def _out_of_range(plugin: str, score: int) -> Status:
+    return error(
+        f'plugin "{plugin}" returns an invalid score {score}, '
+        f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+    )

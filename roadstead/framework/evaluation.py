@@ -1,0 +1,288 @@
+"""Evaluation: one class of pods over one table, from PreFilter to raw scores, kept up to date.
+
+The answer for a row depends on the merged summaries and on the row itself; that is what makes a
+plugin shardable. So after the first full run only rows that changed are looked at again, and only
+by plugins that read more than a node's own facts; new summaries or changed nodes mean a full run.
+
+    update(node_count, filter_summaries)   PreFilter, Filter
+    own_score_summaries()                  the map of PreScore, over the feasible rows
+    update_scores(score_summaries)         PreScore, Score
+
+Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, prioritizeNodes) and
+framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScorePlugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
+from roadstead.framework.profile import Profile
+from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows, Table
+from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable
+
+Summaries = Mapping[str, Summary]
+
+PASSED = 0
+EXCLUDED = -1
+"""Filter code of a row that PreFilter's node names leave out."""
+
+_NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
+_NO_POSITION = np.int32(2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterOutcome:
+    """What PreFilter as a whole said.
+
+    node_names: None for no restriction. narrowed_by: sorted names of plugins that narrowed.
+    """
+
+    status: Status
+    skipped: tuple[str, ...]
+    node_names: frozenset[str] | None
+    narrowed_by: tuple[str, ...]
+
+
+class Evaluation:
+    """Answers of a profile for one class of pods over one table.
+
+    codes: int32[row]: PASSED, EXCLUDED, or k > 0 for `statuses[k - 1]`.
+    positions: int32[row], index of the filter plugin that refused (large for none).
+    raw: per score plugin int64[row], or None where it was skipped.
+    """
+
+    __slots__ = (
+        "_dirty", "_fixed_codes", "_fixed_positions", "_node_version", "_score_inputs",
+        "_seeded_scores", "_status_code", "_version", "codes", "feasible", "node_count", "pod",
+        "positions", "pre_filter", "pre_score", "profile", "raw", "state", "statuses",
+        "summaries", "table",
+    )  # fmt: skip
+
+    def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
+        self.profile = profile
+        self.pod = pod
+        self.table = table
+        self.node_count = -1
+        self.summaries: Summaries = {}
+        self.statuses: list[Status] = []
+        self.pre_filter = PreFilterOutcome(SUCCESS, (), None, ())
+        self.pre_score = SUCCESS
+        self.raw: list[I64 | None] = []
+        self._status_code: dict[Status, int] = {}
+        self._node_version = self._version = -1
+        self._dirty: Rows | None = None
+        self._score_inputs: tuple[object, ...] | None = None
+        self._seeded_scores: list[I64 | None] | None = None
+        self._fixed_codes: I32 | None = None
+
+    def own_filter_summaries(self) -> dict[str, Summary]:
+        """This table's part of PreFilter's map; plugins with nothing to say are left out."""
+        found = {
+            plugin.name: plugin.filter_summary(self.pod, self.table)
+            for plugin in self.profile.summarizes_filter
+        }
+        return {name: summary for name, summary in found.items() if summary is not None}
+
+    def update(self, node_count: int, summaries: Summaries) -> Rows | None:
+        """Runs PreFilter and Filter as far as anything changed; the rows redone (None: all).
+
+        Raises UnsupportedError where a plugin that is not there yet would be needed.
+        """
+        changed = self._rows_to_redo(node_count, summaries)
+        if changed is None:
+            self._restart(node_count, summaries)
+        self._node_version, self._version = self.table.node_version, self.table.version
+        if not self.pre_filter.status.is_success:
+            self.feasible = np.zeros(len(self.table), dtype=np.bool_)
+        elif changed is None or len(changed):
+            self._run_filters(changed)
+        both = changed is not None and self._dirty is not None
+        self._dirty = np.union1d(self._dirty, changed) if both else None  # type: ignore[arg-type]
+        return changed
+
+    def _rows_to_redo(self, node_count: int, summaries: Summaries) -> Rows | None:
+        same = (node_count, summaries) == (self.node_count, self.summaries)
+        if same and self._node_version == self.table.node_version:
+            return self.table.rows_changed_since(self._version)
+        return None
+
+    def _restart(self, node_count: int, summaries: Summaries) -> None:
+        self.state = CycleState(node_count)
+        self.state.filter_summaries.update(summaries)
+        self.pre_filter = self._run_pre_filter()
+        # Set last: after an error the next update starts over.
+        self.node_count, self.summaries = node_count, summaries
+        self._score_inputs = None
+
+    def _run_pre_filter(self) -> PreFilterOutcome:
+        rejection = SUCCESS
+        names: frozenset[str] | None = None
+        narrowed_by: list[str] = []
+        for plugin in self.profile.pre_filter:
+            result = plugin.pre_filter(self.state, self.pod)
+            status = Status(result.status.code, result.status.reasons, plugin.name)
+            if status.is_skip:
+                self.state.skip_filter.add(plugin.name)
+            elif status.code is Code.UNSCHEDULABLE:
+                rejection = status
+            elif not status.is_success:
+                return self._pre_filtered(status, names, narrowed_by)
+            elif result.node_names is not None:
+                narrowed_by.append(plugin.name)
+                names = result.node_names if names is None else names & result.node_names
+                if not names:
+                    status = _nothing_left(sorted(narrowed_by))
+                    return self._pre_filtered(status, names, narrowed_by)
+        return self._pre_filtered(rejection, names, narrowed_by)
+
+    def _pre_filtered(
+        self, status: Status, names: frozenset[str] | None, narrowed_by: list[str]
+    ) -> PreFilterOutcome:
+        skipped = tuple(sorted(self.state.skip_filter))
+        return PreFilterOutcome(status, skipped, names, tuple(sorted(narrowed_by)))
+
+    def seed(self, codes: I32, positions: I32, scores: list[I64 | None]) -> None:
+        """Takes the answers of plugins that read only NODE facts from where those facts are.
+
+        codes, positions: as `fixed` gave them there, statuses interned here with `intern`.
+        """
+        self._fixed_codes, self._fixed_positions = codes, positions
+        self._seeded_scores = scores
+
+    def fixed(self) -> tuple[I32, I32]:
+        """(codes, positions) of the plugins that read only NODE facts, and of the node names."""
+        assert self._fixed_codes is not None
+        return self._fixed_codes, self._fixed_positions
+
+    def intern(self, status: Status) -> int:
+        """The code that stands for a status in `codes`."""
+        code = self._status_code.get(status)
+        if code is None:
+            self.statuses.append(status)
+            code = self._status_code[status] = len(self.statuses)
+        return code
+
+    def _run_filters(self, changed: Rows | None) -> None:
+        if changed is None:
+            if self._seeded_scores is None:
+                self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
+            assert self._fixed_codes is not None
+            codes, positions = self._fixed_codes.copy(), self._fixed_positions.copy()
+            self._run_live_filters(self.table, codes, positions)
+            self.codes, self.positions = codes, positions
+            self.feasible = codes == PASSED
+            return
+        assert self._fixed_codes is not None
+        codes, positions = self._fixed_codes[changed], self._fixed_positions[changed]
+        self._run_live_filters(self.table.view(changed), codes, positions)
+        self.codes[changed], self.positions[changed] = codes, positions
+        self.feasible[changed] = codes == PASSED
+
+    def _run_fixed_filters(self) -> tuple[I32, I32]:
+        rows = len(self.table)
+        codes: I32 = np.zeros(rows, dtype=np.int32)
+        positions: I32 = np.full(rows, _NO_POSITION, dtype=np.int32)
+        names = self.pre_filter.node_names
+        if names is not None:
+            excluded = np.ones(rows, dtype=np.bool_)
+            excluded[self.table.rows_of(names)] = False
+            codes[excluded], positions[excluded] = EXCLUDED, -1
+        for position, plugin in enumerate(self.profile.filter):
+            if plugin.reads is Reads.NODE:
+                self._apply(plugin, position, self.table, codes, positions)
+        return codes, positions
+
+    def _run_live_filters(self, table: Table, codes: I32, positions: I32) -> None:
+        for position, plugin in enumerate(self.profile.filter):
+            if plugin.reads is not Reads.NODE:
+                self._apply(plugin, position, table, codes, positions)
+
+    def _apply(
+        self, plugin: FilterPlugin, position: int, table: Table, codes: I32, positions: I32
+    ) -> None:
+        if plugin.name in self.state.skip_filter:
+            return
+        result = plugin.filter(self.state, self.pod, table)
+        if result.codes is None:
+            return
+        # The first plugin in order speaks; those after it are not asked upstream.
+        first = (result.codes > 0) & (positions > position)
+        if first.any():
+            codes[first] = self._translated(plugin, result)[result.codes[first]]
+            positions[first] = position
+
+    def _translated(self, plugin: Plugin, result: FilterResult) -> I32:
+        own = [self.intern(Status(s.code, s.reasons, plugin.name)) for s in result.statuses]
+        return np.array([PASSED, *own], dtype=np.int32)
+
+    def own_score_summaries(self) -> dict[str, Summary]:
+        """This table's part of PreScore's map; plugins with nothing to say are left out."""
+        found = {
+            plugin.name: plugin.score_summary(self.state, self.pod, self.table, self.feasible)
+            for plugin in self.profile.summarizes_score
+        }
+        return {name: summary for name, summary in found.items() if summary is not None}
+
+    def update_scores(self, summaries: Summaries) -> tuple[Status, Rows | None]:
+        """Runs PreScore and Score as far as anything changed; an Error ends the cycle.
+
+        Returns also the rows whose answers changed since the last call (None: all).
+        """
+        inputs = (self.node_count, summaries)
+        if inputs != self._score_inputs:
+            self._dirty = None
+            self._score_inputs = inputs
+            self.state.skip_score.clear()
+            self.state.score_summaries = dict(summaries)
+            self.pre_score = self._run_pre_score()
+        redone = self._dirty
+        if self.pre_score.is_success:
+            self._run_scores(redone)
+            self._dirty = _NO_ROWS
+        return self.pre_score, redone
+
+    def _run_pre_score(self) -> Status:
+        for plugin in self.profile.pre_score:
+            status = plugin.pre_score(self.state, self.pod)
+            if status.is_skip:
+                self.state.skip_score.add(plugin.name)
+            elif not status.is_success:
+                text = f'running PreScore plugin "{plugin.name}": {status.message}'
+                return Status(Code.ERROR, (text,), plugin.name)
+        return SUCCESS
+
+    def _run_scores(self, changed: Rows | None) -> None:
+        if changed is None:
+            self.raw = [
+                None if each.plugin.name in self.state.skip_score else self._first_raw(index)
+                for index, each in enumerate(self.profile.score)
+            ]
+            return
+        if not len(changed):
+            return
+        view = self.table.view(changed)
+        for raw, each in zip(self.raw, self.profile.score, strict=True):
+            if raw is not None and each.plugin.reads is not Reads.NODE:
+                raw[changed] = each.plugin.score(self.state, self.pod, view)
+
+    def _first_raw(self, index: int) -> I64:
+        plugin = self.profile.score[index].plugin
+        if self._seeded_scores is not None and plugin.reads is Reads.NODE:
+            seeded = self._seeded_scores[index]
+            assert seeded is not None, f"no seeded scores of {plugin.name}"
+            return seeded
+        scores: I64 = np.ascontiguousarray(plugin.score(self.state, self.pod, self.table))
+        return scores.copy() if scores.base is not None else scores
+
+
+def _nothing_left(plugins: list[str]) -> Status:
+    if len(plugins) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously")

@@ -1,0 +1,130 @@
+"""The per-node form for plugin authors: `filter(pod, node) -> Status`, `score(pod, node) -> int`.
+
+    class FewPods(NodePlugin):
+        name = "FewPods"
+
+        def score(self, pod: PodInfo, node: NodeView) -> int:
+            return max(0, 100 - node.pod_count)
+
+`adapt` turns such a class into a table plugin: one call per row, everything else unchanged. It is
+the slow form; a plugin that matters is worth writing over the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads, ScorePlugin
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import Status
+
+
+class NodeView:
+    """One node of a table: its facts, and what is on it."""
+
+    __slots__ = ("_row", "_table")
+
+    def __init__(self, table: Table, row: int) -> None:
+        self._table, self._row = table, row
+
+    @property
+    def facts(self) -> NodeFacts:
+        return self._table.facts(self._row)
+
+    @property
+    def name(self) -> str:
+        return self.facts.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return dict(self.facts.labels)
+
+    @property
+    def pod_count(self) -> int:
+        return int(self._table.pod_count[self._row])
+
+    @property
+    def pods(self) -> Mapping[PodInfo, int]:
+        """The classes of pods on the node and how many of each."""
+        return self._table.pods(self._row)
+
+    def allocatable(self, resource: str) -> int:
+        """Allocatable of a resource, cpu in milli-CPU; 0 if the node has none."""
+        return int(self._table.allocatable(self._table.resource_code(resource))[self._row])
+
+    def requested(self, resource: str) -> int:
+        """What the pods on the node request of a resource."""
+        return int(self._table.requested(self._table.resource_code(resource))[self._row])
+
+
+class NodePlugin:
+    """Base of per-node plugins: override `filter`, `score`, or both.
+
+    reads: what the answers depend on beside the pod; leave it unless only node facts are read.
+    """
+
+    name: str
+    reads: Reads = Reads.NODE_AND_PODS
+
+    def filter(self, pod: PodInfo, node: NodeView) -> Status:
+        """Whether the node can take the pod."""
+        raise AssertionError("not overridden, never called")
+
+    def score(self, pod: PodInfo, node: NodeView) -> int:
+        """How good the node is: 0..100."""
+        raise AssertionError("not overridden, never called")
+
+    def sign(self, pod: PodFacts) -> Hashable | None:
+        """The part of the pod that is looked at; None if the plugin cannot tell."""
+        return None
+
+
+class _Adapted(Plugin):
+    def __init__(self, wrapped: NodePlugin) -> None:
+        self.wrapped = wrapped
+
+    def sign(self, pod: PodFacts) -> Hashable | None:
+        return self.wrapped.sign(pod)
+
+
+class _AdaptedFilter(_Adapted, FilterPlugin):
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        code_of: dict[Status, int] = {}
+        codes = np.zeros(len(table), dtype=np.int32)
+        for row in range(len(table)):
+            status = self.wrapped.filter(pod, NodeView(table, row))
+            if not status.is_success:
+                codes[row] = code_of.setdefault(status, len(code_of) + 1)
+        return FilterResult(codes, tuple(code_of))
+
+
+class _AdaptedScore(_Adapted, ScorePlugin):
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        scores = (self.wrapped.score(pod, NodeView(table, row)) for row in range(len(table)))
+        return np.fromiter(scores, np.int64, len(table))
+
+
+class _AdaptedBoth(_AdaptedFilter, _AdaptedScore):
+    pass
+
+
+def adapt(kind: type[NodePlugin]) -> type[Plugin]:
+    """The table plugin that a per-node plugin class stands for. TypeError if it does nothing."""
+    filters, scores = (
+        getattr(kind, method) is not getattr(NodePlugin, method) for method in ("filter", "score")
+    )
+    if not (filters or scores):
+        raise TypeError(f"{kind.__name__} overrides neither filter nor score")
+    base = _AdaptedBoth if filters and scores else _AdaptedFilter if filters else _AdaptedScore
+
+    def build(self: _Adapted, *args: object) -> None:
+        _Adapted.__init__(self, kind(*args))
+
+    return type(kind.__name__, (base,), {"name": kind.name, "reads": kind.reads, "__init__": build})

@@ -1,0 +1,120 @@
+"""Profile: the plugins of one scheduler name, built and in order of execution.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go (NewFramework).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from roadstead.config.model import ProfileConfig
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.plugin import (
+    EXTENSION_POINTS,
+    BindPlugin,
+    FilterPlugin,
+    Handle,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+    SummarizesFilter,
+    SummarizesScore,
+)
+from roadstead.framework.registry import Registry
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.status import SUCCESS, Status
+
+P = TypeVar("P", bound=Plugin)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedScore:
+    plugin: ScorePlugin
+    weight: int
+
+
+class Profile:
+    """The built plugins of a profile, one tuple per extension point, in order of execution."""
+
+    def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:
+        self.scheduler_name = config.scheduler_name
+        self._config = config
+        self._built: dict[str, Plugin] = {}
+        for ref in (ref for refs in config.plugins.values() for ref in refs):
+            if ref.name not in self._built:
+                args = config.args.get(ref.name)
+                self._built[ref.name] = registry.build(ref.name, args, handle)
+        self.pre_enqueue = self._at("preEnqueue", PreEnqueuePlugin)
+        self.queue_sort = self._at("queueSort", QueueSortPlugin)[0]
+        self.pre_filter = self._at("preFilter", PreFilterPlugin)
+        self.filter = self._at("filter", FilterPlugin)
+        self.post_filter = self._at("postFilter", PostFilterPlugin)
+        self.pre_score = self._at("preScore", PreScorePlugin)
+        self.score = tuple(
+            WeightedScore(plugin, ref.weight)
+            for plugin, ref in zip(self._at("score", ScorePlugin), config.at("score"), strict=True)
+        )
+        self.reserve = self._at("reserve", ReservePlugin)
+        self.permit = self._at("permit", PermitPlugin)
+        self.pre_bind = self._at("preBind", PreBindPlugin)
+        self.bind = self._at("bind", BindPlugin)
+        self.post_bind = self._at("postBind", PostBindPlugin)
+        self._find_kinds()
+
+    def _find_kinds(self) -> None:
+        filtering: Iterable[Plugin] = (*self.pre_filter, *self.filter)
+        scoring: Iterable[Plugin] = (*self.pre_score, *(each.plugin for each in self.score))
+        self.summarizes_filter = _of_kind(filtering, SummarizesFilter)
+        self.summarizes_score = _of_kind(scoring, SummarizesScore)
+        self.cross_node = tuple(
+            dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
+        )
+        self.needs_pods = any(p.reads >= Reads.NODE_AND_PODS for p in (*filtering, *scoring))
+        self._signing = tuple(dict.fromkeys((*filtering, *scoring)))
+
+    def _at(self, point: str, kind: type[P]) -> tuple[P, ...]:
+        plugins = []
+        for ref in self._config.at(point):
+            plugin = self._built[ref.name]
+            if not isinstance(plugin, EXTENSION_POINTS[point]) or not isinstance(plugin, kind):
+                raise InputError(f"does not implement {point}", obj="plugin", value=f'"{ref.name}"')
+            plugins.append(plugin)
+        return tuple(plugins)
+
+    def gate(self, pod: PodFacts) -> Status:
+        """PreEnqueue: the first refusal, or Success."""
+        for plugin in self.pre_enqueue:
+            status = plugin.pre_enqueue(pod)
+            if not status.is_success:
+                return Status(status.code, status.reasons, plugin.name)
+        return SUCCESS
+
+    def signature(self, pod: PodFacts, uid: str) -> Hashable:
+        """Equal for pods that every plugin answers alike; the UID where a plugin cannot tell."""
+        parts: list[Hashable] = [pod.nominated_node_name]
+        for plugin in self._signing:
+            part = plugin.sign(pod)
+            if part is None:
+                return (self.scheduler_name, uid)
+            parts.append(part)
+        return (self.scheduler_name, *parts)
+
+    def may_be_changed_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """Whether placing one pod anywhere can change what is said of another on other nodes."""
+        return any(plugin.affected_by(pod, placed) for plugin in self.cross_node)
+
+
+def _of_kind(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
+    return tuple(dict.fromkeys(plugin for plugin in plugins if isinstance(plugin, kind)))

@@ -1,0 +1,78 @@
+"""The in-tree registry: every plugin of the default profile by its upstream name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from roadstead.config.plugin_args import (
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+)
+from roadstead.framework.plugin import Handle, Plugin
+from roadstead.framework.registry import Factory, Registry
+from roadstead.plugins import missing
+from roadstead.plugins.default_binder import DefaultBinder
+from roadstead.plugins.default_preemption import DefaultPreemption
+from roadstead.plugins.image_locality import ImageLocality
+from roadstead.plugins.node_affinity import NodeAffinity
+from roadstead.plugins.node_name import NodeName
+from roadstead.plugins.node_ports import NodePorts
+from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from roadstead.plugins.node_resources_fit import NodeResourcesFit
+from roadstead.plugins.node_unschedulable import NodeUnschedulable
+from roadstead.plugins.priority_sort import PrioritySort
+from roadstead.plugins.scheduling_gates import SchedulingGates
+from roadstead.plugins.taint_toleration import TaintToleration
+
+A = TypeVar("A", bound=PluginArgs)
+
+_WITHOUT_ARGS: tuple[type[Plugin], ...] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodePorts,
+    missing.VolumeRestrictions,
+    missing.NodeVolumeLimits,
+    missing.VolumeBinding,
+    missing.VolumeZone,
+    missing.PodTopologySpread,
+    missing.InterPodAffinity,
+    missing.DynamicResources,
+    DefaultPreemption,
+    ImageLocality,
+    DefaultBinder,
+)
+
+
+def in_tree_registry() -> Registry:
+    """A registry of all in-tree plugins; those that are missing are there by name."""
+    registry = Registry({kind.name: _plain(kind) for kind in _WITHOUT_ARGS})
+    registry.register(NodeAffinity.name, _with_args(NodeAffinity, NodeAffinityArgs()))
+    registry.register(NodeResourcesFit.name, _with_args(NodeResourcesFit, NodeResourcesFitArgs()))
+    registry.register(
+        NodeResourcesBalancedAllocation.name,
+        _with_args(NodeResourcesBalancedAllocation, NodeResourcesBalancedAllocationArgs()),
+    )
+    return registry
+
+
+def _plain(kind: Callable[[], Plugin]) -> Factory:
+    def build(args: PluginArgs | None, handle: Handle) -> Plugin:
+        return kind()
+
+    return build
+
+
+def _with_args(kind: Callable[[A], Plugin], default: A) -> Factory:
+    def build(args: PluginArgs | None, handle: Handle) -> Plugin:
+        if args is None:
+            return kind(default)
+        assert isinstance(args, type(default)), f"arguments of another plugin: {args!r}"
+        return kind(args)
+
+    return build
