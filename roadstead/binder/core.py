@@ -1,0 +1,389 @@
+"""BinderCore: the one writer. What it commits is bound; what it did not commit is not.
+
+States, arrows and rules: the diagram in `roadstead.binder`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from roadstead.binder.pods import (
+    COUNTED,
+    TABLE,
+    Acknowledge,
+    AppendJournal,
+    BinderCounts,
+    BinderHaltedError,
+    BinderSettings,
+    BindRequest,
+    Bound,
+    Effect,
+    Halted,
+    PodEvent,
+    PodRecord,
+    PodState,
+    RejectCause,
+    Rejected,
+    Released,
+    Verify,
+)
+from roadstead.binder.tokens import TokenMemory, conflict
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.journal import JournalRecord, RecordKind
+from roadstead.placements import NodeStore, Placements
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.protocol.status import SUCCESS, Status
+
+_NOT_PENDING = {
+    PodState.TENTATIVE: RejectCause.ALREADY_BOUND,
+    PodState.BOUND: RejectCause.ALREADY_BOUND,
+    PodState.DELETED: RejectCause.DELETED,
+}
+
+
+class BinderCore:
+    """Commits binds in order over its own, authoritative node store, which starts empty.
+
+    verify: all hard filters of one node, run on that store. next_lsn: the number of the first
+    record, one after the last of the journal.
+    """
+
+    def __init__(
+        self,
+        store: NodeStore,
+        verify: Verify,
+        settings: BinderSettings | None = None,
+        next_lsn: int = 1,
+    ) -> None:
+        self.settings = settings or BinderSettings()
+        self.placements = Placements(store)
+        self.halted: Halted | None = None
+        self.flushed_lsn = self.last_lsn = next_lsn - 1
+        self._verify = verify
+        self._records: dict[str, PodRecord] = {}
+        self._gone: OrderedDict[str, PodRecord] = OrderedDict()
+        self._epochs: dict[str, int] = {}
+        self._tokens = TokenMemory(self.settings.max_tokens)
+        self._unflushed: deque[tuple[int, PodRecord, Acknowledge | Released | None]] = deque()
+
+    @property
+    def version(self) -> int:
+        """The version of the authoritative state; it only grows (I7)."""
+        return self.placements.version
+
+    def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
+        """Decide requests in order, each on top of all before it, flushed or not.
+
+        Effects: refusals and answers given before at once; accepted ones as one AppendJournal,
+        acknowledged by `flushed`. A request that waits for its flush already has no effect.
+        Raises BindConflictError, with nothing changed, for a token that names another request.
+        """
+        self._check_tokens(requests)
+        effects: list[Effect] = []
+        journal: list[JournalRecord] = []
+        for request in requests:
+            effect = self._bind_one(request)
+            if isinstance(effect, JournalRecord):
+                journal.append(effect)
+            elif effect is not None:
+                effects.append(effect)
+        return [*effects, *_append(journal)]
+
+    def flushed(self, lsn: int) -> list[Effect]:
+        """The journal is durable up to `lsn`: what waited for that is acknowledged, in order.
+
+        Told twice, nothing happens; after a halt neither. Raises IllegalTransitionError for
+        records that were never appended.
+        """
+        if lsn > self.last_lsn:
+            raise IllegalTransitionError(
+                f"binder: flushed({lsn}) is not allowed: the last record is {self.last_lsn}"
+            )
+        effects: list[Effect] = []
+        if self.halted is not None:
+            return effects
+        while self._unflushed and self._unflushed[0][0] <= lsn:
+            self.flushed_lsn, record, effect = self._unflushed.popleft()
+            if record.state is PodState.TENTATIVE:
+                self._go(record, PodEvent.FLUSH)
+            if isinstance(effect, Acknowledge):
+                self._tokens.answer(effect.token, effect.decision)
+            if effect is not None:
+                effects.append(effect)
+        return effects
+
+    def flush_failed(self, reason: str) -> list[Effect]:
+        """The journal failed: stop for good. Nothing is acknowledged or committed any more."""
+        if self.halted is None:
+            unanswered = self._tokens.unanswered()
+            self.halted = Halted(reason, self.flushed_lsn, self.last_lsn, unanswered)
+        return [self.halted]
+
+    def add_pods(self, pods: Iterable[tuple[str, str, PodFacts]]) -> None:
+        """Pods (uid, key, facts) that may be bound; told twice, nothing changes."""
+        self._check_running()
+        for uid, key, facts in pods:
+            if uid not in self._records:
+                self._go(self._fresh(uid, key, facts), PodEvent.ADD)
+
+    def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
+        """Pods (uid, key, facts, node) that the cluster shows bound; told twice, nothing changes.
+
+        They are counted without a check: they run. Raises IllegalTransitionError, with nothing
+        changed, for a pod that is bound elsewhere (I3).
+        """
+        self._check_running()
+        nodes: dict[str, str] = {}
+        for uid, _, _, node_name in pods:
+            bound_on = self.placements.node_of(uid) or nodes.setdefault(uid, node_name)
+            if bound_on != node_name:
+                raise self._illegal(uid, PodEvent.MOVE, f"it is on {bound_on}, not on {node_name}")
+        journal = [self._load_one(*pod) for pod in pods if self.placements.node_of(pod[0]) is None]
+        return _append(journal)
+
+    def update_pod(self, uid: str, facts: PodFacts) -> None:
+        """A pod has other facts; a bound one is counted anew. Raises for an unknown pod."""
+        self._check_running()
+        record = self._known(uid, PodEvent.UPDATE)
+        self._go(record, PodEvent.UPDATE)
+        record.facts = facts
+        if record.state in COUNTED:
+            self.placements.replace(uid, record.node_name, facts)
+
+    def delete(self, uids: Iterable[str]) -> list[Effect]:
+        """Pods are gone from the cluster; `Released` follows their flush. Told twice: nothing.
+
+        Raises IllegalTransitionError, with nothing changed, for a pod that was never there.
+        """
+        return self._release(uids, PodEvent.DELETE, RecordKind.DELETE)
+
+    def evict(self, uids: Iterable[str]) -> list[Effect]:
+        """Take bound pods from the cluster (preemption); as `delete`, and pending pods raise."""
+        return self._release(uids, PodEvent.EVICT, RecordKind.EVICT)
+
+    def unbind(self, uid: str) -> None:
+        """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
+        raise self._illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
+
+    def add_node(self, facts: NodeFacts) -> None:
+        """A node appears, and with it the pods bound to it before; a known one is updated."""
+        self.placements.add_node(facts)
+
+    def update_node(self, facts: NodeFacts) -> None:
+        """A node's own facts change; an unknown one is added."""
+        self.placements.update_node(facts)
+
+    def remove_node(self, name: str) -> None:
+        """A node disappears; its pods stay bound to it. Raises for a node that is not there."""
+        if name not in self.placements.nodes:
+            raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
+        self.placements.remove_node(name)
+
+    def advance_epoch(self, owner: str, epoch: int) -> None:
+        """Fence an owner: its requests of epochs before `epoch` are refused from now on."""
+        if epoch > self._epochs.get(owner, epoch - 1):
+            self._epochs[owner] = epoch
+            self._tokens.drop_before(owner, epoch)
+
+    def current_epoch(self, owner: str) -> int | None:
+        """The newest epoch seen of an owner; None for one that is not known."""
+        return self._epochs.get(owner)
+
+    def standing(self, uid: str) -> tuple[PodState, str | None]:
+        """A pod's state and node, for who asks what became of a bind.
+
+        TENTATIVE is no answer yet: ask again after the flush.
+        """
+        record = self._find(uid)
+        if record is None:
+            return PodState.UNKNOWN, None
+        return record.state, record.node_name if record.state in COUNTED else None
+
+    def counts(self) -> BinderCounts:
+        states = [record.state for record in self._records.values()]
+        return BinderCounts(
+            nodes=len(self.placements.nodes),
+            pending=states.count(PodState.PENDING),
+            tentative=states.count(PodState.TENTATIVE),
+            bound=states.count(PodState.BOUND),
+            unflushed=len(self._unflushed),
+            tokens=len(self._tokens),
+        )
+
+    def validate(self) -> None:
+        """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
+        self.placements.validate()
+        self._validate_records()
+        numbers = [lsn for lsn, _, _ in self._unflushed]
+        assert numbers == sorted(set(numbers)), "records wait out of order"
+        assert not numbers or self.flushed_lsn < numbers[0], "a flushed record waits"
+        assert not numbers or numbers[-1] <= self.last_lsn, "a record waits that was not appended"
+        waiting = {e.token for _, _, e in self._unflushed if isinstance(e, Acknowledge)}
+        assert waiting == set(self._tokens.unanswered()), "tokens and records wait apart"
+
+    def _validate_records(self) -> None:
+        waiting = {lsn for lsn, _, _ in self._unflushed}
+        for uid, record in self._records.items():
+            assert record.state not in (PodState.UNKNOWN, PodState.DELETED), f"{uid} is kept"
+            if record.state in COUNTED:
+                assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
+                assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
+            tentative = record.state is PodState.TENTATIVE
+            assert not tentative or record.lsn in waiting, f"{uid} waits for nothing"
+        counted = sum(record.state in COUNTED for record in self._records.values())
+        assert len(self.placements) == counted, "a pod is counted and not bound"
+        assert not self._gone.keys() & self._records.keys(), "a pod is here and gone"
+        assert len(self._gone) <= self.settings.max_gone_remembered, "too many are remembered"
+
+    def _check_running(self) -> None:
+        if self.halted is not None:
+            raise BinderHaltedError(f"binder: halted: {self.halted.reason}")
+
+    def _check_tokens(self, requests: Sequence[BindRequest]) -> None:
+        in_batch: dict[str, BindRequest] = {}
+        for request in requests:
+            self._tokens.get(request)
+            first = in_batch.setdefault(request.token, request)
+            if not first.is_same(request):
+                raise conflict(request, f"{first.key} on {first.node_name}")
+            record = self._records.get(request.uid)
+            if record and record.token == request.token and record.node_name != request.node_name:
+                raise conflict(request, f"{record.key} on {record.node_name}")
+
+    def _bind_one(self, request: BindRequest) -> Acknowledge | JournalRecord | None:
+        known = self._tokens.get(request)
+        if known is not None:
+            if known.decision is None:
+                return None
+            return Acknowledge(request.token, request.owner, known.decision)
+        record = self._records.get(request.uid)
+        if record is not None and record.token == request.token and record.bound is not None:
+            # The token is forgotten, the pod is not: it is bound by this very request.
+            return Acknowledge(request.token, request.owner, record.bound)
+        refusal = self._refusal(request, record)
+        if refusal is None:
+            assert record is not None
+            return self._accept(request, record)
+        if refusal.cause not in (RejectCause.HALTED, RejectCause.BUSY):
+            self._tokens.put(request, refusal)
+        return Acknowledge(request.token, request.owner, refusal)
+
+    def _refusal(self, request: BindRequest, record: PodRecord | None) -> Rejected | None:
+        """The first thing that forbids this commit, in the order of the design; None for none."""
+        cause, status = self._forbidding(request, record)
+        return None if cause is None else Rejected(request.uid, cause, self.version, status)
+
+    def _forbidding(
+        self, request: BindRequest, record: PodRecord | None
+    ) -> tuple[RejectCause | None, Status]:
+        if self.halted is not None:
+            return RejectCause.HALTED, SUCCESS
+        if len(self._unflushed) >= self.settings.max_unflushed:
+            return RejectCause.BUSY, SUCCESS
+        if record is None or record.state is not PodState.PENDING:
+            state = self.standing(request.uid)[0]
+            return _NOT_PENDING.get(state, RejectCause.UNKNOWN_POD), SUCCESS
+        if request.epoch < self._epochs.get(request.owner, request.epoch):
+            return RejectCause.STALE_EPOCH, SUCCESS
+        self.advance_epoch(request.owner, request.epoch)
+        if request.node_name not in self.placements.nodes:
+            return RejectCause.UNKNOWN_NODE, SUCCESS
+        if request.facts is not record.facts and request.facts != record.facts:
+            # The pod changed since the decision: what is committed is checked, not what was read.
+            request = replace(request, facts=record.facts)
+        status = self._verify(request)
+        return (None if status.is_success else RejectCause.CONSTRAINT), status
+
+    def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
+        self._go(record, PodEvent.ACCEPT)
+        record.node_name, record.token = request.node_name, request.token
+        self.placements.place(record.uid, record.node_name, record.facts)
+        entry = self._number(record, RecordKind.BIND, request)
+        record.lsn = entry.lsn
+        record.bound = Bound(record.uid, record.node_name, entry.lsn, self.version)
+        self._tokens.put(request, None)
+        effect = Acknowledge(request.token, request.owner, record.bound)
+        self._unflushed.append((entry.lsn, record, effect))
+        return entry
+
+    def _load_one(self, uid: str, key: str, facts: PodFacts, node_name: str) -> JournalRecord:
+        record = self._records.get(uid) or self._fresh(uid, key, facts)
+        self._go(record, PodEvent.LOAD)
+        record.node_name, record.facts = node_name, facts
+        self.placements.place(uid, node_name, facts)
+        entry = self._number(record, RecordKind.LOAD)
+        record.lsn = entry.lsn
+        self._unflushed.append((entry.lsn, record, None))
+        return entry
+
+    def _release(self, uids: Iterable[str], event: PodEvent, kind: RecordKind) -> list[Effect]:
+        self._check_running()
+        records = [self._known(uid, event) for uid in dict.fromkeys(uids)]
+        journal: list[JournalRecord] = []
+        for record in records:
+            if record.state is PodState.DELETED:
+                continue
+            if record.state in COUNTED:
+                self.placements.lift(record.uid)
+            self._go(record, event)
+            entry = self._number(record, kind)
+            effect = Released(record.uid, record.key, record.node_name, kind is RecordKind.EVICT)
+            self._unflushed.append((entry.lsn, record, effect))
+            journal.append(entry)
+        return _append(journal)
+
+    def _number(
+        self, record: PodRecord, kind: RecordKind, request: BindRequest | None = None
+    ) -> JournalRecord:
+        self.last_lsn += 1
+        of_pod = (self.last_lsn, kind, record.uid, record.key, record.node_name)
+        if request is not None:
+            return JournalRecord(
+                *of_pod, request.token, request.owner, request.epoch, facts=record.facts
+            )
+        return JournalRecord(*of_pod, facts=record.facts if kind is RecordKind.LOAD else None)
+
+    def _go(self, record: PodRecord, event: PodEvent) -> None:
+        """The one mutator of states; placements and journal follow it."""
+        arrow = TABLE.follow(record.uid, record.state, event, record.history)
+        record.state = arrow.target
+        record.history = arrow.extend(record.history)
+        if record.state is PodState.DELETED:
+            self._records.pop(record.uid, None)
+            self._gone[record.uid] = record
+            if len(self._gone) > self.settings.max_gone_remembered:
+                self._gone.popitem(last=False)
+        else:
+            self._gone.pop(record.uid, None)
+            self._records[record.uid] = record
+
+    def _fresh(self, uid: str, key: str, facts: PodFacts) -> PodRecord:
+        """A new record; a pod that was deleted before starts from there."""
+        record = PodRecord(uid, key, facts)
+        before = self._gone.get(uid)
+        if before is not None:
+            record.state, record.history = before.state, before.history
+        return record
+
+    def _find(self, uid: str) -> PodRecord | None:
+        return self._records.get(uid) or self._gone.get(uid)
+
+    def _known(self, uid: str, event: PodEvent) -> PodRecord:
+        """The record of a pod to which `event` may happen; raises where it may not."""
+        record = self._find(uid)
+        if record is None:
+            raise self._illegal(uid, event, "never added")
+        TABLE.follow(uid, record.state, event, record.history)
+        return record
+
+    def _illegal(self, uid: str, event: PodEvent, why: str) -> IllegalTransitionError:
+        record = self._find(uid)
+        state, history = (record.state, record.history) if record else (PodState.UNKNOWN, ())
+        return TABLE.illegal(uid, state, event, history, why)
+
+
+def _append(journal: Sequence[JournalRecord]) -> list[Effect]:
+    return [AppendJournal(tuple(journal))] if journal else []

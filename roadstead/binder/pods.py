@@ -1,0 +1,215 @@
+"""What the binder is asked, what it keeps, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roadstead.facts.pod import PodFacts
+from roadstead.journal import JournalRecord
+from roadstead.protocol.errors import RoadsteadError
+from roadstead.protocol.status import SUCCESS, Status
+from roadstead.transitions import History, TransitionTable
+
+
+class PodState(StrEnum):
+    """TENTATIVE: accepted, its record not flushed yet. TENTATIVE and BOUND pods are counted."""
+
+    UNKNOWN = "unknown"
+    PENDING = "pending"
+    TENTATIVE = "tentative"
+    BOUND = "bound"
+    DELETED = "deleted"
+
+
+class PodEvent(StrEnum):
+    """UNBIND and MOVE are named so that they can be refused: no state allows them (I3)."""
+
+    ADD = "add"
+    LOAD = "load"
+    UPDATE = "update"
+    ACCEPT = "accept"
+    FLUSH = "flush"
+    EVICT = "evict"
+    DELETE = "delete"
+    UNBIND = "unbind"
+    MOVE = "move"
+
+
+_S, _E = PodState, PodEvent
+
+TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+    "binder",
+    {
+        (_S.UNKNOWN, _E.ADD): _S.PENDING,
+        (_S.UNKNOWN, _E.LOAD): _S.BOUND,
+        (_S.PENDING, _E.LOAD): _S.BOUND,
+        (_S.PENDING, _E.UPDATE): _S.PENDING,
+        (_S.PENDING, _E.ACCEPT): _S.TENTATIVE,
+        (_S.PENDING, _E.DELETE): _S.DELETED,
+        (_S.TENTATIVE, _E.UPDATE): _S.TENTATIVE,
+        (_S.TENTATIVE, _E.FLUSH): _S.BOUND,
+        (_S.TENTATIVE, _E.EVICT): _S.DELETED,
+        (_S.TENTATIVE, _E.DELETE): _S.DELETED,
+        (_S.BOUND, _E.UPDATE): _S.BOUND,
+        (_S.BOUND, _E.EVICT): _S.DELETED,
+        (_S.BOUND, _E.DELETE): _S.DELETED,
+        (_S.DELETED, _E.ADD): _S.PENDING,
+        (_S.DELETED, _E.LOAD): _S.BOUND,
+        (_S.DELETED, _E.EVICT): _S.DELETED,
+        (_S.DELETED, _E.DELETE): _S.DELETED,
+    },
+)
+
+COUNTED = frozenset({_S.TENTATIVE, _S.BOUND})
+
+
+class BindConflictError(RoadsteadError):
+    """A token came again with another request: its sender is broken. Nothing was changed."""
+
+
+class BinderHaltedError(RoadsteadError):
+    """The journal failed: nothing more is committed until the binder is recovered."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindRequest:
+    """A scheduler asks for a commit.
+
+    token: names the attempt, unique. owner, epoch: who asks, under which lease epoch.
+    read_version: the version of the state that the decision was made on.
+    """
+
+    token: str
+    uid: str
+    key: str
+    node_name: str
+    facts: PodFacts
+    owner: str
+    epoch: int
+    read_version: int = 0
+
+    def is_same(self, other: BindRequest) -> bool:
+        """The same request, if perhaps sent anew with a fresher version."""
+        return (
+            (self.token, self.uid, self.key, self.node_name, self.owner, self.epoch)
+            == (other.token, other.uid, other.key, other.node_name, other.owner, other.epoch)
+        ) and self.facts == other.facts
+
+
+Verify = Callable[[BindRequest], Status]
+"""All hard filters of one node, run again on the binder's tables, tentative commits included."""
+
+
+class RejectCause(StrEnum):
+    """Why a bind is refused; only CONSTRAINT is a matter of the node."""
+
+    HALTED = "halted"
+    BUSY = "busy"
+    UNKNOWN_POD = "unknown_pod"
+    ALREADY_BOUND = "already_bound"
+    DELETED = "deleted"
+    STALE_EPOCH = "stale_epoch"
+    UNKNOWN_NODE = "unknown_node"
+    CONSTRAINT = "constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Committed and durable: record `lsn`, state `version`."""
+
+    uid: str
+    node_name: str
+    lsn: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Not committed; `version` is the state to refresh to before another try."""
+
+    uid: str
+    cause: RejectCause
+    version: int
+    status: Status = SUCCESS
+
+
+Decision = Bound | Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class AppendJournal:
+    """Effect: append these records, then flush, then tell the core `flushed(last_lsn)`."""
+
+    records: tuple[JournalRecord, ...]
+
+    @property
+    def last_lsn(self) -> int:
+        return self.records[-1].lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Effect: tell the owner of a token what became of it."""
+
+    token: str
+    owner: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Effect: a pod is gone, durably; `node_name` is "" where it was not bound."""
+
+    uid: str
+    key: str
+    node_name: str
+    evicted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """Effect: report that the binder stopped; these tokens will not be answered by it."""
+
+    reason: str
+    flushed_lsn: int
+    last_lsn: int
+    unanswered: tuple[str, ...]
+
+
+Effect = AppendJournal | Acknowledge | Released | Halted
+
+
+@dataclass(frozen=True, slots=True)
+class BinderSettings:
+    """Bounds. Within `max_tokens` a repeated token gets its first answer, whatever it was."""
+
+    max_unflushed: int = 100_000
+    max_tokens: int = 200_000
+    max_gone_remembered: int = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class BinderCounts:
+    nodes: int
+    pending: int
+    tentative: int
+    bound: int
+    unflushed: int
+    tokens: int
+
+
+@dataclass(slots=True, eq=False)
+class PodRecord:
+    """The binder's own record. node_name, token and lsn are written once, by accept or load."""
+
+    uid: str
+    key: str
+    facts: PodFacts
+    state: PodState = PodState.UNKNOWN
+    node_name: str = ""
+    token: str = ""
+    lsn: int = 0
+    bound: Bound | None = None
+    history: History = ()

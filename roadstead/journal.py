@@ -1,0 +1,98 @@
+"""The seam of the journal: records in commit order, and the promise of `flush`.
+
+The binder numbers its records (`lsn`, from 1, without gaps); a journal keeps them in that order.
+What `flush` returned for is durable, and only then acknowledged (I9). `MemoryJournal` keeps
+records in this process, `NullJournal` only counts them; a journal of files fits the same seam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from roadstead.facts.pod import PodFacts
+from roadstead.protocol.errors import RoadsteadError
+
+
+class JournalError(RoadsteadError):
+    """The journal cannot take or keep records; what was not flushed may be lost."""
+
+
+class RecordKind(StrEnum):
+    LOAD = "load"
+    BIND = "bind"
+    EVICT = "evict"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """One committed change. token, owner and epoch are those of a BIND and empty otherwise.
+
+    facts: with what the pod was counted, for LOAD and BIND, so that a reader of the journal alone
+    can check every constraint again.
+    """
+
+    lsn: int
+    kind: RecordKind
+    uid: str
+    key: str
+    node_name: str
+    token: str = ""
+    owner: str = ""
+    epoch: int = 0
+    facts: PodFacts | None = None
+
+
+class Journal(Protocol):
+    """Where the binder's records go. Both methods raise JournalError when they fail."""
+
+    def append(self, records: Sequence[JournalRecord]) -> int:
+        """Take records in order; the lsn of the last one ever taken."""
+        ...
+
+    def flush(self) -> None:
+        """Return when all that was appended is durable."""
+        ...
+
+
+class NullJournal:
+    """Keeps nothing: for runs whose result is a report."""
+
+    def __init__(self) -> None:
+        self.last_lsn = 0
+
+    def append(self, records: Sequence[JournalRecord]) -> int:
+        for record in records:
+            if record.lsn != self.last_lsn + 1:
+                raise JournalError(
+                    f"journal: record {record.lsn} does not follow record {self.last_lsn}"
+                )
+            self.last_lsn = record.lsn
+        return self.last_lsn
+
+    def flush(self) -> None:
+        """Nothing to do: nothing is kept."""
+
+
+class MemoryJournal(NullJournal):
+    """Keeps records in memory; `durable` are those that a flush covered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[JournalRecord] = []
+        self.flushed_lsn = 0
+
+    def append(self, records: Sequence[JournalRecord]) -> int:
+        last_lsn = super().append(records)
+        self.records.extend(records)
+        return last_lsn
+
+    def flush(self) -> None:
+        self.flushed_lsn = self.last_lsn
+
+    @property
+    def durable(self) -> list[JournalRecord]:
+        return self.records[: self.flushed_lsn]
