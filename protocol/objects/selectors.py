@@ -1,14 +1,16 @@
 """Label selectors, node selectors and what holds them (meta/v1 and core/v1).
 
 Operators stay plain strings: an unknown one is not a type error but a parse error that upstream
-reports lazily, in its own words (see `roadstead.facts.selectors`).
+reports lazily, in its own words (see `roadstead.facts.parse_selectors`).
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Int32, Manifest
+from roadstead.protocol.objects.base import Count, Int32, Labels, Manifest, OptionalName
 
 
 class SelectorRequirement(Manifest):
@@ -22,7 +24,7 @@ class SelectorRequirement(Manifest):
 class LabelSelector(Manifest):
     """metav1.LabelSelector: an empty one matches everything, an absent one nothing."""
 
-    match_labels: dict[str, str] = Field(default_factory=dict)
+    match_labels: Labels = Field(default_factory=dict)
     match_expressions: list[SelectorRequirement] = Field(default_factory=list)
 
 
@@ -44,3 +46,80 @@ class PreferredSchedulingTerm(Manifest):
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Manifest):
+    """Which nodes a pod must and would rather run on."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] = Field(
+        default_factory=list
+    )
+
+
+class PodAffinityTerm(Manifest):
+    """Pods by label and namespace, within a topology domain."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = Field(default_factory=list)
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] = Field(default_factory=list)
+    mismatch_label_keys: list[str] = Field(default_factory=list)
+
+
+class WeightedPodAffinityTerm(Manifest):
+    """A preferred pod affinity term."""
+
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Manifest):
+    """Pods to be near to, or (as podAntiAffinity) away from."""
+
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] = Field(
+        default_factory=list
+    )
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] = Field(
+        default_factory=list
+    )
+
+
+class Affinity(Manifest):
+    """The three kinds of affinity; each may be absent."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Manifest):
+    """How evenly the pods that a selector matches are spread over topology domains."""
+
+    max_skew: Count = 0
+    topology_key: str = ""
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: Count | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] | None = None
+    node_taints_policy: Literal["Honor", "Ignore"] | None = None
+    match_label_keys: list[str] = Field(default_factory=list)
+
+
+class Taint(Manifest):
+    """A taint of a node."""
+
+    key: OptionalName = ""
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class Toleration(Manifest):
+    """A toleration of a pod; without an effect it tolerates all effects."""
+
+    key: str = ""
+    operator: Literal["", "Exists", "Equal"] = ""
+    value: str = ""
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+    toleration_seconds: int | None = None

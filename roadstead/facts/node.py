@@ -17,7 +17,7 @@ class NodeFacts:
 
     allocatable: sorted (resource, amount), cpu in milli-CPU, others in units of `Value()`;
         `pods` is kept apart.
-    images: sorted (normalized name, size in bytes); every name of an image is an entry.
+    images: sorted (name as reported, size in bytes); every name of an image is an entry.
     """
 
     name: str

@@ -7,9 +7,10 @@ compare, intern, and cross a boundary as msgpack. Built by `roadstead.facts.comp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm
+from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Toleration
 
 Labels = tuple[tuple[str, str], ...]
@@ -36,7 +37,7 @@ class PodAffinityTerm:
     """One (anti-)affinity term; `namespaces` already holds the pod's own where upstream adds it.
 
     `weight` is 0 for a required term. A `selector` of None matches nothing; so does a
-    `namespace_selector` of None.
+    `namespace_selector` of None. `error` is upstream's text where a selector does not parse.
     """
 
     topology_key: str
@@ -44,11 +45,16 @@ class PodAffinityTerm:
     namespaces: tuple[str, ...]
     namespace_selector: LabelSelector | None
     weight: int = 0
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """A topology spread constraint as written (defaults of the API server filled in)."""
+    """A topology spread constraint as written (defaults of the API server filled in).
+
+    `match_label_keys` are not merged into `selector`; `effective_selector` does that. `error` is
+    upstream's text where the selector does not parse.
+    """
 
     topology_key: str
     max_skew: int
@@ -58,6 +64,19 @@ class SpreadConstraint:
     node_affinity_policy: str
     node_taints_policy: str
     match_label_keys: tuple[str, ...]
+    error: str = ""
+
+    def effective_selector(self, labels: Mapping[str, str]) -> LabelSelector | None:
+        """The selector narrowed to pods that agree with `labels` on the keys to match.
+
+        As upstream has it, a key that the labels lack narrows nothing, and an absent selector,
+        which matches nothing, becomes one of the keys alone.
+        """
+        pairs = [(key, labels[key]) for key in self.match_label_keys if key in labels]
+        if not pairs:
+            return self.selector
+        merged = [Requirement(key, "In", (value,)) for key, value in pairs]
+        return LabelSelector((*merged, *(self.selector.requirements if self.selector else ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +104,9 @@ class PodFacts:
     requests: sorted (resource, amount), cpu in milli-CPU, all others in units of `Value()`; zero
         amounts are kept (a pod that names a resource with 0 is told apart nowhere but in messages).
     nonzero_cpu_milli, nonzero_memory_bytes: requests as scoring counts them (100m / 200Mi where a
-        container names none).
+        container names none), on a node.
+    scored_nonzero: (cpu in milli-CPU, memory in bytes) as scoring counts the pod itself, where that
+        differs in kind (only with pod-level requests); None: as on a node.
     images: normalized (":latest" added) image of each container and init container, in order.
     """
 
@@ -100,6 +121,7 @@ class PodFacts:
     requests: tuple[tuple[str, int], ...] = ()
     nonzero_cpu_milli: int = 0
     nonzero_memory_bytes: int = 0
+    scored_nonzero: tuple[int, int] | None = None
     node_selector: Labels = ()
     required_node_terms: tuple[NodeSelectorTerm, ...] | None = None
     preferred_node_terms: tuple[PreferredNodeTerm, ...] = ()

@@ -1,0 +1,53 @@
+"""Metadata (apimachinery/pkg/apis/meta/v1/types.go)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from roadstead.protocol.objects.base import Labels, Manifest, Name, OptionalName
+
+
+class OwnerReference(Manifest):
+    """Who made an object; at most one owner is its controller."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class TemplateMeta(Manifest):
+    """Metadata of a template: what its pods or claims take over."""
+
+    name: OptionalName = ""
+    labels: Labels = Field(default_factory=dict)
+    annotations: Labels = Field(default_factory=dict)
+
+
+class ObjectMeta(TemplateMeta):
+    """Metadata of an object that has a name. Times are kept as written."""
+
+    name: Name
+    namespace: OptionalName = ""
+    uid: str = ""
+    generate_name: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: list[OwnerReference] = Field(default_factory=list)
+    finalizers: list[str] = Field(default_factory=list)
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls this object, if there is one."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class ApiObject(Manifest):
+    """What every top-level object has; `kind` may be absent, as in a typed list."""
+
+    api_version: Annotated[str, Field(max_length=253)] = ""
+    kind: str = ""
+    metadata: ObjectMeta

@@ -1,0 +1,38 @@
+"""Nodes (core/v1), by the fields that scheduling reads."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from roadstead.protocol.objects.base import Bytes, Manifest, Resources
+from roadstead.protocol.objects.meta import ApiObject
+from roadstead.protocol.objects.selectors import Taint
+
+
+class NodeSpec(Manifest):
+    """Taints, and whether the node is cordoned."""
+
+    taints: list[Taint] = Field(default_factory=list)
+    unschedulable: bool = False
+
+
+class ContainerImage(Manifest):
+    """An image that the node has; each of its names stands for it."""
+
+    names: list[str] = Field(default_factory=list)
+    size_bytes: Bytes = 0
+
+
+class NodeStatus(Manifest):
+    """What the node has and what of it pods may use."""
+
+    allocatable: Resources = Field(default_factory=dict)
+    capacity: Resources = Field(default_factory=dict)
+    images: list[ContainerImage] = Field(default_factory=list)
+
+
+class Node(ApiObject):
+    """A node."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

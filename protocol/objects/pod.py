@@ -1,0 +1,119 @@
+"""Pods (staging/src/k8s.io/api/core/v1/types.go), by the fields that scheduling reads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from roadstead.protocol.objects.base import (
+    Int32,
+    Labels,
+    Manifest,
+    Name,
+    OptionalName,
+    Port,
+    Resources,
+)
+from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
+from roadstead.protocol.objects.selectors import Affinity, Toleration, TopologySpreadConstraint
+from roadstead.protocol.objects.volumes import Volume
+
+
+class ContainerPort(Manifest):
+    """A port of a container; scheduling looks at those with a host port."""
+
+    container_port: Port = 0
+    host_port: Port = 0
+    host_ip: Annotated[str, Field(max_length=64)] = Field("", alias="hostIP")
+    protocol: Literal["", "TCP", "UDP", "SCTP"] = ""
+
+
+class ResourceRequirements(Manifest):
+    """Requests and limits, each resource a quantity no less than zero."""
+
+    requests: Resources = Field(default_factory=dict)
+    limits: Resources = Field(default_factory=dict)
+
+
+class Container(Manifest):
+    """A container or an init container; an init container that always restarts is a sidecar."""
+
+    name: str = ""
+    image: Annotated[str, Field(max_length=4096)] = ""
+    ports: list[ContainerPort] = Field(default_factory=list)
+    resources: ResourceRequirements | None = None
+    restart_policy: Literal["", "Always", "OnFailure", "Never"] = ""
+
+
+class SchedulingGate(Manifest):
+    name: Name
+
+
+class ResourceClaim(Manifest):
+    """A reference to a claim of dynamic resource allocation."""
+
+    name: Name
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+class PodSpec(Manifest):
+    """What a pod wants."""
+
+    containers: list[Container] = Field(default_factory=list)
+    init_containers: list[Container] = Field(default_factory=list)
+    resources: ResourceRequirements | None = None
+    overhead: Resources = Field(default_factory=dict)
+    node_name: OptionalName = ""
+    node_selector: Labels = Field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = Field(default_factory=list)
+    topology_spread_constraints: list[TopologySpreadConstraint] = Field(default_factory=list)
+    volumes: list[Volume] = Field(default_factory=list)
+    scheduling_gates: list[SchedulingGate] = Field(default_factory=list)
+    resource_claims: list[ResourceClaim] = Field(default_factory=list)
+    scheduler_name: OptionalName = ""
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    preemption_policy: Literal["", "Never", "PreemptLowerPriority"] = ""
+    host_network: bool = False
+
+
+class ContainerStatus(Manifest):
+    """What a container was given (in-place resize looks at it)."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: Resources = Field(default_factory=dict)
+
+
+class PodCondition(Manifest):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class PodStatus(Manifest):
+    """How a pod is doing."""
+
+    phase: Literal["", "Pending", "Running", "Succeeded", "Failed", "Unknown"] = ""
+    nominated_node_name: OptionalName = ""
+    start_time: str | None = None
+    conditions: list[PodCondition] = Field(default_factory=list)
+    container_statuses: list[ContainerStatus] = Field(default_factory=list)
+    init_container_statuses: list[ContainerStatus] = Field(default_factory=list)
+
+
+class Pod(ApiObject):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class PodTemplate(Manifest):
+    """The pod that a workload makes copies of."""
+
+    metadata: TemplateMeta = TemplateMeta()
+    spec: PodSpec = PodSpec()

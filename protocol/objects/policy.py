@@ -1,0 +1,46 @@
+"""Namespaces, services and disruption budgets: objects that select pods."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from roadstead.protocol.objects.base import Count, IntOrString, Labels, Manifest
+from roadstead.protocol.objects.meta import ApiObject
+from roadstead.protocol.objects.selectors import LabelSelector
+
+
+class Namespace(ApiObject):
+    """A namespace; pod affinity selects it by label."""
+
+
+class ServiceSpec(Manifest):
+    selector: Labels = Field(default_factory=dict)
+
+
+class Service(ApiObject):
+    """A service."""
+
+    spec: ServiceSpec = ServiceSpec()
+
+
+class DisruptionBudgetSpec(Manifest):
+    """How many of the selected pods must stay, or may go."""
+
+    min_available: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
+    selector: LabelSelector | None = None
+
+
+class DisruptionBudgetStatus(Manifest):
+    disruptions_allowed: Count = 0
+    current_healthy: Count = 0
+    desired_healthy: Count = 0
+    expected_pods: Count = 0
+    disrupted_pods: dict[str, str | None] = Field(default_factory=dict)
+
+
+class PodDisruptionBudget(ApiObject):
+    """A pod disruption budget."""
+
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()

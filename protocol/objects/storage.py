@@ -1,0 +1,188 @@
+"""Storage objects (core/v1 and storage/v1), by the fields that the volume plugins read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from roadstead.protocol.objects.base import (
+    Count,
+    Labels,
+    Manifest,
+    Name,
+    OptionalName,
+    ResourceQuantity,
+    Resources,
+)
+from roadstead.protocol.objects.meta import ApiObject
+from roadstead.protocol.objects.selectors import LabelSelector, NodeSelector
+from roadstead.protocol.objects.volumes import (
+    AwsDisk,
+    AzureDisk,
+    AzureFile,
+    CinderDisk,
+    GceDisk,
+    Iscsi,
+    PortworxVolume,
+    Rbd,
+    VsphereDisk,
+)
+
+AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
+VolumeMode = Literal["", "Filesystem", "Block"]
+
+
+class ClaimReference(Manifest):
+    """The claim that a volume is bound to."""
+
+    namespace: OptionalName = ""
+    name: OptionalName = ""
+    uid: str = ""
+
+
+class CsiVolume(Manifest):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeNodeAffinity(Manifest):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Manifest):
+    """A volume: what it holds, where it can be reached from, and what it is made of."""
+
+    capacity: Resources = Field(default_factory=dict)
+    access_modes: list[AccessMode] = Field(default_factory=list)
+    claim_ref: ClaimReference | None = None
+    storage_class_name: OptionalName = ""
+    volume_mode: VolumeMode = ""
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiVolume | None = None
+    aws_elastic_block_store: AwsDisk | None = None
+    gce_persistent_disk: GceDisk | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: CinderDisk | None = None
+    portworx_volume: PortworxVolume | None = None
+    vsphere_volume: VsphereDisk | None = None
+    iscsi: Iscsi | None = None
+    rbd: Rbd | None = None
+
+
+class VolumePhase(Manifest):
+    phase: str = ""
+
+
+class PersistentVolume(ApiObject):
+    """A persistent volume."""
+
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class ClaimResources(Manifest):
+    requests: Resources = Field(default_factory=dict)
+    limits: Resources = Field(default_factory=dict)
+
+
+class PersistentVolumeClaimSpec(Manifest):
+    """A claim. An absent class is told from an empty one."""
+
+    access_modes: list[AccessMode] = Field(default_factory=list)
+    resources: ClaimResources = ClaimResources()
+    storage_class_name: OptionalName | None = None
+    volume_name: OptionalName = ""
+    volume_mode: VolumeMode = ""
+    selector: LabelSelector | None = None
+
+
+class PersistentVolumeClaim(ApiObject):
+    """A persistent volume claim."""
+
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class TopologyRequirement(Manifest):
+    key: str = ""
+    values: list[str] = Field(default_factory=list)
+
+
+class TopologySelectorTerm(Manifest):
+    match_label_expressions: list[TopologyRequirement] = Field(default_factory=list)
+
+
+class StorageClass(ApiObject):
+    """A class of volumes and when they are bound."""
+
+    provisioner: str = ""
+    parameters: Labels = Field(default_factory=dict)
+    volume_binding_mode: Literal["", "Immediate", "WaitForFirstConsumer"] = ""
+    allowed_topologies: list[TopologySelectorTerm] = Field(default_factory=list)
+
+
+class DriverLimit(Manifest):
+    count: Count | None = None
+
+
+class NodeDriver(Manifest):
+    """A CSI driver as one node knows it."""
+
+    name: Name
+    node_id: str = Field("", alias="nodeID")
+    topology_keys: list[str] = Field(default_factory=list)
+    allocatable: DriverLimit | None = None
+
+
+class CsiNodeSpec(Manifest):
+    drivers: list[NodeDriver] = Field(default_factory=list)
+
+
+class CSINode(ApiObject):
+    """The CSI drivers of a node and how many volumes each may attach."""
+
+    spec: CsiNodeSpec = CsiNodeSpec()
+
+
+class CsiDriverSpec(Manifest):
+    storage_capacity: bool | None = None
+    attach_required: bool | None = None
+
+
+class CSIDriver(ApiObject):
+    """A CSI driver."""
+
+    spec: CsiDriverSpec = CsiDriverSpec()
+
+
+class CSIStorageCapacity(ApiObject):
+    """How much a storage class can still provide in a topology segment."""
+
+    node_topology: LabelSelector | None = None
+    storage_class_name: OptionalName = ""
+    capacity: ResourceQuantity | None = None
+    maximum_volume_size: ResourceQuantity | None = None
+
+
+class AttachmentSource(Manifest):
+    persistent_volume_name: OptionalName | None = None
+    inline_volume_spec: PersistentVolumeSpec | None = None
+
+
+class VolumeAttachmentSpec(Manifest):
+    attacher: str = ""
+    node_name: OptionalName = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachmentStatus(Manifest):
+    attached: bool = False
+
+
+class VolumeAttachment(ApiObject):
+    """A volume attached to a node."""
+
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()

@@ -1,0 +1,119 @@
+"""Plain data to models, with errors that a person can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.objects.meta import ApiObject
+from roadstead.protocol.objects.node import Node
+from roadstead.protocol.objects.pod import Pod
+from roadstead.protocol.objects.policy import Namespace, PodDisruptionBudget, Service
+from roadstead.protocol.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from roadstead.protocol.objects.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+_MODELS: tuple[type[ApiObject], ...] = (
+    Node, Pod, Namespace, PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver,
+    CSIStorageCapacity, VolumeAttachment, PodDisruptionBudget, Service, ReplicationController,
+    ReplicaSet, StatefulSet, Deployment, DaemonSet, Job, CronJob,
+)  # fmt: skip
+KINDS: dict[str, type[ApiObject]] = {model.__name__: model for model in _MODELS}
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RULES = {
+    "missing": "is missing",
+    "string_type": "must be a string",
+    "string_unicode": "is not valid Unicode",
+    "string_too_short": "must not be empty",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a map",
+    "model_type": "must be a map",
+    "quantity": "{msg}",
+    "quantity_sign": "{msg}",
+    "int_or_string": "{msg}",
+    "literal_error": "must be one of {expected}",
+    "string_too_long": "must be no more than {max_length} characters",
+    "greater_than_equal": "must be no less than {ge}",
+    "less_than_equal": "must be no more than {le}",
+}
+
+
+def validate(kind: str, manifest: object, *, source: str) -> ApiObject:
+    """The model of an object, e.g. a `Pod` for "Pod".
+
+    Raises:
+        InputError: unknown kind, or the first field that is wrong, with its path and value.
+    """
+    model = KINDS.get(kind)
+    if model is None:
+        raise InputError(
+            "is not a kind that scheduling looks at", source=source, value=cut_short(kind)
+        )
+    try:
+        return model.read(manifest)
+    except ValidationError as error:
+        raise _input_error(kind, manifest, error).at(source=source) from None
+    except RecursionError:
+        obj = describe(kind, manifest)
+        raise InputError("is nested too deep", source=source, obj=obj) from None
+
+
+def describe(kind: str, manifest: object) -> str:
+    """How errors call an object: `Pod "web"`, or only its kind where it has no name."""
+    metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f"{kind} {cut_short(name)}" if name and isinstance(name, str) else kind
+
+
+def field_path(location: Sequence[str | int]) -> str:
+    """`spec.containers[0].resources.requests.cpu`; keys with dots stand in brackets."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            path += f".{part}" if path else part
+        elif part != "[key]":
+            path += f"[{cut_short(part)}]"
+    return path
+
+
+def _input_error(kind: str, manifest: object, error: ValidationError) -> InputError:
+    first = error.errors(include_url=False)[0]
+    location = first["loc"]
+    rule = _rule(first)
+    if location and location[-1] == "[key]":
+        rule = "keys must be strings"
+    return InputError(
+        rule,
+        obj=describe(kind, manifest),
+        field=field_path(location),
+        value="" if first["type"] == "missing" else cut_short(first["input"]),
+    )
+
+
+def _rule(detail: ErrorDetails) -> str:
+    template = _RULES.get(detail["type"], "{msg}")
+    return template.format(msg=detail["msg"], **detail.get("ctx", {}))

@@ -1,0 +1,114 @@
+"""Workloads: objects whose controllers make pods (apps/v1, batch/v1, core/v1)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from roadstead.protocol.objects.base import Labels, Manifest
+from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
+from roadstead.protocol.objects.pod import PodTemplate
+from roadstead.protocol.objects.selectors import LabelSelector
+
+REPLICAS_MAX = 10_000_000
+
+Replicas = Annotated[int, Field(ge=0, le=REPLICAS_MAX)]
+
+
+class ReplicationControllerSpec(Manifest):
+    replicas: Replicas = 1
+    selector: Labels = Field(default_factory=dict)
+    template: PodTemplate = PodTemplate()
+
+
+class ReplicationController(ApiObject):
+    """Pods by a plain label selector."""
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class ReplicaSetSpec(Manifest):
+    replicas: Replicas = 1
+    selector: LabelSelector | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class ReplicaSet(ApiObject):
+    """Pods by a label selector."""
+
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+
+
+class Deployment(ApiObject):
+    """A replica set with a history."""
+
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+
+
+class ClaimTemplate(Manifest):
+    """A claim that each pod of a stateful set gets for itself."""
+
+    metadata: TemplateMeta = TemplateMeta()
+
+
+class Ordinals(Manifest):
+    start: Annotated[int, Field(ge=0, le=REPLICAS_MAX)] = 0
+
+
+class StatefulSetSpec(Manifest):
+    replicas: Replicas = 1
+    selector: LabelSelector | None = None
+    template: PodTemplate = PodTemplate()
+    volume_claim_templates: list[ClaimTemplate] = Field(default_factory=list)
+    ordinals: Ordinals = Ordinals()
+
+
+class StatefulSet(ApiObject):
+    """Numbered pods with claims of their own."""
+
+    spec: StatefulSetSpec = StatefulSetSpec()
+
+
+class DaemonSetSpec(Manifest):
+    selector: LabelSelector | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(ApiObject):
+    """One pod on each eligible node."""
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class JobSpec(Manifest):
+    """Parallel pods up to a number of completions; 1 each where the manifest names neither."""
+
+    parallelism: Replicas | None = None
+    completions: Replicas | None = None
+    completion_mode: str = ""
+    suspend: bool = False
+    template: PodTemplate = PodTemplate()
+
+
+class Job(ApiObject):
+    """Pods that run to completion."""
+
+    spec: JobSpec = JobSpec()
+
+
+class JobTemplate(Manifest):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(Manifest):
+    schedule: str = ""
+    suspend: bool = False
+    job_template: JobTemplate = JobTemplate()
+
+
+class CronJob(ApiObject):
+    """A job made again and again."""
+
+    spec: CronJobSpec = CronJobSpec()

@@ -1,0 +1,244 @@
+"""Manifests to facts: what scheduling reads of a pod or a node, in the form it reads it in.
+
+Manifests are taken as the API server stores them; what it would fill in for a raw one is the
+business of `roadstead.manifests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.parse_selectors import (
+    SelectorError,
+    parse_label_selector,
+    parse_node_selector,
+    parse_preferred_terms,
+)
+from roadstead.facts.pod import (
+    HostPort,
+    Labels,
+    Owner,
+    PodAffinityTerm,
+    PodFacts,
+    PodIdentity,
+    PreferredNodeTerm,
+    SpreadConstraint,
+    Volume,
+)
+from roadstead.facts.requests import (
+    amounts,
+    has_pod_level_requests,
+    is_sidecar,
+    nonzero_requests,
+    pod_requests,
+    scored_requests,
+)
+from roadstead.facts.selectors import NodeSelectorTerm
+from roadstead.facts.taints import Taint, Toleration
+from roadstead.protocol import objects
+
+Facts = TypeVar("Facts", PodFacts, NodeFacts)
+
+DEFAULT_NAMESPACE = "default"
+DEFAULT_SCHEDULER = "default-scheduler"
+ANY_IP = "0.0.0.0"  # noqa: S104 - a wildcard in a manifest, nothing is bound
+
+
+class Interner:
+    """Equal facts become one object, so that classes of pods are told by identity."""
+
+    def __init__(self) -> None:
+        self._known: dict[PodFacts | NodeFacts, PodFacts | NodeFacts] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def intern(self, facts: Facts) -> Facts:
+        known = self._known.setdefault(facts, facts)
+        assert type(known) is type(facts)
+        return known
+
+
+def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
+    """Identity and facts of a pod.
+
+    Raises:
+        QuantityError: requests so far apart in size that they cannot be added.
+    """
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    namespace = meta.namespace or DEFAULT_NAMESPACE
+    identity = PodIdentity(meta.uid or f"{namespace}/{meta.name}", namespace, meta.name)
+    requests = pod_requests(pod)
+    nonzero = nonzero_requests(pod, requests)
+    required, preferred = _node_affinity(spec.affinity)
+    affinity, preferred_affinity = _pod_affinity(spec.affinity, "pod_affinity", namespace)
+    anti, preferred_anti = _pod_affinity(spec.affinity, "pod_anti_affinity", namespace)
+    containers = [*spec.init_containers, *spec.containers]
+    return identity, PodFacts(
+        namespace=namespace,
+        labels=_labels(meta.labels),
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        priority=spec.priority or 0,
+        preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
+        node_name=spec.node_name,
+        nominated_node_name=status.nominated_node_name,
+        is_terminating=meta.deletion_timestamp is not None,
+        requests=amounts(requests),
+        nonzero_cpu_milli=nonzero[0],
+        nonzero_memory_bytes=nonzero[1],
+        scored_nonzero=scored_requests(pod) if has_pod_level_requests(pod) else None,
+        node_selector=_labels(spec.node_selector),
+        required_node_terms=required,
+        preferred_node_terms=preferred,
+        tolerations=tuple(_toleration(each) for each in spec.tolerations),
+        host_ports=_host_ports(pod),
+        images=tuple(normalized_image(each.image) for each in containers),
+        container_count=len(containers),
+        scheduling_gates=tuple(each.name for each in spec.scheduling_gates),
+        pod_affinity=affinity,
+        pod_anti_affinity=anti,
+        preferred_pod_affinity=preferred_affinity,
+        preferred_pod_anti_affinity=preferred_anti,
+        spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
+        volumes=tuple(_volumes(spec.volumes)) if spec.volumes else (),
+        resource_claims=tuple(each.name for each in spec.resource_claims),
+        owner=_owner(meta.controller) if meta.owner_references else None,
+    )
+
+
+def compile_node(node: objects.Node) -> NodeFacts:
+    """Facts of a node. Image names stay as the node reports them, as upstream compares them."""
+    allocatable = node.status.allocatable
+    pods = allocatable.get("pods")
+    images: dict[str, int] = {}
+    for image in node.status.images:
+        for name in image.names:
+            images.setdefault(name, image.size_bytes)
+    return NodeFacts(
+        name=node.metadata.name,
+        labels=_labels(node.metadata.labels),
+        allocatable=amounts(allocatable),
+        allocatable_pods=pods.value() if pods else 0,
+        taints=tuple(Taint(each.key, each.value, each.effect) for each in node.spec.taints),
+        unschedulable=node.spec.unschedulable,
+        images=tuple(sorted(images.items())),
+    )
+
+
+def normalized_image(name: str) -> str:
+    """An image name with a tag: ":latest" where it has none (imagelocality normalizedImageName)."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _labels(labels: dict[str, str]) -> Labels:
+    return tuple(sorted(labels.items()))
+
+
+def _owner(owner: objects.OwnerReference | None) -> Owner | None:
+    return Owner(owner.kind, owner.name, owner.uid) if owner else None
+
+
+def _toleration(each: objects.Toleration) -> Toleration:
+    return Toleration(each.key, each.operator, each.value, each.effect)
+
+
+def _node_affinity(
+    affinity: objects.Affinity | None,
+) -> tuple[tuple[NodeSelectorTerm, ...] | None, tuple[PreferredNodeTerm, ...]]:
+    node = affinity.node_affinity if affinity else None
+    if node is None:
+        return None, ()
+    required = node.required_during_scheduling_ignored_during_execution
+    preferred = parse_preferred_terms(node.preferred_during_scheduling_ignored_during_execution)
+    return (
+        None if required is None else parse_node_selector(required),
+        tuple(PreferredNodeTerm(weight, term) for weight, term in preferred),
+    )
+
+
+def _pod_affinity(
+    affinity: objects.Affinity | None, side: str, namespace: str
+) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
+    """(required, preferred) terms of one side, `pod_affinity` or `pod_anti_affinity`."""
+    found: objects.PodAffinity | None = getattr(affinity, side, None)
+    if found is None:
+        return (), ()
+    required = found.required_during_scheduling_ignored_during_execution
+    preferred = found.preferred_during_scheduling_ignored_during_execution
+    return (
+        tuple(_affinity_term(each, namespace, 0) for each in required),
+        tuple(_affinity_term(each.pod_affinity_term, namespace, each.weight) for each in preferred),
+    )
+
+
+def _affinity_term(term: objects.PodAffinityTerm, namespace: str, weight: int) -> PodAffinityTerm:
+    """One term; the pod's own namespace is meant where it names none and selects none."""
+    own = not term.namespaces and term.namespace_selector is None
+    namespaces = (namespace,) if own else tuple(sorted(set(term.namespaces)))
+    try:
+        selector = parse_label_selector(term.label_selector)
+        namespace_selector = parse_label_selector(term.namespace_selector)
+    except SelectorError as error:
+        return PodAffinityTerm(
+            term.topology_key, None, namespaces, None, weight=weight, error=str(error)
+        )
+    return PodAffinityTerm(term.topology_key, selector, namespaces, namespace_selector, weight)
+
+
+def _spread_constraint(each: objects.TopologySpreadConstraint) -> SpreadConstraint:
+    selector, error = None, ""
+    try:
+        selector = parse_label_selector(each.label_selector)
+    except SelectorError as refusal:
+        error = str(refusal)
+    return SpreadConstraint(
+        topology_key=each.topology_key,
+        max_skew=each.max_skew,
+        when_unsatisfiable=each.when_unsatisfiable,
+        selector=selector,
+        min_domains=1 if each.min_domains is None else each.min_domains,
+        node_affinity_policy=each.node_affinity_policy or "Honor",
+        node_taints_policy=each.node_taints_policy or "Ignore",
+        match_label_keys=tuple(each.match_label_keys),
+        error=error,
+    )
+
+
+def _host_ports(pod: objects.Pod) -> tuple[HostPort, ...]:
+    """Ports wanted on the node by what runs as long as the pod (component-helpers GetHostPorts)."""
+    sidecars = [each for each in pod.spec.init_containers if is_sidecar(each)]
+    wanted = {
+        (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
+        for container in (*sidecars, *pod.spec.containers)
+        for port in container.ports
+        if port.host_port
+    }
+    return tuple(HostPort(*each) for each in sorted(wanted))
+
+
+def _volumes(volumes: Iterable[objects.Volume]) -> Iterator[Volume]:
+    """Volumes of the kinds that some plugin reads; other kinds leave no trace."""
+    for volume in volumes:
+        for field in volume.model_fields_set - {"name"}:
+            source = getattr(volume, field)
+            if source is not None:
+                kind = objects.Volume.model_fields[field].alias
+                assert kind is not None
+                yield Volume(volume.name, kind, _source(source))
+
+
+def _source(source: objects.Manifest) -> Labels:
+    """The parts of a volume's source as text pairs; a list gives one pair for each element."""
+    pairs: list[tuple[str, str]] = []
+    for field in source.model_fields_set:
+        value = getattr(source, field)
+        alias = type(source).model_fields[field].alias or field
+        if isinstance(value, bool):
+            pairs += [(alias, "true")] if value else []
+        elif isinstance(value, list):
+            pairs += [(alias, str(each)) for each in value]
+        elif isinstance(value, (str, int)):
+            pairs.append((alias, str(value)))
+    return tuple(sorted(pairs))

@@ -1,0 +1,152 @@
+"""What a pod requests (upstream component-helpers/resource/helpers.go, scheduler types.go).
+
+requests = max(containers + sidecars, each init container with the sidecars started before it),
+replaced by pod-level requests for cpu, memory and hugepages, plus overhead. For a container that
+was resized in place the status counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from roadstead.facts.resources import HUGE_PAGES_PREFIX, is_counted_resource
+from roadstead.protocol.objects import Container, ContainerStatus, Pod
+from roadstead.protocol.quantity import Quantity
+
+Amounts = tuple[tuple[str, int], ...]
+Requests = Mapping[str, Quantity]
+
+DEFAULT_CPU_MILLI = 100
+DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+_DEFAULTS: Requests = {
+    "cpu": Quantity(DEFAULT_CPU_MILLI, -3),
+    "memory": Quantity(DEFAULT_MEMORY_BYTES),
+}
+_NONE: Requests = {}
+_ZERO = Quantity(0)
+
+
+def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
+    """The requests of a whole pod; `missing` stands in for what a container does not name."""
+    spec = pod.spec
+    statuses = _resized(pod)
+    if len(spec.containers) == 1 and not spec.init_containers:
+        total = _container_requests(spec.containers[0], statuses, pod, missing)
+    else:
+        total = _aggregate(pod, statuses, missing)
+    if spec.resources is not None:
+        pod_level = {k: v for k, v in spec.resources.requests.items() if is_pod_level(k)}
+        total = {**total, **pod_level}
+    return _sum(total, spec.overhead) if spec.overhead else total
+
+
+def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
+    """(milli-CPU, bytes) as a pod on a node weighs in scoring: the defaults where it names none.
+
+    With pod-level requests a default is only for what neither the pod nor a container names.
+    """
+    missing = _DEFAULTS
+    if has_pod_level_requests(pod):
+        missing = {name: value for name, value in _DEFAULTS.items() if name not in requests}
+    return _cpu_and_memory(pod_requests(pod, missing) if missing else requests)
+
+
+def scored_requests(pod: Pod) -> tuple[int, int]:
+    """(milli-CPU, bytes) as scoring counts the pod itself: defaults for each container."""
+    return _cpu_and_memory(pod_requests(pod, _DEFAULTS))
+
+
+def amounts(requests: Requests) -> Amounts:
+    """Sorted (resource, amount): cpu in milli-CPU, others in whole units; the unknown left out."""
+    return tuple(
+        sorted(
+            (name, value.milli_value() if name == "cpu" else value.value())
+            for name, value in requests.items()
+            if is_counted_resource(name)
+        )
+    )
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether a pod as a whole may request a resource."""
+    return name in ("cpu", "memory") or name.startswith(HUGE_PAGES_PREFIX)
+
+
+def has_pod_level_requests(pod: Pod) -> bool:
+    resources = pod.spec.resources
+    return resources is not None and any(is_pod_level(name) for name in resources.requests)
+
+
+def is_sidecar(container: Container) -> bool:
+    """Whether an init container keeps running beside the containers."""
+    return container.restart_policy == "Always"
+
+
+def _aggregate(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Requests) -> Requests:
+    total: Requests = {}
+    for container in pod.spec.containers:
+        total = _sum(total, _container_requests(container, statuses, pod, missing))
+    sidecars: Requests = {}
+    peak: Requests = {}
+    for container in pod.spec.init_containers:
+        if is_sidecar(container):
+            requests = _container_requests(container, statuses, pod, missing)
+            total, sidecars = _sum(total, requests), _sum(sidecars, requests)
+            peak = _max([peak, sidecars])
+        else:
+            requests = _container_requests(container, _NO_STATUSES, pod, missing)
+            peak = _max([peak, _sum(requests, sidecars)])
+    return _max([total, peak]) if peak else total
+
+
+_NO_STATUSES: Mapping[str, ContainerStatus] = {}
+
+
+def _resized(pod: Pod) -> Mapping[str, ContainerStatus]:
+    """Statuses that tell what a container was given; one without resources tells nothing."""
+    status = pod.status
+    if not (status.container_statuses or status.init_container_statuses):
+        return _NO_STATUSES
+    named = {each.name: each for each in status.container_statuses}
+    named |= {each.name: each for each in status.init_container_statuses}
+    return {name: each for name, each in named.items() if each.resources is not None}
+
+
+def _container_requests(
+    container: Container, statuses: Mapping[str, ContainerStatus], pod: Pod, missing: Requests
+) -> Requests:
+    requests: Requests = container.resources.requests if container.resources else _NONE
+    status = statuses.get(container.name)
+    if status is not None and status.resources is not None:
+        given = [status.resources.requests, status.allocated_resources]
+        requests = _max(given if _is_resize_infeasible(pod) else [requests, *given])
+    return {**missing, **requests} if missing else requests
+
+
+def _is_resize_infeasible(pod: Pod) -> bool:
+    pending = (each for each in pod.status.conditions if each.type == "PodResizePending")
+    return next((each.reason == "Infeasible" for each in pending), False)
+
+
+def _sum(left: Requests, right: Requests) -> Requests:
+    total = dict(left)
+    for name, value in right.items():
+        total[name] = total[name].add(value) if name in total else value
+    return total
+
+
+def _max(requests: Sequence[Requests]) -> Requests:
+    largest: dict[str, Quantity] = {}
+    for name, value in _items(requests):
+        if name not in largest or value.cmp(largest[name]) > 0:
+            largest[name] = value
+    return largest
+
+
+def _items(requests: Sequence[Requests]) -> Iterable[tuple[str, Quantity]]:
+    return (item for each in requests for item in each.items())
+
+
+def _cpu_and_memory(requests: Requests) -> tuple[int, int]:
+    cpu, memory = requests.get("cpu", _ZERO), requests.get("memory", _ZERO)
+    return cpu.milli_value(), memory.value()
