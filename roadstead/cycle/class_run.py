@@ -162,7 +162,9 @@ class ClassRun:
     def diagnosis(self) -> Diagnosis:
         """Why no row can take the class: candidates counted now, the rest as the shards said."""
         evaluation = self.evaluation
-        result = Diagnosis(evaluation.node_count, pre_filter=evaluation.pre_filter.status)
+        result = Diagnosis(
+            evaluation.node_count, evaluation.pre_filter.status, evaluation.pre_filter.unreached
+        )
         if result.pre_filter.is_success:
             result.refused = {s: list(counts) for s, counts in self.rest.refused.refused.items()}
             count_refusals(evaluation, result, np.ones(len(evaluation.codes), dtype=np.bool_))

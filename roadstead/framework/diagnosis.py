@@ -25,10 +25,12 @@ class Diagnosis:
 
     refused: status → [nodes, nodes that also hold a pod of lower priority].
     pre_filter: what PreFilter said, if it rejected the pod.
+    unreached: plugins whose PreFilter did not run then.
     """
 
     node_count: int
     pre_filter: Status = SUCCESS
+    unreached: tuple[str, ...] = ()
     refused: dict[Status, list[int]] = field(default_factory=dict)
 
     def add(self, status: Status, nodes: int, with_victims: int = 0) -> None:

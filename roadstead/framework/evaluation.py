@@ -48,6 +48,7 @@ class PreFilterOutcome:
     skipped: tuple[str, ...]
     node_names: frozenset[str] | None
     narrowed_by: tuple[str, ...]
+    unreached: tuple[str, ...] = ()
 
 
 class Evaluation:
@@ -125,7 +126,7 @@ class Evaluation:
         rejection = SUCCESS
         names: frozenset[str] | None = None
         narrowed_by: list[str] = []
-        for plugin in self.profile.pre_filter:
+        for position, plugin in enumerate(self.profile.pre_filter):
             result = plugin.pre_filter(self.state, self.pod)
             status = Status(result.status.code, result.status.reasons, plugin.name)
             if status.is_skip:
@@ -133,20 +134,21 @@ class Evaluation:
             elif status.code is Code.UNSCHEDULABLE:
                 rejection = status
             elif not status.is_success:
-                return self._pre_filtered(status, names, narrowed_by)
+                return self._pre_filtered(status, names, narrowed_by, position + 1)
             elif result.node_names is not None:
                 narrowed_by.append(plugin.name)
                 names = result.node_names if names is None else names & result.node_names
                 if not names:
                     status = _nothing_left(sorted(narrowed_by))
-                    return self._pre_filtered(status, names, narrowed_by)
-        return self._pre_filtered(rejection, names, narrowed_by)
+                    return self._pre_filtered(status, names, narrowed_by, position + 1)
+        return self._pre_filtered(rejection, names, narrowed_by, len(self.profile.pre_filter))
 
     def _pre_filtered(
-        self, status: Status, names: frozenset[str] | None, narrowed_by: list[str]
+        self, status: Status, names: frozenset[str] | None, narrowed_by: list[str], ran: int
     ) -> PreFilterOutcome:
         skipped = tuple(sorted(self.state.skip_filter))
-        return PreFilterOutcome(status, skipped, names, tuple(sorted(narrowed_by)))
+        unreached = tuple(plugin.name for plugin in self.profile.pre_filter[ran:])
+        return PreFilterOutcome(status, skipped, names, tuple(sorted(narrowed_by)), unreached)
 
     def seed(self, codes: I32, positions: I32, scores: list[I64 | None]) -> None:
         """Takes the answers of plugins that read only NODE facts from where those facts are.

@@ -182,12 +182,14 @@ class PostFilterView:
     helpful_with_victims: those of them that hold a pod of lower priority.
     node_count: all nodes of the cluster.
     pre_filter: what PreFilter said (Success if it passed).
+    unreached: plugins whose PreFilter did not run, because another one stopped the phase.
     """
 
     node_count: int
     helpful: int
     helpful_with_victims: int
     pre_filter: Status
+    unreached: tuple[str, ...] = ()
 
 
 class PreScorePlugin(Plugin):

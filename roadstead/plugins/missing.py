@@ -11,24 +11,28 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import (
     ALL_PASS,
     FilterPlugin,
     FilterResult,
+    PostFilterPlugin,
+    PostFilterView,
+    PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     Reads,
+    ReservePlugin,
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
 from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.status import SKIP, SUCCESS, Status
+from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unschedulable
 
 
 class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -85,7 +89,20 @@ class NodeVolumeLimits(MissingPlugin):
         return _volume_of(pod, (*_DISKS[:2], *_CLAIMS, *migrated))
 
 
-class VolumeBinding(MissingPlugin):
+class NothingReserved(ReservePlugin, PreBindPlugin):
+    """Reserve and PreBind of a pod that has nothing of what the plugin looks at."""
+
+    def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        return None
+
+    def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+
+class VolumeBinding(MissingPlugin, NothingReserved):
     name = "VolumeBinding"
 
     def need(self, pod: PodFacts) -> str:
@@ -99,7 +116,7 @@ class VolumeZone(MissingPlugin):
         return _volume_of(pod, _CLAIMS)
 
 
-class DynamicResources(MissingPlugin, PreEnqueuePlugin):
+class DynamicResources(MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFilterPlugin):
     name = "DynamicResources"
 
     def need(self, pod: PodFacts) -> str:
@@ -107,6 +124,12 @@ class DynamicResources(MissingPlugin, PreEnqueuePlugin):
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         return SUCCESS
+
+    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> Status:
+        if self.name in failed.unreached:
+            # Upstream's plugin looks for the state that its PreFilter would have left.
+            return error("not found")
+        return unschedulable("no new claims to deallocate")
 
 
 class PodTopologySpread(MissingPlugin):

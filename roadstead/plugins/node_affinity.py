@@ -57,10 +57,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         self._added_preferred: tuple[WeightedTerm, ...] | None = None
         if args.added_affinity is not None:
             added = objects.NodeAffinity.model_validate(args.added_affinity)
-            if added.required is not None:
-                self._added_required = parse_node_selector(added.required)
-            if added.preferred:
-                self._added_preferred = parse_preferred_terms(added.preferred)
+            required = added.required_during_scheduling_ignored_during_execution
+            preferred = added.preferred_during_scheduling_ignored_during_execution
+            if required is not None:
+                self._added_required = parse_node_selector(required)
+            if preferred:
+                self._added_preferred = parse_preferred_terms(preferred)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
         facts = pod.facts
