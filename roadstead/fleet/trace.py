@@ -7,6 +7,7 @@ trace into one file, `manifests` prints it as manifests.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Labels, PodFacts, PodIdentity
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, cut_short
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 NEVER_S = -1
@@ -101,13 +102,9 @@ def _check_times(creation_s: NDArray[np.int64], deletion_s: NDArray[np.int64]) -
 
 
 def _check_unique(field_name: str, names: list[str]) -> None:
-    if len(set(names)) == len(names):
-        return
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError("stands there twice", field=field_name, value=f'"{name[:80]}"')
-        seen.add(name)
+    if len(set(names)) != len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise InputError("stands there twice", field=field_name, value=cut_short(twice))
 
 
 def named_node(node_class: NodeFacts, name: str) -> NodeFacts:

@@ -20,8 +20,7 @@ REASONS_MAX = 10
 def print_summary(console: Console, summary: Summary) -> None:
     """Print what was placed, how full the fleet is, why pods wait, and where the time went."""
     console.print(_headline(summary))
-    if summary.utilization:
-        console.print(_utilization(summary.utilization))
+    console.print(_utilization(summary.utilization))
     if len(summary.zones) > 1:
         console.print(_zones(summary.zones))
     if summary.reasons:

@@ -1,0 +1,167 @@
+"""Generated fleets: the same from the same seed, in the statistics of openb, and full of work."""
+
+import hashlib
+from collections import Counter
+
+import pytest
+
+from roadstead.facts.taints import tolerated
+from roadstead.fleet import generate
+from roadstead.fleet.generate import generate_fleet, ten_shapes
+from roadstead.fleet.openb import GPU_RESOURCE, MODEL_LABEL
+from roadstead.fleet.shapes import NODE_SHAPES, POD_SHAPES
+from roadstead.fleet.ten import TEN_SHAPES
+
+
+def fingerprint(trace):
+    hashed = hashlib.sha256(repr((trace.nodes(), list(trace.pods()))).encode())
+    hashed.update(repr((trace.creation_s.tolist(), trace.deletion_s.tolist())).encode())
+    return hashed.hexdigest()[:16]
+
+
+def total(trace, resource):
+    offered = sum(dict(node.allocatable).get(resource, 0) for node in trace.nodes())
+    asked = sum(dict(facts.requests).get(resource, 0) for _, facts in trace.pods())
+    return asked / offered
+
+
+@pytest.mark.parametrize("make", [generate_fleet, ten_shapes])
+def test_same_seed_gives_the_same_trace_and_another_seed_another(make):
+    assert fingerprint(make(30, 200, 7)) == fingerprint(make(30, 200, 7))
+    assert fingerprint(make(30, 200, 7)) != fingerprint(make(30, 200, 8))
+
+
+def test_draws_are_those_of_every_platform_and_version():
+    assert generate_fleet(5, 8, 1).creation_s.tolist() == [
+        18,
+        477,
+        687,
+        992,
+        1301,
+        1312,
+        1336,
+        1507,
+    ]
+    apps = [facts.labels[0][1] for _, facts in ten_shapes(1, 10, 1).pods()]
+    assert apps[:5] == ["api", "cache", "cron", "front", "web"]
+
+
+def test_more_nodes_leave_the_pods_as_they_are():
+    few, many = generate_fleet(10, 100, 3), generate_fleet(50, 100, 3)
+    assert list(few.pods()) == list(many.pods())
+
+
+def test_the_demo_fleet_is_about_as_full_as_openb():
+    trace = generate_fleet(2000, 10_000, 0)
+    assert 0.85 < total(trace, GPU_RESOURCE) < 1.0
+    assert 0.55 < total(trace, "cpu") < 0.75
+    assert 0.40 < total(trace, "memory") < 0.55
+
+
+def test_the_demo_mixes_sizes_models_and_qos_classes():
+    trace = generate_fleet(2000, 10_000, 0)
+    models = {dict(node.labels).get(MODEL_LABEL) for node in trace.nodes()}
+    qos = Counter(dict(facts.labels)["qos"] for _, facts in trace.pods())
+    constrained = sum(facts.required_node_terms is not None for _, facts in trace.pods())
+    assert models == {shape.model or None for shape in NODE_SHAPES}
+    assert set(qos) == {"LS", "BE", "Burstable", "Guaranteed"}
+    assert qos.most_common()[0][0] == "LS"
+    assert 0.2 < constrained / 10_000 < 0.4
+    assert len({facts.requests for facts in trace.pod_classes}) == len(
+        {(s.cpu_milli, s.memory_mib, s.gpus * s.gpu_milli) for s in POD_SHAPES}
+    )
+
+
+def test_only_pods_of_one_gpu_are_bound_to_models():
+    trace = generate_fleet(10, 10_000, 0)
+    large = [
+        facts for facts in trace.pod_classes if dict(facts.requests).get(GPU_RESOURCE, 0) > 1000
+    ]
+    assert large
+    assert all(facts.required_node_terms is None for facts in large)
+
+
+def test_pods_arrive_in_order_and_leave_later():
+    trace = generate_fleet(10, 1000, 0)
+    assert (trace.creation_s[1:] >= trace.creation_s[:-1]).all()
+    assert (trace.deletion_s > trace.creation_s).all()
+
+
+def test_zones_and_shapes_can_be_chosen():
+    trace = generate_fleet(12, 500, 0, zones=6, shapes=3)
+    assert len({node.zone for node in trace.nodes()}) == 6
+    assert len({facts.requests for facts in trace.pod_classes}) == 3
+
+
+def test_an_empty_fleet_and_no_pods_are_a_trace_too():
+    trace = generate_fleet(0, 0, 0)
+    assert (trace.nodes(), list(trace.pods())) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"nodes": -1}, {"pods": -1}, {"nodes": 10**9}, {"zones": 0}, {"shapes": 0}, {"shapes": 99}],
+)
+def test_counts_out_of_range_are_refused(arguments):
+    with pytest.raises(ValueError, match=r"is -?\d+, want|out of range"):
+        generate_fleet(**({"nodes": 1, "pods": 1, "seed": 0} | arguments))
+
+
+def test_ten_shapes_come_equally_often_in_a_mixed_order():
+    trace = ten_shapes(100, 1000, 0)
+    counts = Counter(trace.pod_class.tolist())
+    assert sorted(counts.values()) == [100] * 10
+    assert len(set(trace.pod_class[:30].tolist())) > 5
+
+
+def test_ten_shapes_give_every_stateless_plugin_work():
+    shapes = TEN_SHAPES
+    assert any(facts.host_ports for facts in shapes)
+    assert any(facts.node_selector for facts in shapes)
+    assert any(facts.required_node_terms for facts in shapes)
+    assert any(facts.preferred_node_terms for facts in shapes)
+    assert any(not facts.requests for facts in shapes)
+    images = {name for node in ten_shapes(30, 0, 0).nodes() for name, _ in node.images}
+    assert images & {image for facts in shapes for image in facts.images}
+
+
+def test_each_of_the_ten_shapes_has_nodes_that_suit_it():
+    nodes = ten_shapes(100, 0, 0).nodes()
+    for facts in TEN_SHAPES:
+        assert any(suits(facts, node) for node in nodes)
+        assert facts.labels[0][1] in {"web", "front", "cron", "agent"} or not all(
+            suits(facts, node) for node in nodes
+        )
+
+
+def suits(facts, node):
+    labels, allocatable = dict(node.labels), dict(node.allocatable)
+    terms = facts.required_node_terms
+    return (
+        all(labels.get(key) == value for key, value in facts.node_selector)
+        and (terms is None or any(term.matches(labels, node.name) for term in terms))
+        and all(amount <= allocatable.get(name, 0) for name, amount in facts.requests)
+        and all(
+            tolerated(taint, facts.tolerations)
+            for taint in node.taints
+            if taint.effect != "PreferNoSchedule"
+        )
+    )
+
+
+def test_every_zone_of_the_ten_shapes_fleet_has_every_pool():
+    nodes = ten_shapes(100, 0, 0).nodes()
+    found = {(node.zone, dict(node.labels)["pool"]) for node in nodes}
+    assert len(found) == 5 * 3
+
+
+def test_a_weighted_draw_follows_the_weights():
+    counts = Counter(generate._draw(0, "test", [1, 0, 3], 4000).tolist())
+    assert set(counts) == {0, 2}
+    assert 2800 < counts[2] < 3200
+
+
+def test_a_draw_between_quantiles_stays_within_them():
+    drawn = generate._between(0, "test", (0, 0, 10), 4000)
+    assert (drawn.min(), drawn.max()) == (0, 10)
+    assert 1900 < (drawn == 0).sum() < 2400

@@ -1,0 +1,171 @@
+"""Setting up `.venv`: everything once, nothing the second time, all over when something changed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+
+class Recorder:
+    """Stands in for running commands: remembers them, and makes the environment appear."""
+
+    def __init__(self, environment):
+        self.commands = []
+        self._environment = environment
+
+    def __call__(self, command):
+        self.commands.append(list(command))
+        if "venv" in command:
+            python = self._environment.python_of(Path(command[-1]))
+            python.parent.mkdir(parents=True, exist_ok=True)
+            python.symlink_to(sys.executable)
+
+    @property
+    def verbs(self):
+        kinds = (("venv", "create"), ("--require-hashes", "lock"), ("--editable", "project"))
+        return [name for command in self.commands for flag, name in kinds if flag in command]
+
+
+@pytest.fixture
+def environment(scripts):
+    return scripts("environment")
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml"):
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+@pytest.fixture
+def usable(environment, monkeypatch):
+    monkeypatch.setattr(environment, "is_usable", lambda venv: environment.python_of(venv).exists())
+
+
+@pytest.mark.usefixtures("usable")
+def test_a_fresh_checkout_gets_environment_lock_and_project(environment, checkout):
+    run = Recorder(environment)
+    assert environment.setup(checkout, "dev", run)
+    assert run.verbs == ["create", "lock", "project"]
+    assert str(checkout / "requirements-dev.lock") in run.commands[1]
+    assert "--no-build-isolation" in run.commands[2]
+
+
+@pytest.mark.usefixtures("usable")
+def test_the_second_time_nothing_is_done(environment, checkout):
+    run = Recorder(environment)
+    environment.setup(checkout, "dev", run)
+    run.commands.clear()
+    assert not environment.setup(checkout, "dev", run)
+    assert run.commands == []
+
+
+@pytest.mark.usefixtures("usable")
+@pytest.mark.parametrize("name", ["requirements-dev.lock", "pyproject.toml"])
+def test_a_change_of_lock_or_project_installs_anew_into_the_same_environment(
+    environment, checkout, name
+):
+    run = Recorder(environment)
+    environment.setup(checkout, "dev", run)
+    run.commands.clear()
+    (checkout / name).write_text("changed")
+    assert environment.setup(checkout, "dev", run)
+    assert run.verbs == ["lock", "project"]
+
+
+@pytest.mark.usefixtures("usable")
+def test_the_tests_environment_is_not_taken_for_done_by_the_demos(environment, checkout):
+    run = Recorder(environment)
+    environment.setup(checkout, "runtime", run)
+    run.commands.clear()
+    assert environment.setup(checkout, "dev", run)
+    assert not environment.setup(checkout, "runtime", run)
+
+
+@pytest.mark.usefixtures("usable")
+def test_an_interrupted_setup_is_done_again(environment, checkout):
+    run = Recorder(environment)
+
+    def fail(command):
+        run(command)
+        if "--editable" in command:
+            raise environment.SetupError("no space left")
+
+    with pytest.raises(environment.SetupError):
+        environment.setup(checkout, "dev", fail)
+    assert environment.setup(checkout, "dev", run)
+
+
+@pytest.mark.usefixtures("usable")
+def test_a_checkout_that_was_moved_is_set_up_anew(environment, checkout, tmp_path):
+    run = Recorder(environment)
+    environment.setup(checkout, "dev", run)
+    moved = tmp_path.with_name("moved")
+    checkout.rename(moved)
+    assert environment.setup(moved, "dev", run)
+
+
+def test_an_environment_is_usable_when_its_python_starts(environment, tmp_path):
+    python = environment.python_of(tmp_path)
+    assert not environment.is_usable(tmp_path)
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    assert not environment.is_usable(tmp_path)
+    python.write_text("#!/bin/sh\nexit 0\n")
+    assert environment.is_usable(tmp_path)
+
+
+def test_what_a_failed_command_said_is_in_the_error(environment):
+    script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(environment.SetupError, match=r"ended with 3:\nout\nerr"):
+        environment.run([sys.executable, "-c", script])
+
+
+def test_a_command_that_works_is_silent(environment, capfd):
+    environment.run([sys.executable, "-c", "print('hello')"])
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["prod"], ["dev", "runtime"]])
+def test_wrong_arguments_are_told_how(environment, capsys, arguments):
+    assert environment.main(arguments) == 2
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.fixture
+def pretend(environment, monkeypatch, tmp_path):
+    """Lets `main` believe in another checkout and another `setup`."""
+
+    def apply(setup):
+        monkeypatch.setattr(environment, "ROOT", tmp_path)
+        monkeypatch.setattr(environment, "setup", setup)
+
+    return apply
+
+
+def test_main_says_when_it_set_up(environment, capsys, pretend):
+    pretend(lambda root, kind: True)
+    assert environment.main(["dev"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Setting up .venv")
+    assert "Set up .venv in" in out
+
+
+@pytest.mark.usefixtures("usable")
+def test_main_is_silent_when_all_is_there(environment, capsys, pretend, tmp_path):
+    pretend(lambda root, kind: False)
+    environment.python_of(tmp_path / ".venv").parent.mkdir(parents=True)
+    environment.python_of(tmp_path / ".venv").touch()
+    assert environment.main(["runtime"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_main_shows_what_went_wrong(environment, capsys, pretend):
+    def fail(root, kind):
+        raise environment.SetupError("pip install ended with 1")
+
+    pretend(fail)
+    assert environment.main(["dev"]) == 1
+    assert "pip install ended with 1" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""The locks: every package with hashes, no index named, and the two of one mind."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+PACKAGE = re.compile(r"^([a-z0-9-]+)==(\S+)(?: ; ([^\\]+))? \\$")
+HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", re.split(r"[<>=!\[; ]", name)[0]).lower()
+
+
+def packages(name):
+    """(package, marker) → version."""
+    found = (PACKAGE.match(line) for line in (ROOT / name).read_text().splitlines())
+    return {(match[1], (match[3] or "").strip()): match[2] for match in found if match}
+
+
+def names_in(name):
+    return {package for package, _ in packages(name)}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_holds_packages_and_hashes_and_nothing_else(name):
+    header, *lines = (ROOT / name).read_text().splitlines()
+    assert header.startswith("# Written by scripts/lock.py")
+    assert all(PACKAGE.match(line) or HASH.match(line) for line in lines)
+
+
+def test_the_locks_cover_what_the_project_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    build = {normal(entry) for entry in project["build-system"]["requires"]}
+    runtime = {normal(entry) for entry in project["project"]["dependencies"]} | build
+    dev = {normal(entry) for entry in project["project"]["optional-dependencies"]["dev"]}
+    assert runtime <= names_in("requirements.lock")
+    assert runtime | dev <= names_in("requirements-dev.lock")
+
+
+def test_both_locks_name_the_same_versions():
+    runtime, dev = packages("requirements.lock"), packages("requirements-dev.lock")
+    assert {key: dev.get(key) for key in runtime} == runtime
+
+
+def test_options_and_comments_of_the_resolver_are_dropped(scripts):
+    told = "--index-url https://example.com/simple\n# via ray\nray==1 \\\n    --hash=sha256:00\n"
+    assert scripts("lock").without_index(told) == "ray==1 \\\n    --hash=sha256:00\n"
+
+
+def test_docs_say_of_every_direct_dependency_why_it_is_there():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = (ROOT / "docs" / "dependencies.md").read_text().lower()
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    assert [entry for entry in wanted if f"`{normal(entry)}`" not in text] == []
