@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from roadstead.facts.compile import compile_node, compile_pod
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, Owner, PodFacts, PodIdentity, PreferredNodeTerm
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
@@ -19,6 +20,7 @@ from roadstead.fleet.manifests import (
     trace_to_manifests,
 )
 from roadstead.fleet.trace import NEVER_S, TraceBuilder
+from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
 
 PLAIN = PodFacts(images=("a:1",), container_count=1)
@@ -153,6 +155,16 @@ def test_json_and_yaml_say_the_same(make):
     assert yaml.safe_load(manifests_text(trace, "yaml")) == document
     kinds = [item["kind"] for item in document["items"]]
     assert kinds == ["Namespace"] + ["Node"] * 5 + ["Pod"] * 20
+
+
+@pytest.mark.parametrize("make", [generate_fleet, ten_shapes])
+def test_manifests_compile_to_the_facts_that_they_were_printed_from(make):
+    trace = make(30, 200, 0)
+    items = trace_to_manifests(trace)["items"]
+    nodes = [item for item in items if item["kind"] == "Node"]
+    pods = [item for item in items if item["kind"] == "Pod"]
+    assert [compile_node(objects.Node.model_validate(node)) for node in nodes] == trace.nodes()
+    assert [compile_pod(objects.Pod.model_validate(pod)) for pod in pods] == list(trace.pods())
 
 
 def test_facts_that_have_no_print_yet_are_refused_by_field():
