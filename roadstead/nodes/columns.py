@@ -32,8 +32,9 @@ class Columns:
     """
 
     __slots__ = (
-        "allocatable", "allocatable_pods", "capacity", "class_counts", "classes", "facts", "image_set",
-        "image_sets", "labels", "name_hash", "names", "nonzero_requested", "pod_count", "pods",
+        "allocatable", "allocatable_pods", "capacity", "class_counts", "classes", "facts",
+        "image_set", "image_sets", "labels", "name_hash", "names", "nonzero_requested",
+        "pod_count", "pods",
         "port_set", "port_sets", "requested", "size", "taint_set", "taint_sets",
         "unschedulable", "version", "zone", "zones",
     )  # fmt: skip

@@ -208,8 +208,14 @@ class NodeTable(Table):
                 target.count_class(info, count)
         for name in ("zones", "taint_sets", "image_sets", "port_sets"):
             setattr(target, name, getattr(columns, name))
-        copy._row_of = {name: row for row, name in enumerate(target.names)}
+        copy.index_names()
         return copy
+
+    def index_names(self) -> None:
+        """Finds every name's row again, after columns were filled at once."""
+        self._row_of = {name: row for row, name in enumerate(self.columns.names)}
+        self.version += 1
+        self.node_version = self.version
 
     @property
     def classes(self) -> PodClasses:
@@ -294,12 +300,12 @@ class NodeTable(Table):
         """Rows that a pod came to or left since `version` (while `node_version` stood still)."""
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
 
-    def add_pod(self, node_name: str, info: PodInfo) -> int:
-        """A pod of a class comes to a node; the row it changed. KeyError for an unknown node."""
+    def add_pod(self, node_name: str, info: PodInfo, count: int = 1) -> int:
+        """Pods of a class come to a node; the row they changed. KeyError for an unknown node."""
         row = self._row_of[node_name]
         on_node = self.columns.pods[row]
-        on_node[info] = on_node.get(info, 0) + 1
-        self._count_pod(row, info, 1)
+        on_node[info] = on_node.get(info, 0) + count
+        self._count_pods(row, info, count)
         return row
 
     def remove_pod(self, node_name: str, info: PodInfo) -> int:
@@ -312,21 +318,21 @@ class NodeTable(Table):
             on_node[info] = left
         else:
             del on_node[info]
-        self._count_pod(row, info, -1)
+        self._count_pods(row, info, -1)
         return row
 
-    def _count_pod(self, row: int, info: PodInfo, sign: int) -> None:
+    def _count_pods(self, row: int, info: PodInfo, change: int) -> None:
         columns = self.columns
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
-        columns.requested[info.codes, row] += sign * info.amounts
-        columns.nonzero_requested[:, row] += sign * info.nonzero
-        columns.pod_count[row] += sign
-        columns.count_class(info, sign)
+        columns.requested[info.codes, row] += change * info.amounts
+        columns.nonzero_requested[:, row] += change * info.nonzero
+        columns.pod_count[row] += change
+        columns.count_class(info, change)
         if info.facts.host_ports:
             ports = dict(columns.port_sets.values[columns.port_set[row]])
             columns.port_set[row] = columns.port_sets.code(
-                _counted(ports, info.facts.host_ports, sign)
+                _counted(ports, info.facts.host_ports, change)
             )
         self.version += 1
         columns.version[row] = self.version
@@ -338,8 +344,7 @@ class NodeTable(Table):
             rebuilt.add_node(facts)
             assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
             for info, count in self.columns.pods[row].items():
-                for _ in range(count):
-                    rebuilt.add_pod(facts.name, info)
+                rebuilt.add_pod(facts.name, info, count)
         differences = self.differences(rebuilt)
         assert not differences, "\n".join(differences)
 
@@ -384,9 +389,9 @@ def _nonzero(names: list[str], amounts: I64) -> dict[str, int]:
     return {name: int(amount) for name, amount in zip(names, amounts, strict=False) if amount}
 
 
-def _counted(ports: dict[HostPort, int], change: Iterable[HostPort], sign: int) -> PortSet:
-    for port in change:
-        ports[port] = ports.get(port, 0) + sign
+def _counted(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
+    for port in moved:
+        ports[port] = ports.get(port, 0) + change
         assert ports[port] >= 0, f"port {port} was not in use"
         if not ports[port]:
             del ports[port]

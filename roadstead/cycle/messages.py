@@ -1,0 +1,104 @@
+"""What schedulers and shards say to each other about classes of pods.
+
+Sent by a scheduler, answered by a worker; every message may come twice, since nothing in it changes
+the worker's state. Pods travel as classes; a class is known by its place in the request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.facts.pod import PodFacts
+from roadstead.nodes.row_slice import NodeSlice, RowSlice
+
+WireSummary = tuple[str, bytes]
+"""(plugin name, its summary packed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireStatus:
+    """A Status as it travels."""
+
+    code: int
+    reasons: tuple[str, ...]
+    plugin: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAsk:
+    """One class to evaluate.
+
+    filters, scores: summaries merged over all shards, or None where they are not known yet.
+    """
+
+    facts: PodFacts
+    filters: tuple[WireSummary, ...] | None = None
+    scores: tuple[WireSummary, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateRequest:
+    """Scheduler → worker: evaluate classes on your rows and name candidates.
+
+    node_count: nodes over all shards. keep: rows to name per group of equal normalization.
+    table_version: the worker's table must have reached it.
+    """
+
+    node_count: int
+    keep: int
+    table_version: int
+    classes: tuple[ClassAsk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """So many rows were refused with this status; with_victims: those with lower priority pods."""
+
+    status: WireStatus
+    rows: int
+    with_victims: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAnswer:
+    """See `roadstead.cycle.class_run.RestGroup`."""
+
+    raw: tuple[int, ...]
+    rows: int
+    floor: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAnswer:
+    """One class on one shard.
+
+    filters, scores: what this shard contributes, where the request did not know the merged ones.
+    waits_for: "" if the class is done, else "filters" or "scores": ask again with them merged.
+    unsupported: (plugin, field) if a plugin that is not there yet would be needed.
+    error: text of a failed PreScore.
+    fixed_codes, fixed_positions: int32[candidate], answers of plugins that read NODE facts only;
+        codes point into `statuses`.
+    fixed_scores: per score plugin int64[candidate]; b"" where it was skipped or reads more.
+    groups, refused: the rows that are no candidates.
+    """
+
+    filters: tuple[WireSummary, ...] = ()
+    scores: tuple[WireSummary, ...] = ()
+    waits_for: str = ""
+    unsupported: tuple[str, str] | None = None
+    statuses: tuple[WireStatus, ...] = ()
+    fixed_codes: bytes = b""
+    fixed_positions: bytes = b""
+    fixed_scores: tuple[bytes, ...] = ()
+    groups: tuple[GroupAnswer, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardAnswer:
+    """Worker → scheduler. `rows` or `nodes` are the candidates, once no class waits."""
+
+    table_version: int
+    classes: tuple[ClassAnswer, ...]
+    rows: RowSlice | None = None
+    nodes: NodeSlice | None = None
