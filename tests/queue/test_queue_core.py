@@ -1,0 +1,654 @@
+"""What the queue promises: order, leases, backoff, gates, hints, bounds, and no lost event."""
+
+from dataclasses import replace
+
+import pytest
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.protocol.status import SUCCESS, Code, Status
+from roadstead.queue import (
+    EndedLease,
+    PodState,
+    QueueCore,
+    QueueSettings,
+    Requeue,
+    RequeueReason,
+)
+
+FIT, TAINT, GATES = "NodeResourcesFit", "TaintToleration", "SchedulingGates"
+PLAIN = PodFacts()
+
+
+def pod(name: str) -> PodIdentity:
+    return PodIdentity(f"uid-{name}", "default", name)
+
+
+def gate(facts: PodFacts) -> Status:
+    if facts.scheduling_gates:
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("gated",), GATES)
+    return SUCCESS
+
+
+def named_hint(plugin: str, event: str, facts: PodFacts) -> bool:
+    """An event helps the plugins that it names."""
+    return plugin in event.split("+")
+
+
+def queue_of(*names: str, facts: PodFacts = PLAIN, **settings: float) -> QueueCore[str]:
+    core: QueueCore[str] = QueueCore(
+        gate=gate, hint=named_hint, settings=replace(QueueSettings(), **settings)
+    )
+    core.add([(pod(name), facts) for name in names], 0.0)
+    return core
+
+
+def names(pods) -> list[str]:
+    return [one.identity.name for one in pods]
+
+
+def rejected(name: str, *plugins: str, pending: tuple[str, ...] = ()) -> Requeue:
+    return Requeue(f"uid-{name}", RequeueReason.UNSCHEDULABLE, plugins, pending)
+
+
+def conflict(name: str) -> Requeue:
+    return Requeue(f"uid-{name}", RequeueReason.CONFLICT)
+
+
+def failed(name: str) -> Requeue:
+    return Requeue(f"uid-{name}", RequeueReason.ERROR)
+
+
+def parked(*names: str, plugin: str = FIT) -> QueueCore[str]:
+    """Pods that `plugin` rejected at 0 s; their backoff ends at 1 s."""
+    core = queue_of(*names)
+    lease = core.lease("s", 1, len(names), 0.0)
+    core.requeue(lease.lease_id, [rejected(name, plugin) for name in names], 0.0)
+    return core
+
+
+class TestAdding:
+    def test_add_is_idempotent(self):
+        core = queue_of("a", "b")
+        again = core.add([(pod("a"), PLAIN), (pod("c"), PLAIN)], 1.0)
+        assert again.duplicates == ("uid-a",)
+        assert again.accepted == ("uid-c",)
+        assert names(core.pods(PodState.ACTIVE)) == ["a", "b", "c"]
+
+    def test_add_of_a_known_pod_with_other_facts_updates_it(self):
+        core = queue_of("a", "b")
+        core.add([(pod("b"), PodFacts(priority=5))], 1.0)
+        assert names(core.pods(PodState.ACTIVE)) == ["b", "a"]
+
+    def test_full_queue_refuses_the_rest_and_says_so(self):
+        core = queue_of("a", max_pods=2)
+        result = core.add([(pod("b"), PLAIN), (pod("c"), PLAIN), (pod("d"), PLAIN)], 0.0)
+        assert result.accepted == ("uid-b",)
+        assert result.refused == ("uid-c", "uid-d")
+        assert result.status.message == "the queue is full: it holds 2 pods"
+        assert core.counts().living == 2
+
+    def test_pods_in_flight_count_for_the_bound_and_done_ones_do_not(self):
+        core = queue_of("a", max_pods=1)
+        lease = core.lease("s", 1, 1, 0.0)
+        assert core.add([(pod("b"), PLAIN)], 0.0).refused == ("uid-b",)
+        core.done(lease.lease_id, ["uid-a"])
+        assert core.add([(pod("b"), PLAIN)], 0.0).accepted == ("uid-b",)
+
+    def test_late_copy_of_an_add_does_not_bring_a_bound_pod_back(self):
+        core = queue_of("a")
+        core.done(core.lease("s", 1, 1, 0.0).lease_id, ["uid-a"])
+        assert core.add([(pod("a"), PLAIN)], 1.0).done == ("uid-a",)
+        assert core.counts().living == 0
+
+    def test_bound_pods_are_forgotten_after_a_bound_and_on_delete(self):
+        core = queue_of("a", "b", "c", max_done_remembered=2)
+        core.done(core.lease("s", 1, 3, 0.0).lease_id, ["uid-a", "uid-b", "uid-c"])
+        assert [core.state_of(f"uid-{name}") for name in "abc"] == [
+            PodState.NEW,
+            PodState.DONE,
+            PodState.DONE,
+        ]
+        assert names(core.pods(PodState.DONE)) == ["b", "c"]
+        assert core.delete(["uid-b"]) == ()
+        assert core.add([(pod("b"), PLAIN)], 1.0).accepted == ("uid-b",)
+        core.validate()
+
+    def test_same_pod_twice_in_one_batch_is_one_pod(self):
+        core = queue_of("a", "a")
+        assert core.counts().active == 1
+
+
+class TestOrder:
+    def test_higher_priority_first_then_older_then_arrival(self):
+        core = queue_of()
+        core.add([(pod("late"), PLAIN)], 2.0)
+        core.add([(pod("early"), PLAIN), (pod("early2"), PLAIN)], 1.0)
+        core.add([(pod("high"), PodFacts(priority=1))], 3.0)
+        leased = core.lease("s", 1, 10, 4.0).pods
+        assert names(leased) == ["high", "early", "early2", "late"]
+
+    def test_sort_is_the_callers(self):
+        core: QueueCore[str] = QueueCore(sort=lambda facts, timestamp_s: (-timestamp_s,))
+        core.add([(pod("old"), PLAIN)], 1.0)
+        core.add([(pod("new"), PLAIN)], 2.0)
+        assert names(core.lease("s", 1, 2, 3.0).pods) == ["new", "old"]
+
+    def test_priority_changed_while_active_changes_the_rank(self):
+        core = queue_of("a", "b")
+        core.update(pod("b"), PodFacts(priority=9), 1.0)
+        assert names(core.lease("s", 1, 1, 1.0).pods) == ["b"]
+
+
+class TestLeases:
+    def test_lease_hands_out_at_most_what_was_asked(self):
+        core = queue_of("a", "b", "c")
+        batch = core.lease("s", 1, 2, 5.0)
+        assert names(batch.pods) == ["a", "b"]
+        assert (batch.owner, batch.epoch, batch.deadline_s) == ("s", 1, 35.0)
+        assert batch.status.is_success
+        assert core.counts().in_flight == 2
+
+    def test_empty_queue_gives_an_empty_lease_that_is_no_lease(self):
+        core = queue_of()
+        assert core.lease("s", 1, 5, 0.0).lease_id == 0
+        assert core.counts().leases == 0
+
+    def test_asking_for_no_pods_gives_none(self):
+        assert queue_of("a").lease("s", 1, 0, 0.0).pods == ()
+
+    def test_leased_pod_counts_its_attempts_and_knows_its_first(self):
+        core = queue_of("a")
+        for attempt in (1, 2):
+            batch = core.lease("s", 1, 1, 7.0)
+            assert batch.pods[0].attempts == attempt
+            assert batch.pods[0].initial_attempt_s == 0.0
+            core.requeue(batch.lease_id, [conflict("a")], 7.0)
+
+    def test_expired_lease_brings_its_pods_back_to_the_head(self):
+        core = queue_of("a", "b", "c", lease_s=10.0)
+        core.lease("s", 1, 2, 0.0)
+        assert core.expire(9.9) == ()
+        assert core.expire(10.0) == (EndedLease(1, "s", 1, ("uid-a", "uid-b")),)
+        assert names(core.pods(PodState.ACTIVE)) == ["a", "b", "c"]
+
+    def test_renewed_lease_lives_on(self):
+        core = queue_of("a", lease_s=10.0)
+        lease = core.lease("s", 1, 1, 0.0)
+        assert core.renew(lease.lease_id, 8.0).is_success
+        assert core.expire(17.9) == ()
+        assert len(core.expire(18.0)) == 1
+
+    def test_late_renewal_is_refused(self):
+        core = queue_of("a", lease_s=10.0)
+        core.lease("s", 1, 1, 0.0)
+        core.expire(10.0)
+        assert core.renew(1, 11.0).message == "lease 1 is over"
+
+    def test_renewal_never_shortens_a_lease(self):
+        core = queue_of("a", lease_s=10.0)
+        core.lease("s", 1, 1, 5.0)
+        core.renew(1, 1.0)
+        assert core.next_wakeup_s() == 15.0
+
+    def test_reports_on_an_expired_lease_are_stale_and_change_nothing(self):
+        core = queue_of("a", "b", lease_s=10.0)
+        lease = core.lease("s", 1, 2, 0.0)
+        core.expire(10.0)
+        assert core.done(lease.lease_id, ["uid-a"]).stale == ("uid-a",)
+        assert core.requeue(lease.lease_id, [failed("b")], 11.0).stale == ("uid-b",)
+        assert core.counts().active == 2
+
+    def test_pod_leased_anew_belongs_to_its_second_owner_only(self):
+        core = queue_of("a", lease_s=10.0)
+        first = core.lease("s", 1, 1, 0.0)
+        core.expire(10.0)
+        second = core.lease("t", 1, 1, 10.0)
+        assert core.done(first.lease_id, ["uid-a"]).stale == ("uid-a",)
+        assert core.done(second.lease_id, ["uid-a"]).applied == ("uid-a",)
+
+    def test_report_told_twice_is_a_duplicate(self):
+        core = queue_of("a", "b")
+        lease = core.lease("s", 1, 2, 0.0)
+        assert core.done(lease.lease_id, ["uid-a", "uid-a"]).duplicates == ("uid-a",)
+        assert core.done(lease.lease_id, ["uid-a"]).duplicates == ("uid-a",)
+        assert core.counts().done_total == 1
+
+    def test_report_on_a_pod_deleted_meanwhile_is_stale(self):
+        core = queue_of("a", "b")
+        lease = core.lease("s", 1, 2, 0.0)
+        assert core.delete(["uid-a"]) == ("uid-a",)
+        assert core.done(lease.lease_id, ["uid-a", "uid-b"]).stale == ("uid-a",)
+
+    def test_newer_epoch_of_an_owner_ends_its_older_leases(self):
+        core = queue_of("a", "b")
+        old = core.lease("s", 1, 1, 0.0)
+        new = core.lease("s", 2, 2, 1.0)
+        assert names(new.pods) == ["a", "b"]
+        assert core.done(old.lease_id, ["uid-a"]).stale == ("uid-a",)
+
+    def test_older_epoch_of_an_owner_is_refused(self):
+        core = queue_of("a")
+        core.revoke("s", 3, 0.0)
+        batch = core.lease("s", 2, 1, 0.0)
+        assert batch.pods == ()
+        assert batch.status.message == "s: epoch 2 is over, 3 is current"
+
+    def test_revoked_owner_loses_only_its_own_leases(self):
+        core = queue_of("a", "b")
+        core.lease("s", 1, 1, 0.0)
+        core.lease("t", 1, 1, 0.0)
+        assert [ended.owner for ended in core.revoke("s", 2, 0.0)] == ["s"]
+        assert core.counts().in_flight == 1
+
+
+class TestComingBack:
+    def test_conflict_goes_to_the_head_without_backoff(self):
+        core = queue_of("a", "b")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.requeue(lease.lease_id, [conflict("a")], 9.0)
+        assert names(core.lease("s", 1, 2, 9.0).pods) == ["a", "b"]
+
+    def test_conflict_never_overtakes_a_higher_priority(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.add([(pod("high"), PodFacts(priority=1))], 1.0)
+        core.requeue(lease.lease_id, [conflict("a")], 2.0)
+        assert names(core.pods(PodState.ACTIVE)) == ["high", "a"]
+
+    def test_rejected_pod_waits_with_the_plugins_that_rejected_it(self):
+        core = parked("a")
+        waiting = core.pods(PodState.UNSCHEDULABLE)
+        assert waiting[0].rejected_by == (FIT,)
+        assert core.lease("s", 1, 1, 0.0).pods == ()
+
+    def test_error_backs_off_and_comes_back_by_itself(self):
+        core = queue_of("a")
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 3.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.flush_backoff(3.9) == 0
+        assert core.flush_backoff(4.0) == 1
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
+    def test_rejection_without_a_plugin_counts_as_an_error(self):
+        core = queue_of("a")
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a")], 0.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+    def test_backoff_doubles_from_one_second_to_ten(self):
+        core = queue_of("a")
+        waits = []
+        now_s = 0.0
+        for _ in range(6):
+            core.requeue(core.lease("s", 1, 1, now_s).lease_id, [failed("a")], now_s)
+            waits.append(core.next_wakeup_s() - now_s)
+            now_s = core.next_wakeup_s()
+            core.flush_backoff(now_s)
+        assert waits == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+    def test_backoff_of_errors_starts_anew_after_a_rejection(self):
+        core = queue_of("a", backoff_max_s=1000.0)
+        for now_s in (0.0, 100.0, 200.0):
+            core.requeue(core.lease("s", 1, 1, now_s).lease_id, [failed("a")], now_s)
+            core.flush_backoff(now_s + 50.0)
+        core.requeue(core.lease("s", 1, 1, 300.0).lease_id, [rejected("a", FIT)], 300.0)
+        core.move(FIT, 300.0)
+        assert core.next_wakeup_s() == 301.0
+
+    def test_backoff_stays_finite_after_very_many_failures(self):
+        assert QueueSettings().backoff_s(100_000) == 10.0
+
+    def test_conflicts_do_not_lengthen_the_backoff(self):
+        core = queue_of("a")
+        for _ in range(5):
+            core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [conflict("a")], 0.0)
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
+        assert core.next_wakeup_s() == 1.0
+
+    def test_pod_unschedulable_for_five_minutes_is_tried_again(self):
+        core = parked("a")
+        assert core.flush_unschedulable(299.9) == 0
+        assert core.flush_unschedulable(300.0) == 1
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
+
+class TestHints:
+    def test_event_that_helps_after_the_backoff_brings_the_pod_to_active(self):
+        core = parked("a")
+        assert core.move(FIT, 1.0) == ("uid-a",)
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
+    def test_event_that_helps_during_the_backoff_brings_the_pod_to_backoff(self):
+        core = parked("a")
+        assert core.move(FIT, 0.5) == ("uid-a",)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.next_wakeup_s() == 1.0
+
+    def test_event_that_does_not_help_leaves_the_pod(self):
+        core = parked("a")
+        assert core.move(TAINT, 5.0) == ()
+        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+
+    def test_without_hints_every_event_helps(self):
+        core: QueueCore[str] = QueueCore()
+        core.add([(pod("a"), PLAIN)], 0.0)
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a", FIT)], 0.0)
+        assert core.move("anything", 2.0) == ("uid-a",)
+
+    def test_event_for_a_pending_plugin_skips_the_backoff(self):
+        core = queue_of("a")
+        report = rejected("a", FIT, pending=("DynamicResources",))
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
+        core.move("DynamicResources", 0.1)
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
+    def test_event_for_another_rejecting_plugin_does_not_skip_it(self):
+        core = queue_of("a")
+        report = rejected("a", FIT, pending=("DynamicResources",))
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
+        core.move(FIT, 0.1)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+    def test_best_of_several_events_in_flight_decides(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        for event in (TAINT, FIT, "DynamicResources", TAINT):
+            core.move(event, 0.0)
+        report = rejected("a", FIT, pending=("DynamicResources",))
+        core.requeue(lease.lease_id, [report], 0.0)
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
+    def test_hint_is_asked_once_per_class_of_pods(self):
+        asked = []
+
+        def hint(plugin: str, event: str, facts: PodFacts) -> bool:
+            asked.append((plugin, facts))
+            return True
+
+        core: QueueCore[str] = QueueCore(hint=hint)
+        core.add([(pod(str(number)), PLAIN) for number in range(100)], 0.0)
+        lease = core.lease("s", 1, 100, 0.0)
+        core.requeue(lease.lease_id, [rejected(str(n), FIT) for n in range(100)], 0.0)
+        assert len(core.move("event", 5.0)) == 100
+        assert asked == [(FIT, PLAIN)]
+
+
+class TestEventsInFlight:
+    def test_event_between_lease_and_rejection_is_not_lost(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.move(FIT, 0.5)
+        core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+    def test_event_before_the_lease_does_not_count(self):
+        core = queue_of("a", "b")
+        core.lease("s", 1, 1, 0.0)
+        core.move(FIT, 0.5)
+        late = core.lease("s", 1, 1, 0.6)
+        core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
+        assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
+
+    def test_event_of_no_interest_does_not_count(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.move(TAINT, 0.5)
+        core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
+        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+
+    def test_events_are_kept_only_while_some_lease_may_need_them(self):
+        core = queue_of("a", "b")
+        first = core.lease("s", 1, 1, 0.0)
+        core.move(FIT, 0.1)
+        second = core.lease("t", 1, 1, 0.2)
+        core.move(TAINT, 0.3)
+        assert core._board.in_flight.event_count == 2
+        core.done(first.lease_id, ["uid-a"])
+        assert core._board.in_flight.event_count == 1
+        core.requeue(second.lease_id, [rejected("b", TAINT)], 1.0)
+        assert core._board.in_flight.event_count == 0
+        assert core.state_of("uid-b") is PodState.BACKOFF
+
+    def test_ending_a_younger_lease_keeps_the_events_of_the_older(self):
+        core = queue_of("a", "b")
+        first = core.lease("s", 1, 1, 0.0)
+        second = core.lease("t", 1, 1, 0.0)
+        core.move(FIT, 0.1)
+        core.done(second.lease_id, ["uid-b"])
+        core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+    def test_storm_of_events_is_bounded_and_costs_at_most_a_needless_retry(self):
+        core = queue_of("a", "b", max_in_flight_events=3)
+        first = core.lease("s", 1, 1, 0.0)
+        for _ in range(4):
+            core.move(TAINT, 0.1)
+        assert core._board.in_flight.event_count == 1
+        late = core.lease("s", 1, 1, 0.2)
+        core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
+        core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
+
+    def test_update_while_in_flight_brings_the_pod_back_with_new_facts(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        newer = PodFacts(labels=(("tier", "web"),))
+        core.update(pod("a"), newer, 0.5, [TAINT])
+        core.requeue(lease.lease_id, [rejected("a", TAINT)], 1.0)
+        assert core.pods(PodState.BACKOFF)[0].facts == newer
+
+    def test_update_of_one_pod_in_flight_does_not_help_another(self):
+        core = queue_of("a", "b")
+        lease = core.lease("s", 1, 2, 0.0)
+        core.update(pod("a"), PodFacts(priority=1), 0.5)
+        core.requeue(lease.lease_id, [rejected("a", FIT), rejected("b", FIT)], 1.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
+
+    def test_many_updates_of_one_pod_in_flight_are_bounded(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        for number in range(100):
+            core.update(pod("a"), PodFacts(priority=number), 0.5, [TAINT])
+        assert len(core._board.living["uid-a"].own_events) <= 64
+        core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+    def test_expired_lease_ends_the_keeping_of_events(self):
+        core = queue_of("a", lease_s=10.0)
+        core.lease("s", 1, 1, 0.0)
+        core.move(FIT, 1.0)
+        core.expire(10.0)
+        assert core._board.in_flight.event_count == 0
+
+
+class TestUpdatesAndDeletes:
+    def test_update_of_an_unknown_pod_adds_it(self):
+        core = queue_of()
+        assert core.update(pod("a"), PLAIN, 0.0).is_success
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
+    def test_update_of_an_unknown_pod_is_refused_by_a_full_queue(self):
+        assert queue_of("a", max_pods=1).update(pod("b"), PLAIN, 0.0).is_rejected
+
+    def test_update_that_helps_brings_an_unschedulable_pod_back(self):
+        core = parked("a", plugin=TAINT)
+        core.update(pod("a"), PodFacts(priority=1), 5.0, [FIT])
+        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        core.update(pod("a"), PodFacts(priority=2), 5.0, [TAINT])
+        assert core.pods(PodState.ACTIVE)[0].facts.priority == 2
+
+    def test_update_without_named_events_is_worth_a_retry_if_facts_changed(self):
+        core = parked("a")
+        core.update(pod("a"), PLAIN, 5.0)
+        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        core.update(pod("a"), PodFacts(priority=1), 5.0)
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
+    def test_update_in_backoff_keeps_the_backoff(self):
+        core = queue_of("a")
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
+        core.update(pod("a"), PodFacts(priority=3), 0.5)
+        assert core.next_wakeup_s() == 1.0
+        assert core.pods(PodState.BACKOFF)[0].facts.priority == 3
+
+    @pytest.mark.parametrize("leave", ["delete", "assigned"])
+    def test_pod_leaves_from_wherever_it_is(self, leave):
+        core = queue_of("active", "flying", "waiting", "late")
+        core.add([(pod("gated"), PodFacts(scheduling_gates=("g",)))], 0.0)
+        lease = core.lease("s", 1, 4, 0.0)
+        reports = [conflict("active"), rejected("waiting", FIT), failed("late")]
+        core.requeue(lease.lease_id, reports, 0.0)
+        everyone = [f"uid-{name}" for name in ("active", "flying", "waiting", "late", "gated")]
+        gone = getattr(core, leave)([*everyone, "uid-unknown", "uid-active"])
+        assert sorted(gone) == sorted(everyone)
+        assert core.counts().living == core.counts().leases == 0
+        core.validate()
+
+
+class TestGates:
+    SHUT = PodFacts(scheduling_gates=("wait",))
+
+    def test_gated_pod_waits_apart_and_has_no_first_attempt(self):
+        core = queue_of("a", facts=self.SHUT)
+        assert core.pods(PodState.GATED)[0].rejected_by == (GATES,)
+        assert core.pods(PodState.GATED)[0].initial_attempt_s is None
+        assert core.lease("s", 1, 1, 0.0).pods == ()
+
+    def test_pod_whose_gates_go_is_active(self):
+        core = queue_of("a", facts=self.SHUT)
+        core.update(pod("a"), PLAIN, 4.0, [GATES])
+        assert core.pods(PodState.ACTIVE)[0].initial_attempt_s == 4.0
+
+    def test_event_that_the_gating_plugin_ignores_does_not_ask_the_gate(self):
+        core = queue_of("a", facts=self.SHUT)
+        history = core._board.living["uid-a"].history
+        core.move(FIT, 1.0)
+        assert core._board.living["uid-a"].history == history
+
+    def test_event_for_the_gating_plugin_asks_the_gate_again(self):
+        core = queue_of("a", facts=self.SHUT)
+        assert core.move(GATES, 1.0) == ()
+        assert core.state_of("uid-a") is PodState.GATED
+
+    def test_gate_opened_by_an_event_lets_the_pod_through(self):
+        open_now = []
+        core: QueueCore[str] = QueueCore(
+            gate=lambda facts: SUCCESS if open_now else Status(Code.PENDING, ("wait",), GATES),
+            hint=named_hint,
+        )
+        core.add([(pod("a"), PLAIN)], 0.0)
+        open_now.append(True)
+        assert core.move(GATES, 1.0) == ("uid-a",)
+
+    def test_gate_that_names_no_plugin_is_asked_on_every_event(self):
+        core: QueueCore[str] = QueueCore(gate=lambda facts: Status(Code.PENDING), hint=named_hint)
+        core.add([(pod("a"), PLAIN)], 0.0)
+        assert core.move("anything", 1.0) == ()
+        assert core.pods(PodState.GATED)[0].rejected_by == ()
+
+    def test_pod_that_comes_back_to_a_shut_gate_is_gated(self):
+        core = queue_of("a", "b", "c", lease_s=10.0)
+        lease = core.lease("s", 1, 3, 0.0)
+        for name in "abc":
+            core.update(pod(name), self.SHUT, 0.0)
+        core.requeue(lease.lease_id, [conflict("a"), failed("b")], 1.0)
+        core.expire(10.0)
+        assert names(core.pods(PodState.GATED)) == ["a", "c", "b"]
+
+    def test_long_wait_does_not_open_a_gate(self):
+        core = queue_of("a", facts=self.SHUT)
+        core.tick(10_000.0)
+        assert core.state_of("uid-a") is PodState.GATED
+
+    def test_unschedulable_pod_that_meets_a_shut_gate_is_gated(self):
+        core = parked("a")
+        core.update(pod("a"), self.SHUT, 5.0, [TAINT])
+        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        core.tick(300.0)
+        assert core.state_of("uid-a") is PodState.GATED
+        assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
+
+    def test_gate_that_opens_during_the_backoff_leads_to_backoff(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.update(pod("a"), self.SHUT, 0.0)
+        core.requeue(lease.lease_id, [failed("a")], 0.0)
+        core.update(pod("a"), PLAIN, 0.5, [GATES])
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+
+class TestActivate:
+    def test_activate_skips_the_backoff(self):
+        core = parked("a", "b")
+        core.move(FIT, 0.5)
+        assert core.activate(["uid-a", "uid-z"], 0.6) == ("uid-a",)
+        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-b") is PodState.BACKOFF
+
+    def test_activate_of_an_active_pod_changes_nothing(self):
+        assert queue_of("a").activate(["uid-a"], 0.0) == ()
+
+    def test_activate_does_not_open_a_gate(self):
+        core = queue_of("a", facts=TestGates.SHUT)
+        assert core.activate(["uid-a"], 0.0) == ()
+
+    def test_activate_in_flight_is_kept_until_the_pod_comes_back(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.activate(["uid-a"], 0.5)
+        core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+
+class TestTime:
+    def test_nothing_waits_for_time_in_a_queue_of_active_pods(self):
+        assert queue_of("a").next_wakeup_s() is None
+
+    def test_tick_does_at_each_wakeup_what_it_was_asked_for(self):
+        core = queue_of("a", "b", "c", lease_s=50.0)
+        lease = core.lease("s", 1, 3, 0.0)
+        core.requeue(lease.lease_id, [rejected("a", FIT), failed("b")], 0.0)
+        wakeups = []
+        while (now_s := core.next_wakeup_s()) is not None:
+            wakeups.append(now_s)
+            core.tick(now_s)
+        assert wakeups == [1.0, 50.0, 300.0]
+        assert core.counts().active == 3
+
+    def test_tick_answers_the_leases_that_it_ended(self):
+        core = queue_of("a", lease_s=5.0)
+        core.lease("s", 4, 1, 0.0)
+        assert core.tick(5.0) == (EndedLease(1, "s", 4, ("uid-a",)),)
+
+
+class TestValidate:
+    @pytest.mark.parametrize(
+        ("damage", "message"),
+        [
+            (lambda board: board.living.popitem(), "is not known"),
+            (lambda board: board.active.heap.take("uid-a"), "in no place"),
+            (lambda board: board.backoff.put(board.living["uid-a"]), "is in two places"),
+            (lambda board: setattr(board.living["uid-a"], "state", PodState.GATED), "says gated"),
+            (lambda board: setattr(board.outside, "taken_total", 7), "accepted_total=7"),
+        ],
+    )
+    def test_validate_finds_damage(self, damage, message):
+        core = queue_of("a")
+        damage(core._board)
+        with pytest.raises(AssertionError, match=message):
+            core.validate()
+
+
+def test_ten_thousand_pods_leave_in_order_of_rank():
+    facts = [PodFacts(priority=number) for number in range(7)]
+    core: QueueCore[str] = QueueCore()
+    core.add([(pod(str(n)), facts[n % 7]) for n in range(10_000)], 0.0)
+    ranks = []
+    while (batch := core.lease("s", 1, 512, 1.0)).pods:
+        ranks += [(-one.facts.priority, one.seq) for one in batch.pods]
+        core.done(batch.lease_id, [one.identity.uid for one in batch.pods])
+    assert len(ranks) == 10_000
+    assert ranks == sorted(ranks)
+    assert core.counts().done_total == 10_000
+    core.validate()
