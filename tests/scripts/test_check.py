@@ -158,3 +158,95 @@ def test_no_suitable_python_is_a_clear_refusal(tmp_path):
     found = find_python(PATH=str(tmp_path))
     assert found.returncode == 1
     assert "Roadstead needs Python 3.11, 3.12 or 3.13" in found.stderr
+
+
+@pytest.fixture
+def places(check, monkeypatch, tmp_path):
+    """The script's folders, moved away from the checkout."""
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "WHEEL_DIR", tmp_path / "build" / "wheel")
+    monkeypatch.setattr(check, "WHEEL_VENV", tmp_path / "build" / "wheel-venv")
+    (tmp_path / "requirements.lock").write_text("ray==1")
+    return tmp_path
+
+
+def test_the_wheel_is_built_from_the_sources_alone(check, places, monkeypatch):
+    left_over = places / "build" / "lib" / "removed.py"
+    left_over.parent.mkdir(parents=True)
+    left_over.touch()
+
+    def build(command):
+        assert not left_over.exists()
+        check.WHEEL_DIR.mkdir(parents=True)
+        (check.WHEEL_DIR / "roadstead-0.whl").touch()
+
+    monkeypatch.setattr(check, "run", build)
+    assert check.build_wheel().name == "roadstead-0.whl"
+
+
+def test_the_clean_environment_is_kept_while_the_lock_is_the_same(check, places, monkeypatch):
+    installed, commands = [], []
+
+    def install(venv, lock):
+        venv.mkdir(parents=True)
+        installed.append(lock.read_text())
+
+    monkeypatch.setattr(check, "install", install)
+    monkeypatch.setattr(check, "run", commands.append)
+    monkeypatch.setattr(check, "is_usable", lambda venv: venv.exists())
+    check.install_wheel(places / "roadstead-0.whl")
+    check.install_wheel(places / "roadstead-1.whl")
+    (places / "requirements.lock").write_text("ray==2")
+    check.install_wheel(places / "roadstead-1.whl")
+    assert installed == ["ray==1", "ray==2"]
+    assert [command[-1].rpartition("/")[2] for command in commands] == [
+        "roadstead-0.whl",
+        "roadstead-1.whl",
+        "roadstead-1.whl",
+    ]
+
+
+def installed_demo(check, script):
+    roadstead = check.WHEEL_VENV / "bin" / "roadstead"
+    roadstead.parent.mkdir(parents=True, exist_ok=True)
+    roadstead.write_text(f"#!/bin/sh\n{script}\n")
+    roadstead.chmod(0o755)
+
+
+def test_the_demo_runs_away_from_the_checkout(check, places, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    seen = places / "seen"
+    installed_demo(check, f'echo "$* ${{PYTHONPATH-none}} $(ls)" > "{seen}"')
+    check.run_demo()
+    assert seen.read_text() == "demo --small none \n"
+
+
+def test_a_demo_that_fails_says_what_it_said(check, places):
+    installed_demo(check, "echo no ray here >&2; exit 3")
+    with pytest.raises(check.SetupError, match=r"demo --small failed:\nno ray here"):
+        check.run_demo()
+
+
+def test_the_wheel_check_goes_from_sources_to_demo(check, monkeypatch):
+    steps = []
+    monkeypatch.setattr(check, "build_wheel", lambda: "a.whl")
+    for name in ("compare_wheel", "install_wheel", "run_demo"):
+        monkeypatch.setattr(check, name, lambda *args, name=name: steps.append((name, *args[:1])))
+    check.check_wheel()
+    assert steps == [("compare_wheel", "a.whl"), ("install_wheel", "a.whl"), ("run_demo",)]
+
+
+def test_a_tool_is_run_from_the_environment_with_its_arguments(check, monkeypatch):
+    commands = []
+    monkeypatch.setattr(check, "run", commands.append)
+    check.tool("ruff", "check", ".")()
+    assert commands == [[str(check.BIN / "ruff"), "check", "."]]
+
+
+def test_pytest_runs_in_the_checkout_and_its_code_is_passed_on(check, places, monkeypatch):
+    def run(command, *, cwd, check):
+        assert (command[1:], cwd, check) == (["-m", "pytest", "-x"], places, False)
+        return subprocess.CompletedProcess(command, 5)
+
+    monkeypatch.setattr(check.subprocess, "run", run)
+    assert check.run_pytest(["-x"]) == 5

@@ -1,6 +1,7 @@
 """The locks: every package with hashes, no index named, and the two of one mind."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -57,3 +58,45 @@ def test_docs_say_of_every_direct_dependency_why_it_is_there():
     text = (ROOT / "docs" / "dependencies.md").read_text().lower()
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     assert [entry for entry in wanted if f"`{normal(entry)}`" not in text] == []
+
+
+@pytest.fixture
+def resolver(scripts, monkeypatch, tmp_path):
+    """The script in a checkout of its own, with a resolver that answers by echo."""
+    lock = scripts("lock")
+    calls = []
+
+    def run(command, *, input, **_):
+        calls.append((command[command.index("-") - 4 :] if "-c" in command else [], input))
+        answer = "".join(f"{line}==1 \\\n" for line in input.splitlines())
+        return subprocess.CompletedProcess(command, 0, stdout=answer)
+
+    (tmp_path / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\n'
+        '[project]\ndependencies = ["ray"]\noptional-dependencies.dev = ["pytest"]\n'
+    )
+    monkeypatch.setattr(lock, "ROOT", tmp_path)
+    monkeypatch.setattr(lock.subprocess, "run", run)
+    return lock, tmp_path, calls
+
+
+def test_the_lock_for_tests_is_resolved_under_the_one_for_running(resolver, capsys):
+    lock, folder, calls = resolver
+    assert lock.main([]) == 0
+    assert [asked for _, asked in calls] == ["ray\nsetuptools", "ray\nsetuptools\npytest"]
+    assert str(folder / "requirements.lock") in calls[1][0]
+    assert capsys.readouterr().out.splitlines() == [
+        "requirements.lock: 2 packages",
+        "requirements-dev.lock: 3 packages",
+    ]
+
+
+def test_versions_stay_where_they_are_unless_an_upgrade_is_asked_for(resolver):
+    lock, folder, calls = resolver
+    lock.main([])
+    calls.clear()
+    lock.main([])
+    assert str(folder / "requirements.lock") in calls[0][0]
+    calls.clear()
+    lock.main(["--upgrade"])
+    assert calls[0][0] == []
