@@ -110,7 +110,8 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
         core.delete([POD.uid])
         core.add([(POD, GATED if event is PodEvent.GATE else OPEN)], 1.0)
     elif event is PodEvent.UPDATE:
-        core.update(POD, PodFacts(priority=1), 1.0, [])
+        gates = GATED.scheduling_gates if state is PodState.GATED else ()
+        core.update(POD, PodFacts(priority=1, scheduling_gates=gates), 1.0, [])
     elif event is PodEvent.LEASE:
         core.lease("t", 1, 1, 1.0)
     else:
