@@ -89,6 +89,9 @@ class BatchRun:
         profile = run.evaluation.profile
         if any(profile.may_be_changed_by(pod.info, placed) for placed in self._placed):
             return None
+        if run.error:
+            # Scoring fails while rows are feasible, which earlier placements may have changed.
+            return None if self._placed else Decision(pod, None, error=run.error)
         status = run.advance(self._node_count, each.filters, each.scores)
         if status.code is Code.ERROR:
             return Decision(pod, None, error=status.message)

@@ -45,11 +45,15 @@ class Rest:
 
 
 class ClassRun:
-    """Totals of a class: int64[row] over the candidates, INFEASIBLE where a row cannot take it."""
+    """Totals of a class: int64[row] over the candidates, INFEASIBLE where a row cannot take it.
 
-    __slots__ = ("_extremes", "_normalized", "evaluation", "rest", "total")
+    error: why scoring failed on a shard; there are no candidates then.
+    """
 
-    def __init__(self, evaluation: Evaluation, rest: Rest) -> None:
+    __slots__ = ("_extremes", "error", "evaluation", "rest", "total")
+
+    def __init__(self, evaluation: Evaluation, rest: Rest, error: str = "") -> None:
+        self.error = error
         self.evaluation = evaluation
         self.rest = rest
         self.total: I64 = np.zeros(0, dtype=np.int64)

@@ -75,7 +75,7 @@ class ClassAnswer:
     filters, scores: what this shard contributes, where the request did not know the merged ones.
     waits_for: "" if the class is done, else "filters" or "scores": ask again with them merged.
     unsupported: (plugin, field) if a plugin that is not there yet would be needed.
-    error: text of a failed PreScore.
+    error: text of a failed PreScore, which upstream runs where rows are feasible.
     fixed_codes, fixed_positions: int32[candidate], answers of plugins that read NODE facts only;
         codes point into `statuses`.
     fixed_scores: per score plugin int64[candidate]; b"" where it was skipped or reads more.
@@ -86,6 +86,7 @@ class ClassAnswer:
     scores: tuple[WireSummary, ...] = ()
     waits_for: str = ""
     unsupported: tuple[str, str] | None = None
+    error: str = ""
     statuses: tuple[WireStatus, ...] = ()
     fixed_codes: bytes = b""
     fixed_positions: bytes = b""
@@ -96,9 +97,13 @@ class ClassAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ShardAnswer:
-    """Worker → scheduler. `rows` or `nodes` are the candidates, once no class waits."""
+    """Worker → scheduler. `rows` or `nodes` are the candidates, once no class waits.
+
+    node_count: all nodes of this shard.
+    """
 
     table_version: int
+    node_count: int
     classes: tuple[ClassAnswer, ...]
     rows: RowSlice | None = None
     nodes: NodeSlice | None = None

@@ -1,0 +1,96 @@
+"""LocalShards: all shards in this process, every message packed and unpacked as between actors.
+
+The ground for parity runs, property tests and `explain`: the sharded protocol without a runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.messages import EvaluateRequest, ShardAnswer
+from roadstead.cycle.shard import ShardCore
+from roadstead.cycle.sharded import ShardedCycle
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.sharding import Sharding
+from roadstead.nodes.table import NodeTable
+from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+
+ProfilesOf = Callable[[PodClasses], Mapping[str, Profile]]
+
+MAX_ROUNDS = 5
+"""Number of nodes, PreFilter's summaries, PreScore's, the answer; one to spare."""
+
+
+class LocalShards:
+    """A fleet cut into shards, and a scheduler over them.
+
+    profiles_of: builds the profiles for one process' classes (called per shard, as workers would).
+    """
+
+    def __init__(
+        self,
+        shards: int,
+        profiles_of: ProfilesOf,
+        tie_break: TieBreak,
+        *,
+        name_best: bool = False,
+    ) -> None:
+        self.sharding = Sharding(shards)
+        self.shards: list[ShardCore] = []
+        for _ in range(shards):
+            table = NodeTable(PodClasses())
+            self.shards.append(ShardCore(table, profiles_of(table.classes)))
+        classes = PodClasses()
+        self.profiles = profiles_of(classes)
+        self.cycle = ShardedCycle(classes, self.profiles, tie_break, name_best=name_best)
+
+    def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
+        for facts in nodes:
+            self.shards[self.sharding.place(facts)].table.add_node(facts)
+
+    def remove_node(self, name: str) -> None:
+        self.shards[self.sharding.remove(name)].table.remove_node(name)
+
+    def add_pod(self, node_name: str, facts: PodFacts) -> None:
+        """A pod is on a node: bound before, or just now."""
+        table = self.shards[self.sharding.shard_of(node_name)].table
+        table.add_pod(node_name, table.classes.info(facts))
+
+    def remove_pod(self, node_name: str, facts: PodFacts) -> None:
+        table = self.shards[self.sharding.shard_of(node_name)].table
+        table.remove_pod(node_name, table.classes.info(facts))
+
+    def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        """Decisions for the first pods of a batch, as many as one evaluation settles (≥ 1)."""
+        batch = self.begin(pods)
+        decisions: list[Decision] = []
+        for pod in pods:
+            decision = batch.decide(pod)
+            if decision is None:
+                break
+            if decision.node_name is not None:
+                self.add_pod(decision.node_name, pod.info.facts)
+            decisions.append(decision)
+        assert decisions or not pods, "a fresh evaluation settles at least one pod"
+        return decisions
+
+    def begin(self, pods: Sequence[PodInCycle]) -> BatchRun:
+        """All rounds with the shards, up to a batch that is ready to decide."""
+        request = self.cycle.begin(pods)
+        for _ in range(MAX_ROUNDS):
+            answers = [self._ask(shard, request) for shard in self.shards]
+            following = self.cycle.absorb(answers)
+            if isinstance(following, BatchRun):
+                return following
+            request = following
+        raise AssertionError("the shards never agreed")
+
+    def _ask(self, shard: ShardCore, request: EvaluateRequest) -> ShardAnswer:
+        arrived = from_wire(EvaluateRequest, unpack(pack(to_wire(request))))
+        answer = shard.evaluate(arrived)
+        return from_wire(ShardAnswer, unpack(pack(to_wire(answer))))

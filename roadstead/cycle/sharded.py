@@ -1,0 +1,198 @@
+"""ShardedCycle: a scheduler's part of the cycle: one batch of pods over all shards, exactly.
+
+    begin(pods) ──► EvaluateRequest ──► every shard ──► absorb(answers)
+                          ▲                                  │
+                          └──── some class waits for merged ─┤
+                                summaries, or the number     │
+                                of nodes was another         ▼
+                                                       BatchRun: decide(pod) for each pod in turn
+
+One round where no plugin has anything to merge, two or three otherwise. A pod that `decide` cannot
+settle (None) and those behind it go into the next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from roadstead.cycle.batch import BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
+from roadstead.cycle.messages import ClassAnswer, ClassAsk, EvaluateRequest, ShardAnswer
+from roadstead.cycle.wire import (
+    filters_in,
+    merge,
+    refusals_in,
+    scores_in,
+    status_in,
+    summaries_out,
+)
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.plugin import Reads
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.row_slice import join, join_nodes
+from roadstead.nodes.table import NodeTable
+from roadstead.protocol.errors import UnsupportedError
+
+
+@dataclass(slots=True)
+class _ClassInBatch:
+    pod: PodInCycle
+    profile: Profile
+    filters: Summaries | None = None
+    scores: Summaries | None = None
+
+    def ask(self) -> ClassAsk:
+        return ClassAsk(
+            self.pod.info.facts,
+            None if self.filters is None else summaries_out(self.filters),
+            None if self.scores is None else summaries_out(self.scores),
+        )
+
+
+class ShardedCycle:
+    """Decides batches of pods from what shards answer. One batch at a time."""
+
+    def __init__(
+        self,
+        classes: PodClasses,
+        profiles: Mapping[str, Profile],
+        tie_break: TieBreak,
+        *,
+        name_best: bool = False,
+    ) -> None:
+        self.classes = classes
+        self._profiles = profiles
+        self._chooser = Chooser(tie_break)
+        self._name_best = name_best
+        self._node_count = 0
+        self._asked: dict[Hashable, _ClassInBatch] = {}
+        self._keep = 1
+
+    def begin(self, pods: Sequence[PodInCycle]) -> EvaluateRequest:
+        """Starts a batch: what to ask every shard. KeyError for a pod of no profile."""
+        self._asked = {}
+        for pod in pods:
+            if pod.signature not in self._asked:
+                profile = self._profiles[pod.info.facts.scheduler_name]
+                self._asked[pod.signature] = _ClassInBatch(pod, profile)
+        # A batch touches fewer rows than this, so each group keeps an untouched candidate.
+        self._keep = len(pods) + 1
+        return self._request()
+
+    def _request(self) -> EvaluateRequest:
+        asks = tuple(each.ask() for each in self._asked.values())
+        return EvaluateRequest(self._node_count, self._keep, 0, asks)
+
+    def absorb(self, answers: Sequence[ShardAnswer]) -> EvaluateRequest | BatchRun:
+        """Takes one answer per shard: what to ask next, or the batch ready to be decided.
+
+        Raises UnsupportedError where a plugin that is not there yet would be needed.
+        """
+        node_count = sum(answer.node_count for answer in answers)
+        if node_count != self._node_count:
+            self._node_count = node_count
+            for asked in self._asked.values():
+                asked.filters = asked.scores = None
+            return self._request()
+        waiting = False
+        for index, asked in enumerate(self._asked.values()):
+            parts = [answer.classes[index] for answer in answers]
+            _refuse_unsupported(asked.pod, parts)
+            waiting |= _merge_summaries(asked, parts)
+        return self._request() if waiting else self._batch(answers)
+
+    def _batch(self, answers: Sequence[ShardAnswer]) -> BatchRun:
+        table = self._candidates(answers)
+        sizes = [_candidate_count(answer) for answer in answers]
+        classes = {}
+        for index, (signature, asked) in enumerate(self._asked.items()):
+            parts = [answer.classes[index] for answer in answers]
+            evaluation = Evaluation(asked.profile, asked.pod.info, table)
+            _seed(evaluation, parts, sizes)
+            run = ClassRun(evaluation, _rest(parts), next((p.error for p in parts if p.error), ""))
+            classes[signature] = ClassInput(run, asked.filters or {}, asked.scores or {})
+        return BatchRun(table, self._node_count, classes, self._chooser, name_best=self._name_best)
+
+    def _candidates(self, answers: Sequence[ShardAnswer]) -> NodeTable:
+        whole = [answer.nodes for answer in answers if answer.nodes is not None]
+        if whole:
+            return join_nodes(whole, self.classes)
+        return join([answer.rows for answer in answers if answer.rows is not None], self.classes)
+
+
+def _candidate_count(answer: ShardAnswer) -> int:
+    if answer.nodes is not None:
+        return len(answer.nodes.nodes)
+    return len(answer.rows.names) if answer.rows is not None else 0
+
+
+def _refuse_unsupported(pod: PodInCycle, parts: Sequence[ClassAnswer]) -> None:
+    for part in parts:
+        if part.unsupported is not None:
+            plugin, field = part.unsupported
+            raise UnsupportedError(plugin, f'Pod "{pod.key}"', field)
+
+
+def _merge_summaries(asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> bool:
+    """Takes the next merge that a class needs; True if the shards must be asked again."""
+    stages = {part.waits_for for part in parts}
+    if "filters" in stages:
+        asked.filters = merge(filters_in(part.filters, asked.profile) for part in parts)
+        return True
+    if asked.filters is None:
+        asked.filters = merge(filters_in(part.filters, asked.profile) for part in parts)
+    if "scores" in stages:
+        asked.scores = merge(scores_in(part.scores, asked.profile) for part in parts)
+        return True
+    if asked.scores is None:
+        asked.scores = merge(scores_in(part.scores, asked.profile) for part in parts)
+    return False
+
+
+def _seed(evaluation: Evaluation, parts: Sequence[ClassAnswer], sizes: Sequence[int]) -> None:
+    """Hands a class's evaluation over the candidates what the shards found from NODE facts."""
+    codes: list[I32] = []
+    positions: list[I32] = []
+    for part, size in zip(parts, sizes, strict=True):
+        if not part.fixed_codes:
+            codes.append(np.zeros(size, dtype=np.int32))
+            positions.append(np.zeros(size, dtype=np.int32))
+            continue
+        own = [evaluation.intern(status_in(status)) for status in part.statuses]
+        translate = np.array([0, *own, -1], dtype=np.int32)
+        codes.append(translate[np.frombuffer(part.fixed_codes, np.int32)])
+        positions.append(np.frombuffer(part.fixed_positions, np.int32))
+    scores = [
+        _seeded_line(parts, sizes, index) if each.plugin.reads is Reads.NODE else None
+        for index, each in enumerate(evaluation.profile.score)
+    ]
+    evaluation.seed(np.concatenate(codes), np.concatenate(positions), scores)
+
+
+def _seeded_line(parts: Sequence[ClassAnswer], sizes: Sequence[int], index: int) -> I64:
+    """Raw scores over the candidates; 0 on shards where no row was feasible to score."""
+    lines: list[I64] = []
+    for part, size in zip(parts, sizes, strict=True):
+        line = part.fixed_scores[index] if part.fixed_scores else b""
+        lines.append(np.frombuffer(line, np.int64) if line else np.zeros(size, dtype=np.int64))
+    return np.concatenate(lines)
+
+
+def _rest(parts: Sequence[ClassAnswer]) -> Rest:
+    refused = Diagnosis(0)
+    for part in parts:
+        refusals_in(part.refused, refused)
+    groups = (RestGroup(g.raw, g.rows, g.floor) for part in parts for g in part.groups)
+    return Rest(tuple(groups), refused)
+
+
+def with_version(request: EvaluateRequest, table_version: int) -> EvaluateRequest:
+    """The request for one worker, whose table must have reached a version."""
+    return replace(request, table_version=table_version)
