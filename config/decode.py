@@ -6,14 +6,13 @@ DecodeNestedObjects of kube-scheduler/config/v1/types.go for the arguments of in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from roadstead.config.errors import ConfigError, Problem, malformed
-from roadstead.config.reader import read_document
+from roadstead.config.reader import join_path, read_document
 from roadstead.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
 from roadstead.config.schema_args import ARGS_MODELS
 from roadstead.config.wire import API_VERSION, WireT
@@ -139,10 +138,3 @@ def _rule(error: ErrorDetails) -> str:
             too_big = f"does not fit into a {bits}-bit integer"
             return too_big if bits else f"must be {words} {context[key]}"
     return error["msg"].removeprefix("Value error, ")
-
-
-def join_path(path: str, loc: Iterable[str | int]) -> str:
-    """`profiles[0].plugins`: how upstream writes the place of a field."""
-    for part in loc:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
-    return path

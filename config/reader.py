@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NoReturn, TypeAlias
 
 import yaml
 
 from roadstead.config.errors import ConfigError, Problem, malformed
-from roadstead.protocol.errors import cut_short
+from roadstead.protocol.errors import VALUE_MAX_CHARS
 
 MAX_TEXT_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
@@ -45,6 +45,14 @@ _OUTSIDE_DOCUMENTS: Final = (
     yaml.DocumentEndEvent,
 )
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_REPLACEMENT: Final = "\ufffd"
+_TEXT_PER_VALUE: Final = 100
+_TOO_DEEP: Final = f"is nested deeper than {MAX_DEPTH} levels"
+_SET_TWICE: Final = "this key is set twice"
+_FOREIGN_TAG: Final = "this tag is not read"
+_NOT_A_NUMBER: Final = "must be a finite number"
+
+Place: TypeAlias = tuple[str | int, ...]
 
 
 def read_document(text: str | bytes, *, source: str) -> object:
@@ -75,7 +83,8 @@ class _Reader:
         self.count = 0
         self.anchors: dict[str, tuple[object, int]] = {}
 
-    def refuse(self, rule: str, *, field: str = "", value: object = None) -> NoReturn:
+    def refuse(self, rule: str, *, at: Place = (), value: object = None) -> NoReturn:
+        field = join_path("", (part if isinstance(part, int) else _cut(part) for part in at))
         problem = Problem(field, rule) if value is None else malformed(field, value, rule)
         raise ConfigError("decode", [problem], source=self.source) from None
 
@@ -83,10 +92,10 @@ class _Reader:
         try:
             value = json.loads(text, object_pairs_hook=self._pairs, parse_constant=self._constant)
         except RecursionError:
-            self.refuse(f"is nested deeper than {MAX_DEPTH} levels")
+            self.refuse(_TOO_DEEP)
         except ValueError as error:
             self.refuse(f"is not JSON, which a text that begins with {{ must be: {error}")
-        return self._checked(value, "", 0)
+        return self._checked(value, ())
 
     def read_yaml(self, text: str) -> object:
         events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -95,114 +104,104 @@ class _Reader:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = f"line {mark.line + 1}: " if mark else ""
-            reason = (
-                getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-            )
+            reason = getattr(error, "problem", None) or getattr(error, "reason", "")
             self.refuse(f"is not YAML: {line}{reason}")
 
     def _documents(self, events: Iterator[Any]) -> object:
-        document: object = None
-        seen = False
-        for event in events:
-            if isinstance(event, _OUTSIDE_DOCUMENTS):
-                continue
-            value = self._value(event, events, "", 1)
-            if seen and value is not None:
-                self.refuse("holds more than one document; a configuration is one")
-            document, seen = (value, True) if not seen else (document, True)
-        return document
+        documents = [
+            self._value(event, events, ())
+            for event in events
+            if not isinstance(event, _OUTSIDE_DOCUMENTS)
+        ]
+        if any(document is not None for document in documents[1:]):
+            self.refuse("holds more than one document; a configuration is one")
+        return documents[0] if documents else None
 
-    def _value(self, event: Any, events: Iterator[Any], path: str, depth: int) -> object:  # noqa: ANN401
+    def _value(self, event: Any, events: Iterator[Any], at: Place) -> object:  # noqa: ANN401
         self._tally(1)
-        if depth > MAX_DEPTH:
-            self.refuse(f"is nested deeper than {MAX_DEPTH} levels")
+        if len(at) >= MAX_DEPTH:
+            self.refuse(_TOO_DEEP)
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event.anchor, path)
+            return self._alias(str(event.anchor), at)
         before = self.count
-        value = self._build(event, events, path, depth)
+        value = self._build(event, events, at)
         if event.anchor is not None:
             self.anchors[event.anchor] = (value, self.count - before + 1)
         return value
 
-    def _build(self, event: Any, events: Iterator[Any], path: str, depth: int) -> object:  # noqa: ANN401
+    def _build(self, event: Any, events: Iterator[Any], at: Place) -> object:  # noqa: ANN401
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, path)
+            return self._scalar(event, at)
         if event.tag not in _PLAIN_TAGS:
-            self.refuse("this tag is not read", field=path, value=event.tag)
+            self.refuse(_FOREIGN_TAG, at=at, value=event.tag)
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[object] = []
             while not isinstance(event := next(events), yaml.SequenceEndEvent):
-                items.append(self._value(event, events, f"{path}[{len(items)}]", depth + 1))
+                items.append(self._value(event, events, (*at, len(items))))
             return items
         mapping: dict[str, object] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
-            key = self._key(event, path)
-            inner = f"{path}.{key}" if path else key
+            key = self._key(event, at)
             if key in mapping:
-                self.refuse("this key is set twice", field=inner)
-            mapping[key] = self._value(next(events), events, inner, depth + 1)
+                self.refuse(_SET_TWICE, at=(*at, key))
+            mapping[key] = self._value(next(events), events, (*at, key))
         return mapping
 
-    def _alias(self, anchor: str | None, path: str) -> object:
-        if anchor is None or anchor not in self.anchors:
-            self.refuse("an alias stands for something not yet complete", field=path, value=anchor)
+    def _alias(self, anchor: str, at: Place) -> object:
+        if anchor not in self.anchors:
+            self.refuse("this alias stands for nothing that is complete", at=at, value=anchor)
         value, cost = self.anchors[anchor]
         self._tally(cost)
         return value
 
-    def _key(self, event: Any, path: str) -> str:  # noqa: ANN401
+    def _key(self, event: Any, at: Place) -> str:  # noqa: ANN401
         if not isinstance(event, yaml.ScalarEvent):
-            self.refuse("a key must be a text", field=path)
+            self.refuse("a key must be a text", at=at)
         if event.value == "<<" and event.implicit[0]:
-            self.refuse('merge keys ("<<") are not read; write the fields out', field=path)
-        key = self._scalar(event, path)
-        if isinstance(key, str):
-            return key
+            self.refuse('merge keys ("<<") are not read; write the fields out', at=at)
+        key = self._scalar(event, at)
         if isinstance(key, bool):
             return "true" if key else "false"
         if key is None:
-            self.refuse("a key must not be empty", field=path)
+            self.refuse("a key must not be empty", at=at)
         return str(key)
 
-    def _scalar(self, event: Any, path: str) -> object:  # noqa: ANN401
+    def _scalar(self, event: Any, at: Place) -> object:  # noqa: ANN401
         if event.tag not in _PLAIN_TAGS:
-            self.refuse("this tag is not read", field=path, value=event.tag)
-        plain = (
-            event.implicit[0] if event.tag is None else event.tag != _STR_TAG and not event.style
-        )
-        value: object = resolve_plain(event.value) if plain else event.value
+            self.refuse(_FOREIGN_TAG, at=at, value=event.tag)
+        self._tally(len(event.value) // _TEXT_PER_VALUE)
+        is_plain = event.implicit[0] or (not event.style and event.tag not in (None, "!", _STR_TAG))
+        value: object = resolve_plain(event.value) if is_plain else event.value
         if isinstance(value, float) and not math.isfinite(value):
-            self.refuse("must be a finite number", field=path, value=event.value)
+            self.refuse(_NOT_A_NUMBER, at=at, value=event.value)
         return value
 
     def _pairs(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         self._tally(len(pairs))
-        mapping = dict(pairs)
-        if len(mapping) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            self.refuse("this key is set twice", field=cut_short(twice)[1:-1])
+        mapping: dict[str, object] = {}
+        for key, value in pairs:
+            if key in mapping:
+                self.refuse(_SET_TWICE, at=(key,))
+            mapping[key] = value
         return mapping
 
     def _constant(self, name: str) -> NoReturn:
-        self.refuse("must be a finite number", value=name)
+        self.refuse(_NOT_A_NUMBER, value=name)
 
-    def _checked(self, value: object, path: str, depth: int) -> object:
-        self._tally(1)
-        if depth > MAX_DEPTH:
-            self.refuse(f"is nested deeper than {MAX_DEPTH} levels")
+    def _checked(self, value: object, at: Place) -> object:
+        if len(at) >= MAX_DEPTH:
+            self.refuse(_TOO_DEEP)
         if isinstance(value, float) and not math.isfinite(value):
-            self.refuse("must be a finite number", field=path, value=value)
+            self.refuse(_NOT_A_NUMBER, at=at, value=value)
         if isinstance(value, str):
-            return _SURROGATE.sub("�", value)
+            return _SURROGATE.sub(_REPLACEMENT, value)
         if isinstance(value, list):
-            return [self._checked(x, f"{path}[{i}]", depth + 1) for i, x in enumerate(value)]
+            self._tally(len(value))
+            return [self._checked(item, (*at, i)) for i, item in enumerate(value)]
         if isinstance(value, dict):
             return {
-                _SURROGATE.sub("�", key): self._checked(
-                    x, f"{path}.{key}" if path else key, depth + 1
-                )
-                for key, x in value.items()
+                _SURROGATE.sub(_REPLACEMENT, key): self._checked(item, (*at, key))
+                for key, item in value.items()
             }
         return value
 
@@ -210,6 +209,17 @@ class _Reader:
         self.count += count
         if self.count > MAX_VALUES:
             self.refuse(f"stands for more than {MAX_VALUES} values (aliases count in full)")
+
+
+def join_path(path: str, loc: Iterable[str | int]) -> str:
+    """`profiles[0].plugins`: how upstream writes the place of a field."""
+    for part in loc:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
+
+
+def _cut(key: str) -> str:
+    return key if len(key) <= VALUE_MAX_CHARS else key[: VALUE_MAX_CHARS - 1] + "…"
 
 
 def resolve_plain(text: str) -> object:

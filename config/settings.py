@@ -21,9 +21,9 @@ SETTINGS_FILE: Final = "roadstead.yaml"
 
 
 def _path(value: object) -> object:
-    if not isinstance(value, str):
+    if value is None or isinstance(value, Path):
         return value
-    if not value or "\0" in value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be a path")
     return Path(value)
 

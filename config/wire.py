@@ -47,8 +47,6 @@ def _zero_for_null(zero: object) -> BeforeValidator:
 
 
 def _duration(value: object) -> object:
-    if isinstance(value, Duration):
-        return value
     if value is None:
         return parse_duration("")
     if not isinstance(value, str):
