@@ -48,6 +48,8 @@ def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
     missing = _DEFAULTS
     if has_pod_level_requests(pod):
         missing = {name: value for name, value in _DEFAULTS.items() if name not in requests}
+    elif len(pod.spec.containers) == 1 and not pod.spec.init_containers and not pod.spec.overhead:
+        missing = _NONE if "cpu" in requests and "memory" in requests else missing
     return _cpu_and_memory(pod_requests(pod, missing) if missing else requests)
 
 

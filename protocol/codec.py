@@ -1,0 +1,348 @@
+"""The wire: bounded msgpack, envelopes, and frozen dataclasses as compact lists.
+
+Nothing that came from outside is trusted: size, depth and number of items are bounded, extension
+types, repeated keys and trailing bytes are refused, and no name on the wire picks a class to build.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import msgpack
+
+from roadstead.protocol.errors import RoadsteadError, cut_short
+
+VERSION = 1
+MSGPACK_DEPTH_MAX = 1024
+"""How deep msgpack itself goes before it refuses."""
+
+_TIMESTAMP = re.compile(rb"[\xd4-\xd8]\xff|\xc7.\xff|\xc8..\xff|\xc9....\xff", re.DOTALL)
+"""The one extension that msgpack reads by itself; these bytes may also mean something else."""
+
+T = TypeVar("T")
+_Coder = Callable[[Any], Any]
+
+
+class CodecError(RoadsteadError):
+    """Bytes or data that the wire does not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one message may hold. `max_items` counts the elements of all lists and maps.
+
+    Depth and items are counted one by one only where size and msgpack do not bound them already.
+    """
+
+    max_bytes: int = 256 * 1024 * 1024
+    max_depth: int = MSGPACK_DEPTH_MAX
+    max_items: int = 50_000_000
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What every message travels in.
+
+    kind: which message `body` is. seq: its place in the sender's order. epoch: the sender's term;
+    a receiver refuses an older one. token: names the request; the same token gets the same answer.
+    """
+
+    kind: str
+    seq: int
+    epoch: int
+    token: str
+    body: object = None
+
+    def encode(self) -> bytes:
+        """msgpack bytes; CodecError where the body is not plain data."""
+        return pack([VERSION, self.kind, self.seq, self.epoch, self.token, self.body])
+
+    @classmethod
+    def decode(cls, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Envelope:
+        """The envelope of bytes; CodecError for another version or anything malformed."""
+        parts = unpack(data, limits)
+        if type(parts) is not list or not parts:
+            raise CodecError("not an envelope")
+        if parts[0] != VERSION or type(parts[0]) is not int:
+            raise CodecError(f"version {cut_short(parts[0])}: only {VERSION} is known")
+        return cast("Envelope", _decoder(cast("Any", cls))(parts[1:]))
+
+
+def pack(value: object) -> bytes:
+    """msgpack bytes of plain data; tuples become lists.
+
+    Raises:
+        CodecError: a type that does not cross, an integer beyond 64 bits, or absurd depth.
+    """
+    try:
+        return cast("bytes", msgpack.packb(value, use_bin_type=True))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise CodecError(f"cannot be packed: {cut_short(str(error))}") from None
+
+
+def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS) -> object:
+    """The plain data of msgpack bytes: None, bool, int, float, str, bytes, lists and maps.
+
+    Raises:
+        CodecError: too long, too deep, too many items, an extension type, a key that is no string,
+            a map with a key twice, bytes left over, or not msgpack at all.
+    """
+    if len(data) > limits.max_bytes:
+        raise CodecError(f"{len(data)} bytes are more than {limits.max_bytes}")
+    try:
+        value = msgpack.unpackb(
+            data, strict_map_key=True, ext_hook=_refuse_extension, object_pairs_hook=_unique_keys
+        )
+    except msgpack.exceptions.StackError:
+        raise CodecError(f"nested deeper than {MSGPACK_DEPTH_MAX}") from None
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+        text = cut_short(str(error) or type(error).__name__)
+        raise CodecError(f"not msgpack: {text}") from None
+    may_hold_timestamps = _TIMESTAMP.search(data) is not None
+    if may_hold_timestamps or limits.max_depth < MSGPACK_DEPTH_MAX or limits.max_items < len(data):
+        _check_shape(value, limits)
+    return value
+
+
+def to_wire(value: object) -> list[Any]:
+    """A dataclass as the list of its fields, nested ones likewise.
+
+    Raises:
+        CodecError: a float that is NaN or infinite.
+        TypeError: a field of a type that does not cross (a mistake in the class).
+    """
+    return cast("list[Any]", _encoder(cast("Any", type(value)))(value))
+
+
+def from_wire(cls: type[T], data: object) -> T:
+    """The dataclass that `to_wire` made the list of.
+
+    Raises:
+        CodecError: not such a list; the text names the field.
+    """
+    return cast("T", _decoder(cast("Any", cls))(data))
+
+
+def _refuse_extension(code: int, data: bytes) -> object:
+    raise CodecError(f"extension type {code} does not cross")
+
+
+def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise CodecError("a map has the same key twice")
+    return found
+
+
+def _check_shape(value: object, limits: Limits) -> None:
+    items, depth, level = 0, 0, [value]
+    while True:
+        if any(type(each) is msgpack.Timestamp for each in level):
+            raise CodecError("extension type -1 does not cross")
+        level = [each for parent in level for each in _children(parent)]
+        if not level:
+            return
+        items, depth = items + len(level), depth + 1
+        if items > limits.max_items:
+            raise CodecError(f"more than {limits.max_items} items")
+        if depth > limits.max_depth:
+            raise CodecError(f"nested deeper than {limits.max_depth}")
+
+
+def _children(value: object) -> Iterator[object]:
+    if isinstance(value, list):
+        yield from value
+    elif isinstance(value, dict):
+        yield from value.values()
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def _leaf_decoder(kind: type) -> _Coder:
+    def decode(data: object) -> object:
+        if type(data) is not kind:
+            raise CodecError(f"want {kind.__name__}, got {cut_short(data)}")
+        return data
+
+    return decode
+
+
+def _finite(value: object) -> object:
+    if type(value) is int:
+        return float(value)
+    if type(value) is not float or not math.isfinite(value):
+        raise CodecError(f"want a finite number, got {cut_short(value)}")
+    return value
+
+
+def _optional_coder(inner: _Coder) -> _Coder:
+    return lambda value: None if value is None else inner(value)
+
+
+def _literal_decoder(allowed: tuple[object, ...]) -> _Coder:
+    def decode(data: object) -> object:
+        for each in allowed:
+            if type(data) is type(each) and data == each:
+                return each
+        raise CodecError(f"want one of {allowed}, got {cut_short(data)}")
+
+    return decode
+
+
+def _enum_decoder(kind: type[Enum]) -> _Coder:
+    known = {member.value: member for member in kind}
+
+    def decode(data: object) -> object:
+        if type(data) not in (str, int) or data not in known:
+            raise CodecError(f"want a {kind.__name__}, got {cut_short(data)}")
+        return known[data]
+
+    return decode
+
+
+def _sequence_decoder(inner: _Coder) -> _Coder:
+    def decode(data: object) -> object:
+        if type(data) is not list and type(data) is not tuple:
+            raise CodecError(f"want a list, got {cut_short(data)}")
+        return tuple([inner(each) for each in data])
+
+    return decode
+
+
+def _fixed_decoder(inner: list[_Coder]) -> _Coder:
+    def decode(data: object) -> object:
+        if (type(data) is not list and type(data) is not tuple) or len(data) != len(inner):
+            raise CodecError(f"want a list of {len(inner)}, got {cut_short(data)}")
+        return tuple([code(each) for code, each in zip(inner, data, strict=True)])
+
+    return decode
+
+
+def _map_coder(inner: _Coder) -> _Coder:
+    def code(data: object) -> object:
+        if type(data) is not dict or not all(type(key) is str for key in data):
+            raise CodecError(f"want a map of names, got {cut_short(data)}")
+        return {key: inner(each) for key, each in data.items()}
+
+    return code
+
+
+def _dataclass_decoder(cls: type) -> _Coder:
+    names, kinds = _field_kinds(cls)
+    fixed = _fixed_decoder([_decoder(kind) for kind in kinds])
+
+    def decode(data: object) -> object:
+        try:
+            return cls(*fixed(data))
+        except CodecError as error:
+            raise CodecError(f"{_place(cls, names, data)}: {error}") from None
+
+    return decode
+
+
+def _place(cls: type, names: list[str], data: object) -> str:
+    """Where a list that was refused goes wrong, for the error's text."""
+    if isinstance(data, (list, tuple)) and len(data) == len(names):
+        _, kinds = _field_kinds(cls)
+        for name, kind, each in zip(names, kinds, data, strict=True):
+            try:
+                _decoder(kind)(each)
+            except CodecError:
+                return f"{cls.__name__}.{name}"
+    return cls.__name__
+
+
+def _dataclass_encoder(cls: type) -> _Coder:
+    names, kinds = _field_kinds(cls)
+    plain = [(name, _encoder(kind)) for name, kind in zip(names, kinds, strict=True)]
+
+    def encode(value: object) -> object:
+        return [
+            getattr(value, name) if code is _same else code(getattr(value, name))
+            for name, code in plain
+        ]
+
+    return encode
+
+
+def _field_kinds(cls: type) -> tuple[list[str], list[object]]:
+    hints = get_type_hints(cls)
+    names = [field.name for field in fields(cast("Any", cls))]
+    return names, [hints[name] for name in names]
+
+
+def _optional_inner(kind: object) -> object | None:
+    """X of `X | None`; None for any other type."""
+    if get_origin(kind) not in (Union, UnionType):
+        return None
+    inner = [each for each in get_args(kind) if each is not NoneType]
+    return inner[0] if len(inner) == 1 and NoneType in get_args(kind) else None
+
+
+@cache
+def _decoder(kind: object) -> _Coder:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in (str, int, bool, bytes):
+        return _leaf_decoder(cast("type", kind))
+    if kind is float:
+        return _finite
+    if kind is object:
+        return _same
+    if origin is Literal:
+        return _literal_decoder(arguments)
+    if origin is tuple and arguments[-1:] == (Ellipsis,):
+        return _sequence_decoder(_decoder(arguments[0]))
+    if origin is tuple:
+        return _fixed_decoder([_decoder(each) for each in arguments])
+    if origin is dict and arguments[0] is str:
+        return _map_coder(_decoder(arguments[1]))
+    inner = _optional_inner(kind)
+    if inner is not None:
+        return _optional_coder(_decoder(inner))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum_decoder(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _dataclass_decoder(kind)
+    raise TypeError(f"{kind} does not cross the wire")
+
+
+@cache
+def _encoder(kind: object) -> _Coder:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is float:
+        return _finite
+    if origin is tuple:
+        return _tuple_encoder(arguments)
+    if origin is dict:
+        return _map_coder(_encoder(arguments[1]))
+    inner = _optional_inner(kind)
+    if inner is not None:
+        code = _encoder(inner)
+        return code if code is _same else _optional_coder(code)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return lambda value: value.value
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _dataclass_encoder(kind)
+    return _same
+
+
+def _tuple_encoder(arguments: tuple[object, ...]) -> _Coder:
+    codes = [_encoder(each) for each in arguments if each is not Ellipsis]
+    if all(code is _same for code in codes):
+        return _same
+    if arguments[-1] is Ellipsis:
+        code = codes[0]
+        return lambda value: [code(each) for each in value]
+    return lambda value: [code(each) for code, each in zip(codes, value, strict=True)]
