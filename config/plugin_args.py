@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/apis/config/types_pluginargs.go, defaults of v1/defaults
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -124,8 +124,14 @@ PluginArgs: TypeAlias = (
     | VolumeBindingArgs
     | DynamicResourcesArgs
     | Mapping[str, Any]
+    | Sequence[Any]
+    | str
+    | float
+    | bool
 )
-"""Typed arguments of an in-tree plugin, or the mapping as written for one that we do not know."""
+"""Typed arguments of an in-tree plugin, or what is written for one that we do not know.
+
+The latter is nearly always a mapping; upstream lets any JSON value pass to such a plugin."""
 
 DEFAULT_ARGS: Final[Mapping[str, PluginArgs]] = MappingProxyType(
     {
