@@ -82,6 +82,11 @@ class BatchRun:
         self._name_best = name_best
         self._placed: dict[PodInfo, None] = {}
 
+    def summaries(self, signature: Hashable) -> tuple[Summaries, Summaries]:
+        """The merged summaries of a class: before PreFilter, and before PreScore."""
+        each = self._classes[signature]
+        return each.filters, each.scores
+
     def decide(self, pod: PodInCycle) -> Decision | None:
         """The decision for the next pod, which takes effect on the table; None ends the batch."""
         each = self._classes[pod.signature]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
-from roadstead.cycle.messages import EvaluateRequest, ShardAnswer
+from roadstead.cycle.explain import Explanation, explain
+from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.facts.node import NodeFacts
@@ -89,6 +90,17 @@ class LocalShards:
                 return following
             request = following
         raise AssertionError("the shards never agreed")
+
+    def explain(self, pod: PodInCycle) -> Explanation:
+        """Every node's answer for one pod, as all shards give it; places nothing."""
+        batch = self.begin([pod])
+        ask = self.cycle.merged_ask(pod.signature)
+        node_count = sum(len(shard.table) for shard in self.shards)
+        views = [shard.view(ask, node_count) for shard in self.shards]
+        arrived = [from_wire(ShardView, unpack(pack(to_wire(view)))) for view in views]
+        profile = self.profiles[pod.info.facts.scheduler_name]
+        filters, scores = batch.summaries(pod.signature)
+        return explain(profile, pod, arrived, filters, scores)
 
     def _ask(self, shard: ShardCore, request: EvaluateRequest) -> ShardAnswer:
         arrived = from_wire(EvaluateRequest, unpack(pack(to_wire(request))))

@@ -107,3 +107,25 @@ class ShardAnswer:
     classes: tuple[ClassAnswer, ...]
     rows: RowSlice | None = None
     nodes: NodeSlice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardView:
+    """Worker → whoever explains a pod: everything about one class on this shard's rows.
+
+    codes: int32[row] into `statuses` (see `roadstead.framework.evaluation`).
+    raw: per score plugin int64[row], b"" where it was skipped or did not run.
+    """
+
+    names: tuple[str, ...]
+    pre_filter: WireStatus
+    pre_filter_skipped: tuple[str, ...]
+    node_names: tuple[str, ...] | None
+    narrowed_by: tuple[str, ...]
+    unreached: tuple[str, ...]
+    statuses: tuple[WireStatus, ...]
+    codes: bytes
+    pre_score: WireStatus
+    pre_score_skipped: tuple[str, ...]
+    raw: tuple[bytes, ...]
+    with_victims: int

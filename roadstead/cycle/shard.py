@@ -22,6 +22,7 @@ from roadstead.cycle.messages import (
     EvaluateRequest,
     GroupAnswer,
     ShardAnswer,
+    ShardView,
 )
 from roadstead.cycle.wire import filters_in, refusals_out, scores_in, status_out, summaries_out
 from roadstead.framework.diagnosis import Diagnosis
@@ -71,6 +72,34 @@ class ShardCore:
         if any(answer.waits_for for answer in answers):
             return ShardAnswer(version, len(self.table), tuple(answers))
         return self._with_candidates(evaluations, answers, request.keep)
+
+    def view(self, ask: ClassAsk, node_count: int) -> ShardView:
+        """All that this shard says of a class whose summaries are merged already."""
+        evaluation = self.evaluation(ask)
+        profile = evaluation.profile
+        evaluation.update(node_count, filters_in(ask.filters or (), profile))
+        passed = evaluation.pre_filter.status.is_success
+        refused = Diagnosis(0)
+        if passed:
+            evaluation.update_scores(scores_in(ask.scores or (), profile))
+            count_refusals(evaluation, refused, np.ones(len(self.table), dtype=np.bool_))
+        names = evaluation.pre_filter.node_names
+        return ShardView(
+            names=tuple(self.table.names),
+            pre_filter=status_out(evaluation.pre_filter.status),
+            pre_filter_skipped=evaluation.pre_filter.skipped,
+            node_names=None if names is None else tuple(sorted(names)),
+            narrowed_by=evaluation.pre_filter.narrowed_by,
+            unreached=evaluation.pre_filter.unreached,
+            statuses=tuple(status_out(status) for status in evaluation.statuses),
+            codes=evaluation.codes.tobytes() if passed else b"",
+            pre_score=status_out(evaluation.pre_score),
+            pre_score_skipped=tuple(sorted(evaluation.state.skip_score)),
+            raw=tuple(b"" if raw is None else raw.tobytes() for raw in evaluation.raw)
+            if passed
+            else (),
+            with_victims=refused.helpful()[1],
+        )
 
     def _advance(self, evaluation: Evaluation, ask: ClassAsk, node_count: int) -> ClassAnswer:
         """Runs a class as far as the merged summaries reach; says what it waits for."""

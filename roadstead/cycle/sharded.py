@@ -90,6 +90,15 @@ class ShardedCycle:
         asks = tuple(each.ask() for each in self._asked.values())
         return EvaluateRequest(self._node_count, self._keep, 0, asks)
 
+    def merged_ask(self, signature: Hashable) -> ClassAsk:
+        """A class of the batch with all its summaries merged (after `absorb` made the batch)."""
+        asked = self._asked[signature]
+        return ClassAsk(
+            asked.pod.info.facts,
+            summaries_out(asked.filters or {}),
+            summaries_out(asked.scores or {}),
+        )
+
     def absorb(self, answers: Sequence[ShardAnswer]) -> EvaluateRequest | BatchRun:
         """Takes one answer per shard: what to ask next, or the batch ready to be decided.
 

@@ -26,6 +26,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.nodes.columns import I64, Bools
@@ -56,6 +57,7 @@ class Handle:
     """What a plugin is given when it is built, besides its arguments."""
 
     classes: PodClasses
+    cluster: ClusterFacts = ClusterFacts()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,272 @@
+"""Explain: for one pod, every node's answer: who refused and why, or every score and the total.
+
+`Explanation.as_expected()` has the fields of an entry of `expected` in the golden recordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.messages import ShardView
+from roadstead.cycle.wire import status_in
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.diagnosis import Diagnosis, excluded_status
+from roadstead.framework.evaluation import EXCLUDED, Summaries
+from roadstead.framework.plugin import Extremes
+from roadstead.framework.post_filter import run_post_filter
+from roadstead.framework.profile import Profile
+from roadstead.nodes.columns import I64
+from roadstead.nodes.table import Rows
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import SUCCESS, Code, Status
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreLine:
+    """One score plugin; raw and normalized: int64[feasible], None where it was skipped."""
+
+    plugin: str
+    weight: int
+    raw: I64 | None
+    normalized: I64 | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What every node says of a pod. names: sorted bytewise; statuses[i] is None if i is feasible.
+
+    feasible: indices into `names`. total: int64[feasible].
+    post_filter: None if it did not run; unsupported: what PostFilter would have needed.
+    """
+
+    pod_key: str
+    names: tuple[str, ...]
+    pre_enqueue: Status
+    view: ShardView
+    statuses: tuple[Status | None, ...]
+    feasible: Rows
+    scores: tuple[ScoreLine, ...]
+    total: I64
+    nominated: str
+    cycle_error: str
+    diagnosis: Diagnosis
+    post_filter: Status | None
+    unsupported: str
+
+    @property
+    def best(self) -> list[str]:
+        """All nodes with the highest total, or the nominated one if it fits."""
+        if self.nominated:
+            return [self.nominated]
+        if not len(self.total):
+            return []
+        return [self.names[row] for row in self.feasible[self.total == self.total.max()]]
+
+    @property
+    def message(self) -> str:
+        """The text of the FailedScheduling event."""
+        suffix = (
+            ""
+            if self.post_filter is None or self.post_filter.is_success
+            else (self.post_filter.message)
+        )
+        return self.diagnosis.message(suffix)
+
+    def as_expected(self) -> Json:
+        """The fields of a golden entry; `postFilter.unsupported` where preemption is needed."""
+        entry: Json = {"pod": self.pod_key}
+        if not self.pre_enqueue.is_success:
+            entry["preEnqueue"] = _status(self.pre_enqueue)
+        names = self.view.node_names
+        entry["preFilter"] = {
+            "status": _status(status_in(self.view.pre_filter)),
+            "skipped": list(self.view.pre_filter_skipped),
+            "nodeNames": None if names is None else list(names),
+            "allNodes": names is None,
+        }
+        if status_in(self.view.pre_filter).is_success:
+            entry |= self._filter_fields()
+        entry["feasible"] = [self.names[row] for row in self.feasible]
+        if len(self.feasible):
+            entry |= self._score_fields()
+        else:
+            entry |= {"best": [], "message": self.message} | self._post_filter_fields()
+        return entry
+
+    def _filter_fields(self) -> Json:
+        code_of: dict[Status, int] = {}
+        codes = []
+        for status in self.statuses:
+            if status is None:
+                codes.append(0)
+            elif not status.plugin:
+                codes.append(EXCLUDED)
+            else:
+                codes.append(code_of.setdefault(status, len(code_of) + 1))
+        fields: Json = {"filter": codes}
+        if code_of:
+            fields["filterStatuses"] = [
+                _status(Status(s.code, tuple(sorted(s.reasons)), s.plugin)) for s in code_of
+            ]
+        return fields
+
+    def _score_fields(self) -> Json:
+        if self.cycle_error:
+            return {"best": [], "cycleError": self.cycle_error}
+        fields: Json = {"scores": [_score(line) for line in self.scores]}
+        if self.view.pre_score_skipped:
+            fields["preScoreSkipped"] = list(self.view.pre_score_skipped)
+        best = self.best
+        fields |= {"total": self.total.tolist(), "best": best}
+        place = [self.names[row] for row in self.feasible].index(best[0])
+        fields["bestTotal"] = int(self.total[place])
+        if self.nominated:
+            fields["nominatedFits"] = True
+        return fields
+
+    def _post_filter_fields(self) -> Json:
+        if self.unsupported:
+            return {"postFilter": {"unsupported": self.unsupported}}
+        if self.post_filter is None:
+            return {}
+        failed = self.post_filter.code is Code.ERROR
+        return {
+            "postFilter": {
+                "status": _status(self.post_filter),
+                "nominatedNode": None if failed else "",
+                "exhaustive": True,
+            }
+        }
+
+
+def _status(status: Status) -> Json:
+    fields: Json = {"code": status.code.upstream_name}
+    if status.plugin:
+        fields["plugin"] = status.plugin
+    if status.reasons:
+        fields["reasons"] = list(status.reasons)
+    return fields
+
+
+def _score(line: ScoreLine) -> Json:
+    fields: Json = {"plugin": line.plugin, "weight": line.weight}
+    if line.raw is None or line.normalized is None:
+        return fields | {"skipped": True}
+    return fields | {"raw": line.raw.tolist(), "normalized": line.normalized.tolist()}
+
+
+def explain(
+    profile: Profile,
+    pod: PodInCycle,
+    views: Sequence[ShardView],
+    filters: Summaries,
+    scores: Summaries,
+) -> Explanation:
+    """Merges the views of all shards; filters and scores are the merged summaries of the class."""
+    names = [name for view in views for name in view.names]
+    order = np.array(sorted(range(len(names)), key=lambda i: names[i].encode()), dtype=np.intp)
+    statuses = [status for view in views for status in _statuses(view)]
+    in_order = tuple(statuses[i] for i in order)
+    passed = status_in(views[0].pre_filter).is_success
+    fits = [status is None for status in in_order] if passed else []
+    feasible = np.flatnonzero(np.array(fits, dtype=np.bool_))
+    # A shard without feasible rows may not have run PreScore; any shard's failure is the cycle's.
+    error = next((v.pre_score for v in views if v.pre_score.code == Code.ERROR), None)
+    cycle_error = status_in(error).message if error is not None and len(feasible) else ""
+    lines: tuple[ScoreLine, ...] = ()
+    if len(feasible) and not cycle_error:
+        lines = _score_lines(profile, pod, views, order[feasible], (len(names), filters, scores))
+    diagnosis = _diagnosis(views, in_order if passed else ())
+    post_filter, unsupported = SUCCESS, ""
+    if not len(feasible) and names:
+        post_filter, unsupported = _post_filter(profile, pod, diagnosis)
+    nominated = pod.info.facts.nominated_node_name
+    return Explanation(
+        pod_key=pod.key,
+        names=tuple(names[i] for i in order),
+        pre_enqueue=profile.gate(pod.info.facts),
+        view=views[0],
+        statuses=in_order,
+        feasible=feasible,
+        scores=lines,
+        total=_total(lines, len(feasible)) if not cycle_error else np.zeros(0, dtype=np.int64),
+        nominated=nominated if nominated in {names[i] for i in order[feasible]} else "",
+        cycle_error=cycle_error,
+        diagnosis=diagnosis,
+        post_filter=post_filter if profile.post_filter and not unsupported else None,
+        unsupported=unsupported,
+    )
+
+
+def _statuses(view: ShardView) -> list[Status | None]:
+    if not view.codes:
+        return [None] * len(view.names)
+    known = [status_in(status) for status in view.statuses]
+    excluded = excluded_status(view.narrowed_by)
+    return [
+        None if code == 0 else excluded if code == EXCLUDED else known[code - 1]
+        for code in np.frombuffer(view.codes, np.int32).tolist()
+    ]
+
+
+def _score_lines(
+    profile: Profile,
+    pod: PodInCycle,
+    views: Sequence[ShardView],
+    rows: Rows,
+    inputs: tuple[int, Summaries, Summaries],
+) -> tuple[ScoreLine, ...]:
+    node_count, filters, scores = inputs
+    state = CycleState(node_count)
+    state.filter_summaries.update(filters)
+    state.score_summaries.update(scores)
+    for pre_filter in profile.pre_filter:
+        pre_filter.pre_filter(state, pod.info)
+    for pre_score in profile.pre_score:
+        pre_score.pre_score(state, pod.info)
+    lines = []
+    for index, each in enumerate(profile.score):
+        parts = [view.raw[index] for view in views]
+        if not all(parts[i] or not views[i].names for i in range(len(views))):
+            lines.append(ScoreLine(each.plugin.name, each.weight, None, None))
+            continue
+        raw = np.concatenate([np.frombuffer(part, np.int64) for part in parts])[rows]
+        normalized = raw
+        if each.plugin.normalizes:
+            normalized = each.plugin.normalize(state, pod.info, raw, Extremes.of(raw))
+        lines.append(ScoreLine(each.plugin.name, each.weight, raw, normalized))
+    return tuple(lines)
+
+
+def _total(lines: Sequence[ScoreLine], feasible: int) -> I64:
+    total: I64 = np.zeros(feasible, dtype=np.int64)
+    for line in lines:
+        if line.normalized is not None:
+            total += line.weight * line.normalized
+    return total if lines else total + 1
+
+
+def _diagnosis(views: Sequence[ShardView], statuses: Sequence[Status | None]) -> Diagnosis:
+    nodes = sum(len(view.names) for view in views)
+    diagnosis = Diagnosis(nodes, status_in(views[0].pre_filter), views[0].unreached)
+    for status in statuses:
+        if status is not None:
+            diagnosis.add(status, 1)
+    victims = sum(view.with_victims for view in views)
+    for status, counts in diagnosis.refused.items():
+        if status.code is Code.UNSCHEDULABLE and victims:
+            counts[1], victims = min(counts[0], victims), max(0, victims - counts[0])
+    return diagnosis
+
+
+def _post_filter(profile: Profile, pod: PodInCycle, diagnosis: Diagnosis) -> tuple[Status, str]:
+    try:
+        return run_post_filter(profile, pod.info.facts, diagnosis), ""
+    except UnsupportedError as missing:
+        return SUCCESS, f"{missing.plugin}: {missing.field}"

@@ -1,0 +1,71 @@
+"""Facts of the cluster beside nodes and pods: what plugins look up by namespace or owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from roadstead.facts.parse_selectors import parse_label_selector
+from roadstead.facts.pod import Labels
+from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.protocol import objects
+
+
+@dataclass(frozen=True, slots=True)
+class SelectsPods:
+    """A Service or a workload that selects pods of its namespace; None selects nothing."""
+
+    kind: str
+    namespace: str
+    name: str
+    selector: LabelSelector | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """Every worker and scheduler holds these whole.
+
+    namespaces: (name, labels). selecting: Services, ReplicationControllers, ReplicaSets and
+    StatefulSets, in the order given.
+    """
+
+    namespaces: tuple[tuple[str, Labels], ...] = ()
+    selecting: tuple[SelectsPods, ...] = ()
+
+
+def compile_cluster(
+    namespaces: Iterable[objects.Namespace] = (),
+    services: Iterable[objects.Service] = (),
+    replication_controllers: Iterable[objects.ReplicationController] = (),
+    replica_sets: Iterable[objects.ReplicaSet] = (),
+    stateful_sets: Iterable[objects.StatefulSet] = (),
+) -> ClusterFacts:
+    """The facts of validated objects. SelectorError where a selector does not parse."""
+    by_labels = (("Service", services), ("ReplicationController", replication_controllers))
+    by_selector = (("ReplicaSet", replica_sets), ("StatefulSet", stateful_sets))
+    selecting = [
+        SelectsPods(kind, each.metadata.namespace, each.metadata.name, _exactly(each.spec.selector))
+        for kind, group in by_labels
+        for each in group
+    ]
+    selecting += [
+        SelectsPods(
+            kind,
+            each.metadata.namespace,
+            each.metadata.name,
+            parse_label_selector(each.spec.selector),
+        )
+        for kind, group in by_selector
+        for each in group
+    ]
+    return ClusterFacts(
+        tuple((n.metadata.name, tuple(sorted(n.metadata.labels.items()))) for n in namespaces),
+        tuple(selecting),
+    )
+
+
+def _exactly(labels: dict[str, str]) -> LabelSelector | None:
+    """The selector of a label map; an empty map selects nothing, as for a Service without one."""
+    if not labels:
+        return None
+    return LabelSelector(tuple(Requirement(k, "In", (v,)) for k, v in sorted(labels.items())))
