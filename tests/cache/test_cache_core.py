@@ -1,0 +1,413 @@
+"""What the cache promises: exact undo, every repair path, and no assumption dropped unasked."""
+
+import pytest
+
+from roadstead.cache import (
+    AskBinder,
+    Assumption,
+    BinderWord,
+    CacheCore,
+    CacheSettings,
+    Placement,
+    PodState,
+    TableStore,
+)
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import HostPort, PodFacts
+from roadstead.protocol.errors import IllegalTransitionError
+
+SMALL = PodFacts(requests=(("cpu", 100),), host_ports=(HostPort("0.0.0.0", "TCP", 80),))
+LARGE = PodFacts(requests=(("cpu", 900),), labels=(("app", "db"),))
+
+
+def cache_with(*node_names: str, **settings: float) -> CacheCore:
+    core = CacheCore(TableStore(), CacheSettings(**settings))
+    for name in node_names:
+        core.add_node(NodeFacts(name, allocatable=(("cpu", 4000),), allocatable_pods=10))
+    return core
+
+
+def assumption(name: str, node_name: str, facts: PodFacts = SMALL, token: str = "t1") -> Assumption:
+    return Assumption(f"uid-{name}", f"default/{name}", facts, node_name, token)
+
+
+def placement(name: str, node_name: str, facts: PodFacts = SMALL) -> Placement:
+    return Placement(f"uid-{name}", f"default/{name}", facts, node_name)
+
+
+def cpu(core: CacheCore) -> dict[str, int]:
+    """Requested CPU of each node, in milli-CPU."""
+    table = core.placements.store.table
+    return {name: table.row_facts(name)["requested"].get("cpu", 0) for name in table.node_names()}
+
+
+def rows(core: CacheCore) -> dict[str, object]:
+    table = core.placements.store.table
+    return {name: table.row_facts(name) for name in table.node_names()}
+
+
+def kinds(deltas) -> list[tuple[str, str, str]]:
+    return [(delta.kind.value, delta.node_name, delta.uid) for delta in deltas]
+
+
+class TestAssume:
+    def test_assumed_pod_is_counted_and_told_to_the_workers(self):
+        core = cache_with("n1")
+        answer = core.assume([assumption("a", "n1")], 0.0)
+        assert kinds(answer.deltas) == [("add_pod", "n1", "uid-a")]
+        assert cpu(core) == {"n1": 100}
+        assert core.node_of("uid-a") == "n1"
+
+    def test_forget_undoes_assume_exactly(self):
+        core = cache_with("n1", "n2")
+        core.confirm([placement("running", "n1", LARGE)])
+        before = rows(core)
+        core.assume([assumption("a", "n1"), assumption("b", "n1", LARGE)], 0.0)
+        answer = core.forget([("uid-a", "t1"), ("uid-b", "t1")])
+        assert kinds(answer.deltas) == [
+            ("remove_pod", "n1", "uid-a"),
+            ("remove_pod", "n1", "uid-b"),
+        ]
+        assert rows(core) == before
+        assert core.state_of("uid-a") is PodState.INITIAL
+        assert core.next_deadline_s() is None
+
+    def test_same_assumption_told_twice_changes_nothing(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        assert core.assume([assumption("a", "n1")], 5.0).deltas == ()
+        assert cpu(core) == {"n1": 100}
+
+    def test_pod_assumed_by_another_attempt_is_refused_and_the_rest_goes_through(self):
+        core = cache_with("n1", "n2")
+        core.assume([assumption("a", "n1")], 0.0)
+        answer = core.assume([assumption("a", "n2", token="t2"), assumption("b", "n2")], 0.0)
+        assert [refusal.uid for refusal in answer.refused] == ["uid-a"]
+        assert "assume is not allowed in state assumed" in answer.refused[0].status.message
+        assert "it is on n1 by t1" in answer.refused[0].status.message
+        assert cpu(core) == {"n1": 100, "n2": 100}
+
+    def test_same_token_with_another_node_is_refused(self):
+        core = cache_with("n1", "n2")
+        core.assume([assumption("a", "n1")], 0.0)
+        assert core.assume([assumption("a", "n2")], 0.0).refused
+        assert core.assume([assumption("a", "n1", LARGE)], 0.0).refused
+
+    def test_confirmed_pod_cannot_be_assumed(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        refused = core.assume([assumption("a", "n1")], 0.0).refused
+        assert "it is on n1 by the cluster" in refused[0].status.message
+
+    def test_pod_assumed_on_an_unknown_node_comes_with_the_node(self):
+        core = cache_with()
+        assert core.assume([assumption("a", "n1")], 0.0).deltas == ()
+        assert core.counts().aside == 1
+        deltas = core.add_node(NodeFacts("n1"))
+        assert kinds(deltas) == [("add_node", "n1", ""), ("add_pod", "n1", "uid-a")]
+        assert core.counts().aside == 0
+
+
+class TestForget:
+    def test_forget_of_a_pod_that_is_not_there_is_done_already(self):
+        core = cache_with("n1")
+        assert core.forget([("uid-a", "t1")]) == core.forget([("uid-a", "t1")])
+        assert core.version == 1
+
+    def test_forget_after_confirm_is_refused(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.confirm([placement("a", "n1")])
+        answer = core.forget([("uid-a", "t1")])
+        assert "forget is not allowed in state added" in answer.refused[0].status.message
+        assert cpu(core) == {"n1": 100}
+
+    def test_forget_by_another_attempt_is_refused(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        assert core.forget([("uid-a", "t0")]).refused[0].uid == "uid-a"
+        assert core.state_of("uid-a") is PodState.ASSUMED
+
+
+class TestConfirm:
+    def test_confirmation_as_assumed_moves_nothing(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        assert core.confirm([placement("a", "n1")]) == []
+        assert core.state_of("uid-a") is PodState.ADDED
+        assert core.next_deadline_s() is None
+
+    def test_pod_added_elsewhere_than_assumed_moves_its_resources(self):
+        core = cache_with("n1", "n2")
+        core.assume([assumption("a", "n1")], 0.0)
+        deltas = core.confirm([placement("a", "n2")])
+        assert kinds(deltas) == [("remove_pod", "n1", "uid-a"), ("add_pod", "n2", "uid-a")]
+        assert cpu(core) == {"n1": 0, "n2": 100}
+        core.validate()
+
+    def test_pod_added_with_other_facts_than_assumed_is_counted_anew(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.confirm([placement("a", "n1", LARGE)])
+        assert cpu(core) == {"n1": 900}
+
+    def test_pod_never_assumed_is_added(self):
+        core = cache_with("n1")
+        assert kinds(core.confirm([placement("a", "n1")])) == [("add_pod", "n1", "uid-a")]
+
+    def test_confirmation_told_twice_changes_nothing(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        assert core.confirm([placement("a", "n1"), placement("a", "n1")]) == []
+
+    def test_confirmation_with_newer_facts_is_an_update(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        core.confirm([placement("a", "n1", LARGE)])
+        assert cpu(core) == {"n1": 900}
+
+    def test_added_pod_on_another_node_raises_and_the_batch_changes_nothing(self):
+        core = cache_with("n1", "n2")
+        core.confirm([placement("a", "n1")])
+        before = rows(core)
+        with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
+            core.confirm([placement("b", "n1"), placement("a", "n2")])
+        assert rows(core) == before
+
+    def test_pod_on_two_nodes_within_one_batch_raises(self):
+        core = cache_with("n1", "n2")
+        with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
+            core.confirm([placement("a", "n1"), placement("a", "n2")])
+        assert core.state_of("uid-a") is PodState.INITIAL
+
+
+class TestUpdateAndRemove:
+    def test_update_of_an_added_pod_counts_it_anew(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        deltas = core.update_pod("uid-a", LARGE, "n1")
+        assert kinds(deltas) == [("remove_pod", "n1", "uid-a"), ("add_pod", "n1", "uid-a")]
+
+    def test_update_while_assumed_confirms_the_pod_with_its_new_facts(self):
+        core = cache_with("n1", "n2")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.update_pod("uid-a", LARGE, "n2")
+        assert core.state_of("uid-a") is PodState.ADDED
+        assert cpu(core) == {"n1": 0, "n2": 900}
+
+    def test_update_never_moves_an_added_pod(self):
+        core = cache_with("n1", "n2")
+        core.confirm([placement("a", "n1")])
+        with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
+            core.update_pod("uid-a", SMALL, "n2")
+        assert cpu(core) == {"n1": 100, "n2": 0}
+
+    def test_delete_while_assumed_frees_the_node(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        assert kinds(core.remove_pods(["uid-a"])) == [("remove_pod", "n1", "uid-a")]
+        assert cpu(core) == {"n1": 0}
+        assert core.expire(10_000.0) == []
+
+    def test_delete_told_twice_changes_nothing(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        core.remove_pods(["uid-a", "uid-a"])
+        assert core.remove_pods(["uid-a"]) == []
+
+    def test_delete_of_a_pod_that_never_was_raises_and_the_batch_changes_nothing(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        with pytest.raises(IllegalTransitionError, match="remove is not allowed in state initial"):
+            core.remove_pods(["uid-a", "uid-z"])
+        assert core.state_of("uid-a") is PodState.ADDED
+
+    def test_deleted_pod_may_come_back_as_a_new_one(self):
+        core = cache_with("n1", "n2")
+        core.confirm([placement("a", "n1")])
+        core.remove_pods(["uid-a"])
+        core.assume([assumption("a", "n2")], 0.0)
+        assert cpu(core) == {"n1": 0, "n2": 100}
+
+    def test_memory_of_gone_pods_is_bounded(self):
+        core = cache_with("n1", max_gone_remembered=2)
+        core.confirm([placement(name, "n1") for name in "abc"])
+        core.remove_pods(["uid-a", "uid-b", "uid-c"])
+        states = [core.state_of(f"uid-{name}") for name in "abc"]
+        assert states == [PodState.INITIAL, PodState.DELETED, PodState.DELETED]
+        core.validate()
+
+
+class TestExpiry:
+    def test_assumption_is_asked_about_before_it_expires(self):
+        core = cache_with("n1", bind_s=30.0)
+        core.assume([assumption("a", "n1")], 0.0)
+        core.finish_binding([("uid-a", "t1")], 10.0)
+        assert core.expire(39.9) == []
+        assert core.expire(40.0) == [AskBinder("uid-a", "default/a", "t1", "n1")]
+        assert cpu(core) == {"n1": 100}
+
+    def test_pod_that_the_binder_does_not_know_as_bound_expires(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.expire(900.0)
+        answer = core.resolve([BinderWord("uid-a", "t1", None)])
+        assert kinds(answer.deltas) == [("remove_pod", "n1", "uid-a")]
+        assert core.state_of("uid-a") is PodState.EXPIRED
+
+    def test_pod_that_the_binder_has_bound_is_confirmed_where_it_is(self):
+        core = cache_with("n1", "n2")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.expire(900.0)
+        core.resolve([BinderWord("uid-a", "t1", "n2")])
+        assert core.state_of("uid-a") is PodState.ADDED
+        assert cpu(core) == {"n1": 0, "n2": 100}
+
+    def test_binder_that_does_not_answer_is_asked_again(self):
+        core = cache_with("n1", ask_again_s=5.0)
+        core.assume([assumption("a", "n1")], 0.0)
+        assert len(core.expire(900.0)) == 1
+        assert core.expire(904.9) == []
+        assert len(core.expire(905.0)) == 1
+        assert core.next_deadline_s() == 910.0
+
+    @pytest.mark.parametrize("word", [BinderWord("uid-a", "t0", None), BinderWord("x", "t1", None)])
+    def test_word_that_was_not_asked_for_is_refused(self, word):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.expire(900.0)
+        assert "was not asked" in core.resolve([word]).refused[0].status.message
+        assert core.state_of("uid-a") is PodState.ASKED
+
+    def test_late_word_after_the_confirmation_is_refused(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.expire(900.0)
+        core.confirm([placement("a", "n1")])
+        assert core.resolve([BinderWord("uid-a", "t1", None)]).refused
+        assert cpu(core) == {"n1": 100}
+
+    def test_pod_added_again_after_expiry_is_counted_again(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.expire(900.0)
+        core.resolve([BinderWord("uid-a", "t1", None)])
+        assert kinds(core.confirm([placement("a", "n1")])) == [("add_pod", "n1", "uid-a")]
+        core.validate()
+
+    def test_expired_pod_may_be_assumed_again(self):
+        core = cache_with("n1", "n2")
+        core.assume([assumption("a", "n1")], 0.0)
+        core.expire(900.0)
+        core.resolve([BinderWord("uid-a", "t1", None)])
+        core.assume([assumption("a", "n2", token="t2")], 901.0)
+        assert core.forget([("uid-a", "t1")]).refused
+        assert cpu(core) == {"n1": 0, "n2": 100}
+
+    def test_finish_binding_gives_an_asked_pod_its_time_back(self):
+        core = cache_with("n1", bind_s=30.0)
+        core.assume([assumption("a", "n1")], 0.0)
+        core.expire(900.0)
+        core.finish_binding([("uid-a", "t1")], 901.0)
+        assert core.state_of("uid-a") is PodState.ASSUMED
+        assert core.next_deadline_s() == 931.0
+
+    def test_finish_binding_of_confirmed_and_unknown_pods_is_left_alone(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        assert core.finish_binding([("uid-a", "t1"), ("uid-z", "t1")], 0.0).refused == ()
+        assert core.next_deadline_s() is None
+
+    def test_finish_binding_of_another_attempt_is_refused(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        assert core.finish_binding([("uid-a", "t0")], 5.0).refused[0].uid == "uid-a"
+        assert core.next_deadline_s() == 900.0
+
+
+class TestNodes:
+    def test_pods_of_a_removed_node_stay_known_and_come_back_with_it(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        core.assume([assumption("b", "n1", LARGE)], 0.0)
+        core.remove_node("n1")
+        assert core.node_of("uid-a") == "n1"
+        assert core.counts().aside == 2
+        core.forget([("uid-b", "t1")])
+        core.add_node(NodeFacts("n1"))
+        assert cpu(core) == {"n1": 100}
+
+    def test_update_of_a_node_keeps_its_pods(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        deltas = core.update_node(NodeFacts("n1", unschedulable=True))
+        assert kinds(deltas) == [("update_node", "n1", "")]
+        assert cpu(core) == {"n1": 100}
+
+    def test_removal_of_a_node_that_is_not_there_raises(self):
+        with pytest.raises(IllegalTransitionError, match="node n9: remove is not allowed"):
+            cache_with("n1").remove_node("n9")
+
+    def test_pods_of_a_removed_node_can_still_be_removed(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        core.remove_node("n1")
+        assert core.remove_pods(["uid-a"]) == []
+        assert core.counts().aside == 0
+
+
+class TestCompare:
+    def test_rebuilt_cache_is_equal_and_keeps_deadlines(self):
+        core = cache_with("n1", "n2")
+        core.confirm([placement("a", "n1"), placement("ghost", "gone")])
+        core.assume([assumption("b", "n2", LARGE)], 3.0)
+        again = core.rebuild(TableStore())
+        again.validate()
+        assert core.compare(again) == []
+        assert rows(again) == rows(core)
+        assert again.next_deadline_s() == core.next_deadline_s()
+
+    def test_compare_tells_an_assumed_from_an_added_pod(self):
+        ours, theirs = cache_with("n1"), cache_with("n1")
+        ours.assume([assumption("a", "n1")], 0.0)
+        theirs.confirm([placement("a", "n1")])
+        assert ours.compare(theirs) == ["pod uid-a: assumed, not added"]
+
+    def test_compare_tells_a_missing_pod(self):
+        ours, theirs = cache_with("n1"), cache_with("n1")
+        ours.confirm([placement("a", "n1")])
+        assert ours.compare(theirs) == ["pod uid-a: on n1, not on None"]
+
+    def test_snapshot_is_what_a_new_worker_needs(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1")], 0.0)
+        assert kinds(core.snapshot()) == [("add_node", "n1", ""), ("add_pod", "n1", "uid-a")]
+
+    def test_counts_tell_what_is_where(self):
+        core = cache_with("n1", "n2")
+        core.confirm([placement("a", "n1")])
+        core.assume([assumption("b", "n1"), assumption("c", "n1")], 0.0)
+        core.finish_binding([("uid-c", "t1")], 880.0)
+        core.expire(900.0)
+        counts = core.counts()
+        assert (counts.nodes, counts.assumed, counts.asked, counts.added) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda core: setattr(core._records["uid-a"], "state", PodState.DELETED), "is kept as"),
+        (lambda core: setattr(core._records["uid-a"], "node_name", "n2"), "is elsewhere"),
+        (lambda core: setattr(core._records["uid-a"], "facts", LARGE), "has other facts"),
+        (lambda core: core._deadlines.take("uid-a"), "deadline and state disagree"),
+        (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not known"),
+        (lambda core: core._deadlines.put("uid-z", (1.0,), 9, None), "kept for nobody"),
+        (lambda core: core._gone.update({"uid-a": None}), "here and gone"),
+    ],
+)
+def test_validate_finds_damage(damage, message):
+    core = cache_with("n1", "n2")
+    core.assume([assumption("a", "n1")], 0.0)
+    damage(core)
+    with pytest.raises(AssertionError, match=message):
+        core.validate()

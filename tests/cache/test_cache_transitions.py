@@ -1,0 +1,142 @@
+"""Each arrow of the cache's table leads where it says; any other pair raises, changing nothing."""
+
+from contextlib import suppress
+from itertools import product
+
+import pytest
+
+from roadstead.cache import (
+    TABLE,
+    Assumption,
+    BinderWord,
+    CacheCore,
+    Placement,
+    PodEvent,
+    PodState,
+    TableStore,
+)
+from roadstead.cache.pods import PodRecord
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.protocol.errors import IllegalTransitionError
+
+FACTS = PodFacts(requests=(("cpu", 100),))
+OTHER = PodFacts(requests=(("cpu", 300),))
+ARROWS = list(TABLE)
+ALLOWED = {(state, event) for state, event, _ in ARROWS}
+FORBIDDEN = sorted(set(product(PodState, PodEvent)) - ALLOWED)
+
+
+def assumption(facts: PodFacts = FACTS, node_name: str = "n1", token: str = "t1") -> Assumption:
+    return Assumption("u1", "default/a", facts, node_name, token)
+
+
+def pod_in(state: PodState) -> CacheCore:
+    core = CacheCore(TableStore())
+    core.add_node(NodeFacts("n1"))
+    core.add_node(NodeFacts("n2"))
+    if state is PodState.INITIAL:
+        return core
+    core.assume([assumption()], 0.0)
+    if state in (PodState.ASKED, PodState.EXPIRED):
+        core.expire(900.0)
+    if state is PodState.EXPIRED:
+        core.resolve([BinderWord("u1", "t1", None)])
+    elif state is PodState.ADDED:
+        core.confirm([Placement("u1", "default/a", FACTS, "n1")])
+    elif state is PodState.DELETED:
+        core.remove_pods(["u1"])
+    assert core.state_of("u1") is state
+    return core
+
+
+def send(core: CacheCore, event: PodEvent) -> bool:
+    """Tell the core by its public method; True if it was taken, False if refused."""
+    if event is PodEvent.ASSUME:
+        return not core.assume([assumption(OTHER, "n2", "t2")], 1.0).refused
+    if event is PodEvent.FORGET:
+        return not core.forget([("u1", "t1")]).refused
+    if event is PodEvent.FINISH_BINDING:
+        return not core.finish_binding([("u1", "t1")], 1.0).refused
+    if event is PodEvent.ASK:
+        return bool(core.expire(10_000.0))
+    if event is PodEvent.EXPIRE:
+        return not core.resolve([BinderWord("u1", "t1", None)]).refused
+    if event is PodEvent.ADD:
+        core.confirm([Placement("u1", "default/a", OTHER, "n2")])
+    elif event is PodEvent.UPDATE:
+        core.update_pod("u1", OTHER, "n1")
+    else:
+        core.remove_pods(["u1"])
+    return True
+
+
+def picture(core: CacheCore) -> object:
+    record = core._find("u1")
+    known = record and (record.state, record.history, record.deadline_s, record.token)
+    rows = {name: core.placements.store.table.row_facts(name) for name in ("n1", "n2")}
+    return known, rows, core.counts(), core.version, core.next_deadline_s()
+
+
+@pytest.mark.parametrize(("state", "event", "target"), ARROWS)
+def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+    core = pod_in(state)
+    assert send(core, event)
+    assert core.state_of("u1") is target
+    core.validate()
+    core.placements.store.table.validate()
+
+
+@pytest.mark.parametrize(("state", "event"), FORBIDDEN)
+def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+    core = pod_in(state)
+    record = core._find("u1") or PodRecord("u1", "default/a", FACTS, "n1")
+    before = picture(core)
+    with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
+        core._go(record, event)
+    assert picture(core) == before
+
+
+@pytest.mark.parametrize(("state", "event"), FORBIDDEN)
+def test_public_method_outside_the_table_changes_nothing(state, event):
+    core = pod_in(state)
+    before = picture(core)
+    with suppress(IllegalTransitionError):
+        send(core, event)
+    assert picture(core) == before
+    core.validate()
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (PodState.INITIAL, PodEvent.UPDATE),
+        (PodState.INITIAL, PodEvent.REMOVE),
+        (PodState.DELETED, PodEvent.UPDATE),
+        (PodState.ADDED, PodEvent.ADD),
+    ],
+)
+def test_event_of_the_cluster_that_contradicts_the_cache_raises(state, event):
+    with pytest.raises(IllegalTransitionError):
+        send(pod_in(state), event)
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (PodState.ASSUMED, PodEvent.ASSUME),
+        (PodState.ASKED, PodEvent.ASSUME),
+        (PodState.ADDED, PodEvent.ASSUME),
+        (PodState.ADDED, PodEvent.FORGET),
+        (PodState.ASSUMED, PodEvent.EXPIRE),
+        (PodState.ADDED, PodEvent.EXPIRE),
+    ],
+)
+def test_command_that_lost_a_race_is_refused(state, event):
+    assert not send(pod_in(state), event)
+
+
+def test_no_state_is_left_out_of_the_table():
+    assert {state for state, _, _ in ARROWS} == set(PodState)
+    assert {target for _, _, target in ARROWS} == set(PodState)
+    assert {event for _, event, _ in ARROWS} == set(PodEvent)

@@ -1,0 +1,234 @@
+"""Placements: deltas without gaps, pods of unknown nodes kept aside, a store that follows."""
+
+from collections import Counter
+
+import pytest
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.placements import DeltaKind, Placements, TableStore
+
+SMALL = PodFacts(requests=(("cpu", 100),))
+LARGE = PodFacts(requests=(("cpu", 900),))
+
+
+class FakeStore:
+    """Nodes and how many pods of which facts are on them; strict about both."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[NodeFacts, Counter[PodFacts]]] = {}
+
+    def add_node(self, facts: NodeFacts) -> None:
+        assert facts.name not in self.nodes
+        self.nodes[facts.name] = (facts, Counter())
+
+    def update_node(self, facts: NodeFacts) -> None:
+        self.nodes[facts.name] = (facts, self.nodes[facts.name][1])
+
+    def remove_node(self, name: str) -> None:
+        assert not self.nodes.pop(name)[1], f"{name} is removed with pods on it"
+
+    def has_node(self, name: str) -> bool:
+        return name in self.nodes
+
+    def add_pod(self, node_name: str, facts: PodFacts) -> None:
+        self.nodes[node_name][1][facts] += 1
+
+    def remove_pod(self, node_name: str, facts: PodFacts) -> None:
+        pods = self.nodes[node_name][1]
+        assert pods[facts] > 0, f"no such pod on {node_name}"
+        pods[facts] -= 1
+        if not pods[facts]:
+            del pods[facts]
+
+    def node_names(self) -> list[str]:
+        return list(self.nodes)
+
+
+def placements_with(*node_names: str) -> tuple[Placements, FakeStore]:
+    store = FakeStore()
+    placements = Placements(store)
+    for name in node_names:
+        placements.add_node(NodeFacts(name))
+    return placements, store
+
+
+def kinds(deltas) -> list[tuple[str, str]]:
+    return [(delta.kind.value, delta.uid or delta.node_name) for delta in deltas]
+
+
+def test_placed_pod_is_counted_and_answered_as_a_delta():
+    placements, store = placements_with("n1")
+    (delta,) = placements.place("u1", "n1", SMALL)
+    assert (delta.kind, delta.node_name, delta.uid, delta.pod) == ("add_pod", "n1", "u1", SMALL)
+    assert store.nodes["n1"][1] == {SMALL: 1}
+    assert placements.node_of("u1") == "n1"
+    assert placements.facts_of("u1") == SMALL
+
+
+def test_versions_of_deltas_grow_by_one():
+    placements, _ = placements_with("n1", "n2")
+    deltas = placements.place("u1", "n1", SMALL)
+    deltas += placements.replace("u1", "n2", LARGE)
+    deltas += placements.remove_node("n2")
+    assert [delta.version for delta in deltas] == [3, 4, 5, 6, 7]
+    assert placements.version == 7
+
+
+def test_pod_is_placed_once():
+    placements, _ = placements_with("n1")
+    placements.place("u1", "n1", SMALL)
+    with pytest.raises(AssertionError, match="u1 is placed on n1 already"):
+        placements.place("u1", "n1", SMALL)
+
+
+def test_lifted_pod_leaves_no_trace():
+    placements, store = placements_with("n1")
+    placements.place("u1", "n1", SMALL)
+    assert kinds(placements.lift("u1")) == [("remove_pod", "u1")]
+    assert store.nodes["n1"][1] == {}
+    assert placements.node_of("u1") is None
+    assert len(placements) == 0
+    placements.validate()
+
+
+def test_pod_of_an_unknown_node_waits_aside_and_comes_with_the_node():
+    placements, store = placements_with()
+    assert placements.place("u1", "n1", SMALL) == []
+    assert placements.node_of("u1") == "n1"
+    deltas = placements.add_node(NodeFacts("n1"))
+    assert kinds(deltas) == [("add_node", "n1"), ("add_pod", "u1")]
+    assert store.nodes["n1"][1] == {SMALL: 1}
+
+
+def test_pod_aside_may_leave_before_its_node_comes():
+    placements, store = placements_with()
+    placements.place("u1", "n1", SMALL)
+    assert placements.lift("u1") == []
+    placements.add_node(NodeFacts("n1"))
+    assert store.nodes["n1"][1] == {}
+
+
+def test_removed_node_gives_up_its_pods_first_and_gets_them_back():
+    placements, store = placements_with("n1")
+    placements.place("u1", "n1", SMALL)
+    placements.place("u2", "n1", LARGE)
+    removed = placements.remove_node("n1")
+    assert kinds(removed) == [("remove_pod", "u1"), ("remove_pod", "u2"), ("remove_node", "n1")]
+    assert not store.has_node("n1")
+    placements.add_node(NodeFacts("n1"))
+    assert store.nodes["n1"][1] == {SMALL: 1, LARGE: 1}
+
+
+def test_removed_node_without_pods_is_one_delta():
+    placements, _ = placements_with("n1")
+    assert kinds(placements.remove_node("n1")) == [("remove_node", "n1")]
+
+
+def test_node_added_again_with_other_facts_is_updated():
+    placements, store = placements_with("n1")
+    cordoned = NodeFacts("n1", unschedulable=True)
+    (delta,) = placements.add_node(cordoned)
+    assert (delta.kind, delta.node) == (DeltaKind.UPDATE_NODE, cordoned)
+    assert store.nodes["n1"][0] == cordoned
+
+
+def test_node_told_twice_is_no_delta():
+    placements, _ = placements_with("n1")
+    assert placements.add_node(NodeFacts("n1")) == []
+    assert placements.version == 1
+
+
+def test_update_of_an_unknown_node_adds_it():
+    placements, _ = placements_with()
+    assert kinds(placements.update_node(NodeFacts("n1"))) == [("add_node", "n1")]
+
+
+def test_replace_with_the_same_is_no_delta():
+    placements, _ = placements_with("n1")
+    placements.place("u1", "n1", SMALL)
+    assert placements.replace("u1", "n1", PodFacts(requests=(("cpu", 100),))) == []
+
+
+def test_replace_with_other_facts_counts_anew():
+    placements, store = placements_with("n1")
+    placements.place("u1", "n1", SMALL)
+    assert kinds(placements.replace("u1", "n1", LARGE)) == [
+        ("remove_pod", "u1"),
+        ("add_pod", "u1"),
+    ]
+    assert store.nodes["n1"][1] == {LARGE: 1}
+
+
+def test_snapshot_builds_a_copy_without_pods_aside():
+    placements, store = placements_with("n1", "n2")
+    placements.place("u1", "n1", SMALL)
+    placements.place("u2", "gone", SMALL)
+    snapshot = placements.snapshot()
+    assert kinds(snapshot) == [("add_node", "n1"), ("add_node", "n2"), ("add_pod", "u1")]
+    assert {delta.version for delta in snapshot} == {placements.version}
+    copy = FakeStore()
+    for delta in snapshot:
+        if delta.node is not None:
+            copy.add_node(delta.node)
+        else:
+            copy.add_pod(delta.node_name, delta.pod)
+    assert copy.nodes == store.nodes
+
+
+def test_compare_names_each_difference():
+    ours, _ = placements_with("n1", "n2")
+    theirs, _ = placements_with("n2", "n3")
+    ours.update_node(NodeFacts("n2", unschedulable=True))
+    for uid, here, there in (("u1", "n1", None), ("u2", "n1", "n2"), ("u3", "n2", "n2")):
+        ours.place(uid, here, SMALL)
+        if there:
+            theirs.place(uid, there, LARGE)
+    assert ours.compare(theirs) == [
+        "node n1: facts differ or it is only on one side",
+        "node n2: facts differ or it is only on one side",
+        "node n3: facts differ or it is only on one side",
+        "pod u1: on n1, not on None",
+        "pod u2: on n1, not on n2",
+        "pod u3: facts differ",
+    ]
+    assert ours.compare(ours) == []
+
+
+def test_placements_start_on_an_empty_store():
+    store = FakeStore()
+    store.add_node(NodeFacts("n1"))
+    with pytest.raises(AssertionError, match="start with an empty store"):
+        Placements(store)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda placements, store: placements._node_of.popitem(), "disagree"),
+        (lambda placements, store: placements._pods_on.update(n9={}), "empty list"),
+        (lambda placements, store: store.add_node(NodeFacts("n9")), "other nodes"),
+    ],
+)
+def test_validate_finds_damage(damage, message):
+    placements, store = placements_with("n1")
+    placements.place("u1", "n1", SMALL)
+    damage(placements, store)
+    with pytest.raises(AssertionError, match=message):
+        placements.validate()
+
+
+def test_table_store_counts_pods_of_the_node_table_by_their_facts():
+    store = TableStore()
+    placements = Placements(store)
+    placements.add_node(NodeFacts("n1", allocatable=(("cpu", 4000),)))
+    placements.place("u1", "n1", SMALL)
+    placements.place("u2", "n1", LARGE)
+    assert store.has_node("n1")
+    assert store.table.requested(store.table.resource_code("cpu")).tolist() == [1000]
+    placements.lift("u2")
+    placements.update_node(NodeFacts("n1", allocatable=(("cpu", 8000),)))
+    assert store.table.requested(store.table.resource_code("cpu")).tolist() == [100]
+    placements.remove_node("n1")
+    assert list(store.node_names()) == []
+    store.table.validate()
