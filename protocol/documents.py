@@ -1,0 +1,103 @@
+"""YAML and JSON text to plain data, as kubectl reads it (sigs.k8s.io/yaml), within bounds.
+
+Plain data are dicts with string keys, lists, str, int, float, bool and None. Refused with a clear
+error: aliases that expand to absurd size or into themselves, absurd depth, repeated keys, keys that
+are no strings, NaN and infinities, tags that would build anything else. Times stay strings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.yaml_events import YamlReader, YamlSyntaxError
+
+SIZE_MAX_BYTES = 2**30
+_JSON_START = ("{", "[")
+
+
+def read_documents(
+    text: str | bytes, *, source: str, max_bytes: int = SIZE_MAX_BYTES
+) -> Iterator[object]:
+    """The documents of a text, empty ones left out: JSON values one after another, or YAML.
+
+    Raises:
+        InputError: the text is too long, is neither JSON nor YAML, or holds what is refused.
+    """
+    if len(text) > max_bytes:
+        raise InputError(f"{len(text)} bytes are more than {max_bytes}", source=source)
+    decoded = _decoded(text, source) if isinstance(text, bytes) else text.removeprefix("\ufeff")
+    if not decoded.startswith(_JSON_START, _skip_space(decoded, 0)):
+        yield from YamlReader(decoded, source).documents()
+        return
+    try:
+        documents = list(_json_documents(decoded, source))
+    except json.JSONDecodeError as error:
+        documents = _flow_style_yaml(decoded, source, error)
+    yield from documents
+
+
+def _decoded(data: bytes, source: str) -> str:
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        rule = f"is not {encoding.removesuffix('-sig').upper()} text (byte {error.start})"
+        raise InputError(rule, source=source) from None
+
+
+def _flow_style_yaml(text: str, source: str, json_error: json.JSONDecodeError) -> list[object]:
+    """YAML may start with a brace too; what is neither is reported as the JSON it looks like."""
+    try:
+        return list(YamlReader(text, source).documents())
+    except YamlSyntaxError:
+        where = f"line {json_error.lineno}, column {json_error.colno}"
+        rule = f"is neither JSON nor YAML: {json_error.msg}"
+        raise InputError(rule, source=source, field=where) from None
+
+
+def _json_documents(text: str, source: str) -> Iterator[object]:
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_unique_keys, parse_float=_finite_float, parse_constant=_refuse_constant
+    )
+    end = _skip_space(text, 0)
+    while end < len(text):
+        try:
+            document, end = decoder.raw_decode(text, end)
+        except json.JSONDecodeError:
+            raise
+        except RecursionError:
+            raise InputError("JSON is nested too deep", source=source) from None
+        except ValueError as error:
+            raise InputError(str(error).partition(";")[0], source=source) from None
+        if document is not None:
+            yield document
+        end = _skip_space(text, end)
+
+
+def _skip_space(text: str, start: int) -> int:
+    while start < len(text) and text[start] in " \t\r\n":
+        start += 1
+    return start
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    keys = [key for key, _ in pairs]
+    repeated = next(key for index, key in enumerate(keys) if key in keys[:index])
+    raise ValueError(f"key {cut_short(repeated)} stands twice in one map")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"number {cut_short(text)} is too large")
+    return value
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a JSON number")

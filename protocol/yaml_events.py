@@ -1,0 +1,270 @@
+"""YAML built from parser events: no recursion, and every bound is checked while building.
+
+Scalars resolve as in sigs.k8s.io/yaml (goyaml v2): YAML 1.1 booleans and numbers, no timestamps.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import yaml
+
+from roadstead.protocol.errors import InputError, cut_short
+
+DEPTH_MAX = 100
+ALIAS_NODES_MAX = 1_000_000
+"""How many nodes all aliases of a text together may stand for."""
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+_MERGE = "<<"
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+}
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_NUMBER_START = frozenset("+-.0123456789")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGERS: tuple[tuple[re.Pattern[str], int], ...] = (
+    (re.compile(r"[-+]?(0|[1-9][0-9]*)"), 10),
+    (re.compile(r"[-+]?0x[0-9a-fA-F]+"), 16),
+    (re.compile(r"[-+]?0o?[0-7]+"), 8),
+    (re.compile(r"[-+]?0b[01]+"), 2),
+)
+_NUMBER_MAX_CHARS = 400
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+
+
+class _Mark(Protocol):
+    """Of either parser, libyaml's or Python's."""
+
+    line: int
+    column: int
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or map under construction; `key` is the map's key that waits for its value."""
+
+    value: list[object] | dict[str, object]
+    anchor: str | None
+    nodes_before: int
+    key: str | None = None
+    merged: list[dict[str, object]] = field(default_factory=list)
+
+
+class YamlSyntaxError(InputError):
+    """The text is no YAML at all."""
+
+
+class YamlReader:
+    """Reads one text. Not to be used twice."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._text, self._source = text, source
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[object, int]] = {}
+        self._root: object = None
+        self._nodes = self._alias_nodes = 0
+        self._event: yaml.Event | None = None
+
+    def documents(self) -> Iterator[object]:
+        """The documents, empty ones left out.
+
+        Raises:
+            InputError: with line and column.
+        """
+        try:
+            for event in yaml.parse(self._text, Loader=_Loader):
+                self._event = event
+                handle = _HANDLERS.get(type(event))
+                if handle is not None:
+                    handle(self, event)
+                elif type(event) is yaml.DocumentEndEvent and self._root is not None:
+                    yield self._root
+        except yaml.MarkedYAMLError as error:
+            where = _place(error.problem_mark or error.context_mark)
+            rule = f"is not YAML: {error.problem or error.context}"
+            raise YamlSyntaxError(rule, source=self._source, field=where) from None
+        except (yaml.YAMLError, UnicodeEncodeError) as error:
+            text = str(error).partition("\n")[0]
+            raise YamlSyntaxError(f"is not YAML: {text}", source=self._source) from None
+
+    def _start_document(self, event: yaml.DocumentStartEvent) -> None:
+        self._root = None
+        self._anchors.clear()
+
+    def _start_list(self, event: yaml.SequenceStartEvent) -> None:
+        self._check_tag(event.tag, ("seq",))
+        self._open([], event.anchor)
+
+    def _start_map(self, event: yaml.MappingStartEvent) -> None:
+        self._check_tag(event.tag, ("map",))
+        self._open({}, event.anchor)
+
+    def _open(self, value: list[object] | dict[str, object], anchor: str | None) -> None:
+        if len(self._stack) >= DEPTH_MAX:
+            raise self._refusal(f"is nested deeper than {DEPTH_MAX}")
+        if self._stack and isinstance(self._stack[-1].value, dict) and self._stack[-1].key is None:
+            raise self._refusal("a key must be a string, not a list or a map")
+        if anchor:
+            self._anchors.pop(anchor, None)
+        self._stack.append(_Open(value, anchor, self._nodes))
+
+    def _end_list(self, event: yaml.SequenceEndEvent) -> None:
+        self._close(self._stack.pop())
+
+    def _end_map(self, event: yaml.MappingEndEvent) -> None:
+        done = self._stack.pop()
+        assert isinstance(done.value, dict)
+        for each in done.merged:
+            for key, value in each.items():
+                done.value.setdefault(key, value)
+        self._close(done)
+
+    def _close(self, done: _Open) -> None:
+        self._nodes += 1
+        if done.anchor:
+            self._anchors[done.anchor] = (done.value, self._nodes - done.nodes_before)
+        self._put(done.value)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        self._nodes += 1
+        top = self._stack[-1] if self._stack else None
+        if top and type(top.value) is dict and top.key is None:
+            self._key(top, event.value, self._resolved(event), event.implicit[0])
+            return
+        value = self._resolved(event)
+        if event.anchor:
+            self._anchors[event.anchor] = (value, 1)
+        self._put(value)
+
+    def _key(self, top: _Open, text: str, key: object, plain: bool) -> None:
+        if type(key) is not str:
+            raise self._refusal(f"key {cut_short(text)} is not a string: put it in quotes")
+        assert isinstance(top.value, dict)
+        if key in top.value and not (plain and key == _MERGE):
+            raise self._refusal(f"key {cut_short(key)} stands twice in one map")
+        top.key = key
+        if not (plain and key == _MERGE):
+            top.value[key] = None
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        if event.anchor not in self._anchors:
+            inside = any(each.anchor == event.anchor for each in self._stack)
+            rule = "stands for something that contains it" if inside else "is not defined"
+            raise self._refusal(f"alias {cut_short(event.anchor)} {rule}")
+        value, nodes = self._anchors[event.anchor]
+        self._alias_nodes += nodes
+        self._nodes += nodes
+        if self._alias_nodes > ALIAS_NODES_MAX:
+            raise self._refusal(f"aliases stand for more than {ALIAS_NODES_MAX} values")
+        top = self._stack[-1]
+        if isinstance(top.value, dict) and top.key is None:
+            self._key(top, str(event.anchor), value, plain=False)
+        else:
+            self._put(value)
+
+    def _put(self, value: object) -> None:
+        if not self._stack:
+            self._root = value
+            return
+        top = self._stack[-1]
+        if isinstance(top.value, list):
+            top.value.append(value)
+            return
+        assert top.key is not None
+        if top.key == _MERGE and _MERGE not in top.value:
+            self._merge(top, value)
+        else:
+            top.value[top.key] = value
+        top.key = None
+
+    def _merge(self, top: _Open, value: object) -> None:
+        maps = value if isinstance(value, list) else [value]
+        for each in maps:
+            if not isinstance(each, dict):
+                raise self._refusal("only maps can be merged with <<")
+            top.merged.append(each)
+
+    def _resolved(self, event: yaml.ScalarEvent) -> object:
+        text: str = event.value
+        tag: str | None = event.tag
+        if tag is None:
+            return self._plain(text) if event.implicit[0] else text
+        if tag == "!" or tag == f"{_TAG}str" or tag == f"{_TAG}timestamp":
+            return text
+        if tag == f"{_TAG}binary":
+            return self._binary(text)
+        self._check_tag(tag, ("int", "float", "bool", "null"))
+        return self._tagged(tag.removeprefix(_TAG), text)
+
+    def _plain(self, text: str) -> object:
+        if text in _WORDS:
+            return _WORDS[text]
+        if text[0] not in _NUMBER_START:
+            return text
+        if _NOT_FINITE.fullmatch(text):
+            raise self._refusal(f"{cut_short(text)} is not a finite number")
+        return self._number(text)
+
+    def _number(self, text: str) -> object:
+        digits = text.replace("_", "")
+        if len(digits) > _NUMBER_MAX_CHARS and _FLOAT.fullmatch(digits):
+            raise self._refusal(f"number {cut_short(text)} is too long")
+        for pattern, base in _INTEGERS:
+            if pattern.fullmatch(digits):
+                value = int(digits.replace("0o", "0"), base)
+                if _INT_MIN <= value <= _INT_MAX:
+                    return value
+        if not _FLOAT.fullmatch(digits):
+            return text
+        number = float(digits)
+        if number in (float("inf"), float("-inf")):
+            raise self._refusal(f"number {cut_short(text)} is too large")
+        return number
+
+    def _tagged(self, kind: str, text: str) -> object:
+        value = self._plain(text)
+        if kind == "float" and type(value) is int:
+            return float(value)
+        if type(value) is not {"int": int, "float": float, "bool": bool, "null": type(None)}[kind]:
+            raise self._refusal(f"{cut_short(text)} is not of the type !!{kind}")
+        return value
+
+    def _binary(self, text: str) -> str:
+        try:
+            return base64.b64decode(text, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise self._refusal(f"{cut_short(text)} is not text in base64") from None
+
+    def _check_tag(self, tag: str | None, known: tuple[str, ...]) -> None:
+        if tag is not None and tag != "!" and tag.removeprefix(_TAG) not in known:
+            raise self._refusal(f"tag {cut_short(tag)} is not known")
+
+    def _refusal(self, rule: str) -> InputError:
+        mark = self._event.start_mark if self._event else None
+        return InputError(rule, source=self._source, field=_place(mark))
+
+
+def _place(mark: _Mark | None) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+
+
+_HANDLERS: dict[type, Callable[[YamlReader, Any], None]] = {
+    yaml.ScalarEvent: YamlReader._scalar,
+    yaml.MappingStartEvent: YamlReader._start_map,
+    yaml.MappingEndEvent: YamlReader._end_map,
+    yaml.SequenceStartEvent: YamlReader._start_list,
+    yaml.SequenceEndEvent: YamlReader._end_list,
+    yaml.AliasEvent: YamlReader._alias,
+    yaml.DocumentStartEvent: YamlReader._start_document,
+}
