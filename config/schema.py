@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from roadstead.config.durations import Duration
-from roadstead.config.wire import Bool, Float32, Int32, Int64, Str, Wire, WireDuration
+from roadstead.config.wire import Base64, Bool, Float32, Int32, Int64, Str, Wire, WireDuration
 
 Names = frozenset[str]
 
@@ -87,9 +87,9 @@ class ExtenderTLSConfig(Wire):
     cert_file: Str = ""
     key_file: Str = ""
     ca_file: Str = ""
-    cert_data: Str = Field(default="", repr=False)
-    key_data: Str = Field(default="", repr=False)
-    ca_data: Str = Field(default="", repr=False)
+    cert_data: Base64 = Field(default="", repr=False)
+    key_data: Base64 = Field(default="", repr=False)
+    ca_data: Base64 = Field(default="", repr=False)
 
 
 class Extender(Wire):

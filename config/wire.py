@@ -7,6 +7,8 @@ named in `always`. Upstream: apimachinery/pkg/runtime/serializer/json (strict), 
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import struct
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
@@ -72,11 +74,20 @@ def _same_float32(value: float, nearest: float) -> bool:
         return False
 
 
+def _base64(text: str) -> str:
+    try:
+        data = base64.b64decode(text.replace("\r", "").replace("\n", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("is not base64") from None
+    return base64.b64encode(data).decode("ascii")
+
+
 Str: TypeAlias = Annotated[str, _zero_for_null("")]
 Bool: TypeAlias = Annotated[bool, _zero_for_null(False)]
 Int32: TypeAlias = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), _zero_for_null(0)]
 Int64: TypeAlias = Annotated[int, Field(ge=-(2**63), le=2**63 - 1), _zero_for_null(0)]
 Float32: TypeAlias = Annotated[float, AfterValidator(_float32), _zero_for_null(0.0)]
+Base64: TypeAlias = Annotated[str, AfterValidator(_base64), _zero_for_null("")]
 WireDuration: TypeAlias = Annotated[Duration, BeforeValidator(_duration)]
 
 WireT = TypeVar("WireT", bound=Wire)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Final, NoReturn
 
@@ -12,7 +13,6 @@ import yaml
 from roadstead.config.load import LoadedConfig, load_config, load_config_file
 from roadstead.config.model import ProfileConfig
 from roadstead.config.presets import list_presets, load_preset
-from roadstead.config.reader import resolve_plain
 from roadstead.protocol.errors import InputError
 
 # The order in which a pod meets them.
@@ -22,6 +22,9 @@ _POINTS_OF_A_CYCLE: Final = (
 )
 
 _BAD_INPUT: Final = 2
+
+# Beyond what PyYAML quotes by itself: words and numbers of Go's YAML that PyYAML takes for texts.
+_READ_OTHERWISE: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
 
 
 class _GoDumper(yaml.SafeDumper):
@@ -33,7 +36,7 @@ class _GoDumper(yaml.SafeDumper):
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         """A text, quoted where it has to be."""
-        style = None if isinstance(resolve_plain(text), str) else '"'
+        style = '"' if _READ_OTHERWISE.fullmatch(text) else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

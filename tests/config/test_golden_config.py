@@ -28,11 +28,12 @@ def upstream_fields(text: str) -> set[str]:
     inside = f"{prefix[1]}.args." if prefix else ""
     fields = {inside + field for field in re.findall(r'unknown field "([^"]+)"', text)}
     fields |= {field.split(".", 1)[1] for field in re.findall(r"struct field (\S+) of type", text)}
-    return fields | set(re.findall(r'key "([^"]+)" already set', text))
+    return fields | set(re.findall(r"(line \d+): key", text))
 
 
-def without_indices(field: str) -> str:
-    return re.sub(r"\[\d+\]", "", field)
+def short(field: str) -> str:
+    """Without indices, which Go leaves out of a struct's path, and without a column."""
+    return re.sub(r"\[\d+\]|, column \d+", "", field)
 
 
 @pytest.mark.parametrize("case", named(valid=True))
@@ -53,8 +54,8 @@ def test_invalid_configuration_is_refused_at_upstreams_stage_and_field(case: Any
         assert refused.value.errors == case["errors"]
         return
     fields = {problem.field for problem in refused.value.problems}
-    for wanted in upstream_fields(case["errors"][0]):
-        assert wanted in fields | {without_indices(field) for field in fields}
+    fields |= {short(field) for field in fields}
+    assert upstream_fields(case["errors"][0]) <= fields
 
 
 def test_the_suite_covers_every_stage() -> None:

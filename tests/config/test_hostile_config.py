@@ -34,14 +34,14 @@ def document(**fields: object) -> str:
 
 HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
     # name: (text, field, part of the rule)
-    "alias bomb": (HEAD + bomb(9), "", "100000 values"),
+    "alias bomb": (HEAD + bomb(9), "line 8", "more than 1000000 values"),
     "alias of a long text": (
         f"{HEAD}a: &a {'x' * 500_000}\nb: [{', '.join(['*a'] * 1000)}]",
         "",
         "100000 values",
     ),
-    "alias of itself": (HEAD + "profiles: &p [*p]", "profiles[0]", "nothing that is complete"),
-    "alias of nothing": (HEAD + "profiles: *nothing", "profiles", "nothing that is complete"),
+    "alias of itself": (HEAD + "profiles: &p [*p]", "line 3", "contains it"),
+    "alias of nothing": (HEAD + "profiles: *nothing", "line 3", "not defined"),
     "lists 100,000 deep": (HEAD + "profiles: " + "[" * 100_000, "", "deep"),
     "mappings 100,000 deep": (HEAD + "profiles: " + "{a: " * 100_000, "", "deep"),
     "JSON 100,000 deep": ('{"a":' * 100_000, "", "deep"),
@@ -51,24 +51,20 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
         "",
         "deep",
     ),
-    "not a number": (HEAD + "parallelism: .nan", "parallelism", "finite"),
-    "infinity": (HEAD + "clientConnection: {qps: -.inf}", "clientConnection.qps", "finite"),
-    "JSON NaN": (document(parallelism=float("nan")), "", "finite"),
-    "JSON number beyond floats": (
-        document(parallelism=0).replace("0", "1e400"),
-        "parallelism",
-        "finite",
-    ),
-    "number with a huge exponent": (HEAD + "parallelism: 1e1000000", "parallelism", "integer"),
+    "not a number": (HEAD + "parallelism: .nan", "line 3", "finite"),
+    "infinity": (HEAD + "clientConnection: {qps: -.inf}", "line 3", "finite"),
+    "JSON NaN": (document(parallelism=float("nan")), "", "NaN"),
+    "JSON number beyond floats": (document(parallelism=0).replace("0", "1e400"), "", "too large"),
+    "number with a huge exponent": (HEAD + "parallelism: 1e1000000", "line 3", "too large"),
     "number with a million digits": (
         HEAD + "parallelism: " + "9" * 1_000_000,
-        "parallelism",
-        "integer",
+        "line 3",
+        "too long",
     ),
     "JSON number with many digits": (
         document(parallelism=0).replace("0", "9" * 5_000),
         "",
-        "not JSON",
+        "5000 digits",
     ),
     "integer beyond int32": (HEAD + "parallelism: 2147483648", "parallelism", "32-bit"),
     "integer below int32": (HEAD + "parallelism: -2147483649", "parallelism", "32-bit"),
@@ -82,37 +78,37 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
         "clientConnection.qps",
         "32-bit float",
     ),
-    "key twice": (HEAD + "parallelism: 1\nparallelism: 2", "parallelism", "twice"),
+    "key twice": (
+        HEAD + "parallelism: 1\nparallelism: 2",
+        "line 4",
+        'key "parallelism" stands twice',
+    ),
     "key twice, deep": (
         args_of("InterPodAffinity", "{hardPodAffinityWeight: 1, hardPodAffinityWeight: 2}"),
-        "profiles[0].pluginConfig[0].args.hardPodAffinityWeight",
-        "twice",
+        "line 6",
+        'key "hardPodAffinityWeight" stands twice',
     ),
     "key twice in JSON": (
         document(parallelism=1).replace('"kind"', '"parallelism": 2, "kind"'),
-        "parallelism",
-        "twice",
+        "",
+        'key "parallelism" stands twice',
     ),
     "50,000 keys, then one twice": (
         "{" + ",".join(f'"k{i}":0' for i in range(50_000)) + ',"k0":1}',
-        "k0",
-        "twice",
+        "",
+        'key "k0" stands twice',
     ),
     "long key over many values": (
         f"{HEAD}? {'k' * 400_000}\n: [{', '.join('x' * 50_000)}, .nan]",
         "",
         "finite",
     ),
-    "merge key": (HEAD + "<<: {parallelism: 3}", "", "merge"),
-    "list as key": (HEAD + "? [a]\n: b", "", "key must be a text"),
-    "empty key": (HEAD + "? ~\n: b", "", "key must not be empty"),
-    "Python object": (
-        HEAD + "profiles: !!python/object/apply:os.system [ls]",
-        "profiles",
-        "tag",
-    ),
-    "foreign tag on a text": (HEAD + "profiles: !secret x", "profiles", "tag"),
-    "binary": (HEAD + "profiles: !!binary aGk=", "profiles", "tag"),
+    "merge of a text": (HEAD + "<<: parallelism", "line 3", "only maps can be merged"),
+    "list as key": (HEAD + "? [a]\n: b", "line 3", "key must be a string"),
+    "empty key": (HEAD + "? ~\n: b", "line 3", "not a string"),
+    "Python object": (HEAD + "profiles: !!python/object/apply:os.system [ls]", "line 3", "tag"),
+    "foreign tag on a text": (HEAD + "profiles: !secret x", "line 3", "tag"),
+    "binary": (HEAD + "profiles: !!binary aGk=", "profiles", "list"),
     "text for a number": (HEAD + 'parallelism: "16"', "parallelism", "integer"),
     "truth for a number": (HEAD + "parallelism: yes", "parallelism", "integer"),
     "number for a text": (HEAD + "profiles: [{schedulerName: 7}]", "profiles[0].schedulerName", ""),
@@ -159,8 +155,8 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
         "profiles[0].pluginConfig[0].args.defaultConstraints[0].topologyKey",
         "63 characters",
     ),
-    "text beyond the limit": ("#" * (MAX_TEXT_BYTES + 1), "", "longer than"),
-    "bytes that are not UTF-8": (b"\xff\xfe\x00", "", "UTF-8"),
+    "text beyond the limit": ("#" * (MAX_TEXT_BYTES + 1), "", "bytes are more than"),
+    "bytes that are not UTF-8": (b"\xc3\x28", "", "UTF-8"),
     "half a surrogate pair": ("kind: \ud800", "", "UTF-8"),
     "control characters": (HEAD + "a: \x00", "", "not YAML"),
     "an escape that is no character": (HEAD + 'a: "\\uD800"', "", "not YAML"),
@@ -168,9 +164,14 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
     "two documents": (HEAD + "---\n" + HEAD, "", "more than one document"),
     "a list of configurations": ("- " + HEAD.replace("\n", "\n  "), "", "mapping"),
     "a text": ("hello", "", "mapping"),
-    "flow YAML at the top": ("{kind: x}", "", "not JSON"),
+    "neither JSON nor YAML": ('{"kind": x]', "line 1", "neither JSON nor YAML"),
     "kind that is a number": ("apiVersion: x\nkind: 7", "apiVersion", "not a version"),
 }
+
+
+def names(field: str, wanted: str) -> bool:
+    """The path of a field, or the line where the text itself is at fault."""
+    return not wanted or field == wanted or field.startswith(f"{wanted}, column ")
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -183,7 +184,7 @@ def test_hostile_configuration_is_refused_with_field_and_rule_and_a_short_text(n
     message = str(refused.value)
     assert isinstance(refused.value, InputError)
     assert message.startswith("hostile.yaml: ")
-    assert field in {problem.field for problem in refused.value.problems} or not field
+    assert any(names(problem.field, field) for problem in refused.value.problems)
     assert rule in message
     assert len(message) <= LONGEST_MESSAGE
 

@@ -362,6 +362,15 @@ def test_extender_with_a_root_certificate_cannot_be_insecure(load: Load) -> None
     assert error.problems[0].field == "extenders[0].tlsConfig"
 
 
+@pytest.mark.parametrize("data", ["c2Vj*mV0", "c2VjcmV", "ä"])
+def test_key_that_is_not_base64_is_refused(load: Load, data: str) -> None:
+    error = refusal(load, EXTENDER.replace("keyData: c2VjcmV0", f"keyData: '{data}'"))
+
+    assert error.stage == "decode"
+    assert error.problems[0].field == "extenders[0].tlsConfig.keyData"
+    assert error.problems[0].rule == "is not base64"
+
+
 def test_file_is_loaded_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_text("kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1")
