@@ -9,6 +9,8 @@ from collections.abc import Hashable, Mapping
 
 from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.cycle.explain import Explanation, explain
+from roadstead.cycle.shard import view_of
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.profile import Profile
@@ -52,17 +54,17 @@ class PlainCycle:
         assert decision is not None, "nothing is kept back from the only table"
         return decision
 
-    def evaluate(self, pod: PodInCycle) -> ClassRun:
-        """The class of a pod, evaluated on the table as it stands; places nothing."""
+    def explain(self, pod: PodInCycle) -> Explanation:
+        """Every node's answer for one pod; places nothing."""
         run = self._run_of(pod)
         evaluation = run.evaluation
         filters = evaluation.own_filter_summaries()
         evaluation.update(len(self.table), filters)
         scores: Summaries = {}
-        if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
+        if evaluation.pre_filter.status.is_success:
             scores = evaluation.own_score_summaries()
         run.advance(len(self.table), filters, scores)
-        return run
+        return explain(evaluation.profile, pod, [view_of(evaluation)], filters, scores)
 
     def _run_of(self, pod: PodInCycle) -> ClassRun:
         run = self._runs.get(pod.signature)

@@ -78,28 +78,9 @@ class ShardCore:
         evaluation = self.evaluation(ask)
         profile = evaluation.profile
         evaluation.update(node_count, filters_in(ask.filters or (), profile))
-        passed = evaluation.pre_filter.status.is_success
-        refused = Diagnosis(0)
-        if passed:
+        if evaluation.pre_filter.status.is_success:
             evaluation.update_scores(scores_in(ask.scores or (), profile))
-            count_refusals(evaluation, refused, np.ones(len(self.table), dtype=np.bool_))
-        names = evaluation.pre_filter.node_names
-        return ShardView(
-            names=tuple(self.table.names),
-            pre_filter=status_out(evaluation.pre_filter.status),
-            pre_filter_skipped=evaluation.pre_filter.skipped,
-            node_names=None if names is None else tuple(sorted(names)),
-            narrowed_by=evaluation.pre_filter.narrowed_by,
-            unreached=evaluation.pre_filter.unreached,
-            statuses=tuple(status_out(status) for status in evaluation.statuses),
-            codes=evaluation.codes.tobytes() if passed else b"",
-            pre_score=status_out(evaluation.pre_score),
-            pre_score_skipped=tuple(sorted(evaluation.state.skip_score)),
-            raw=tuple(b"" if raw is None else raw.tobytes() for raw in evaluation.raw)
-            if passed
-            else (),
-            with_victims=refused.helpful()[1],
-        )
+        return view_of(evaluation)
 
     def _advance(self, evaluation: Evaluation, ask: ClassAsk, node_count: int) -> ClassAnswer:
         """Runs a class as far as the merged summaries reach; says what it waits for."""
@@ -146,6 +127,30 @@ class ShardCore:
             rows=None if whole else cut(self.table, rows),
             nodes=cut_nodes(self.table, rows) if whole else None,
         )
+
+
+def view_of(evaluation: Evaluation) -> ShardView:
+    """An evaluation that is up to date, row by row."""
+    passed = evaluation.pre_filter.status.is_success
+    refused = Diagnosis(0)
+    if passed:
+        count_refusals(evaluation, refused, np.ones(len(evaluation.table), dtype=np.bool_))
+    names = evaluation.pre_filter.node_names
+    raw = evaluation.raw if passed else []
+    return ShardView(
+        names=tuple(evaluation.table.names),
+        pre_filter=status_out(evaluation.pre_filter.status),
+        pre_filter_skipped=evaluation.pre_filter.skipped,
+        node_names=None if names is None else tuple(sorted(names)),
+        narrowed_by=evaluation.pre_filter.narrowed_by,
+        unreached=evaluation.pre_filter.unreached,
+        statuses=tuple(status_out(status) for status in evaluation.statuses),
+        codes=evaluation.codes.tobytes() if passed else b"",
+        pre_score=status_out(evaluation.pre_score),
+        pre_score_skipped=tuple(sorted(evaluation.state.skip_score)),
+        raw=tuple(b"" if line is None else line.tobytes() for line in raw),
+        with_victims=refused.helpful()[1],
+    )
 
 
 def _scored(evaluation: Evaluation) -> bool:

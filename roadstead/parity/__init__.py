@@ -1,0 +1,1 @@
+"""Parity: recorded decisions of the real kube-scheduler, replayed and compared field by field."""

@@ -1,0 +1,137 @@
+"""Recorded cases: reading them, and what they hold as facts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from roadstead.config.load import load_config
+from roadstead.config.model import SchedulerConfig, default_config
+from roadstead.facts.cluster import ClusterFacts, compile_cluster
+from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol import objects
+from roadstead.protocol.errors import InputError
+
+Json = dict[str, object]
+Pod = tuple[PodIdentity, PodFacts]
+T = TypeVar("T", bound=objects.ApiObject)
+
+MAX_FILE_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One recorded file. `document` is the whole of it; the rest is what it says of the cluster.
+
+    bound: (node name, facts) of the pods that run. pending: the pods to be decided, in order.
+    """
+
+    path: Path
+    document: Json
+    nodes: tuple[NodeFacts, ...]
+    bound: tuple[tuple[str, PodFacts], ...]
+    pending: tuple[Pod, ...]
+    cluster: ClusterFacts
+    config: SchedulerConfig
+
+    def profiles(self, classes: PodClasses) -> dict[str, Profile]:
+        """The profiles of the case's configuration, built for one process."""
+        handle = Handle(classes, self.cluster)
+        registry = in_tree_registry()
+        return {
+            each.scheduler_name: Profile(each, registry, handle) for each in self.config.profiles
+        }
+
+
+def find_files(paths: Iterable[Path]) -> list[Path]:
+    """All recorded files under the given files and folders, sorted. InputError for a bad path."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(path.rglob("*.json.gz"))
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise InputError("no such file or folder", source=str(path))
+    return found
+
+
+def read_document(path: Path) -> Json:
+    """The document of a recorded file. InputError if it is none."""
+    try:
+        with gzip.open(path) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise InputError(f"is larger than {MAX_FILE_BYTES} bytes", source=str(path))
+        document = json.loads(data)
+    except (OSError, ValueError, EOFError, RecursionError) as failure:
+        raise InputError(f"is not a recorded case: {failure}", source=str(path)) from failure
+    if not isinstance(document, dict):
+        raise InputError("is not a recorded case", source=str(path))
+    return document
+
+
+def compile_case(path: Path, document: Json) -> Case:
+    """A case of static, profiles, preemption or sequence, compiled. InputError if it is wrong."""
+    source = path.name
+    manifests = mapping(document.get("objects"))
+    config = document.get("config")
+    return Case(
+        path=path,
+        document=document,
+        nodes=tuple(
+            compile_node(node) for node in _models(objects.Node, manifests, "nodes", source)
+        ),
+        bound=tuple(_bound(_models(objects.Pod, manifests, "pods", source))),
+        pending=tuple(
+            compile_pod(pod) for pod in _models(objects.Pod, document, "pending", source)
+        ),
+        cluster=compile_cluster(
+            namespaces=_models(objects.Namespace, manifests, "namespaces", source),
+            services=_models(objects.Service, manifests, "services", source),
+            replication_controllers=_models(
+                objects.ReplicationController, manifests, "replicationControllers", source
+            ),
+            replica_sets=_models(objects.ReplicaSet, manifests, "replicaSets", source),
+            stateful_sets=_models(objects.StatefulSet, manifests, "statefulSets", source),
+        ),
+        config=default_config()
+        if config is None
+        else load_config(json.dumps(config), source=source).config,
+    )
+
+
+def compile_node_manifest(manifest: object, source: str) -> NodeFacts:
+    return compile_node(_model(objects.Node, manifest, source))
+
+
+def _bound(pods: Iterable[objects.Pod]) -> Iterator[tuple[str, PodFacts]]:
+    for pod in pods:
+        yield pod.spec.node_name, compile_pod(pod)[1]
+
+
+def _models(kind: type[T], manifests: Mapping[str, object], key: str, source: str) -> list[T]:
+    found = manifests.get(key) or []
+    assert isinstance(found, list)
+    return [_model(kind, each, source) for each in found]
+
+
+def _model(kind: type[T], manifest: object, source: str) -> T:
+    model = objects.validate(kind.__name__, manifest, source=source)
+    assert isinstance(model, kind)
+    return model
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """A JSON object, or an empty one where there is none."""
+    return value if isinstance(value, dict) else {}

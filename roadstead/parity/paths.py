@@ -1,0 +1,99 @@
+"""The paths that a decision can take: plain, and sharded over W workers, behind one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.explain import Explanation
+from roadstead.cycle.local import LocalShards
+from roadstead.cycle.plain import PlainCycle
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+
+Profiles = Callable[[PodClasses], Mapping[str, Profile]]
+
+PLAIN = "plain"
+
+
+class DecisionPath(Protocol):
+    """A fleet on which pods are explained and decided."""
+
+    def add_nodes(self, nodes: Iterable[NodeFacts]) -> None: ...
+
+    def add_pod(self, node_name: str, facts: PodFacts) -> None: ...
+
+    def remove_pod(self, node_name: str, facts: PodFacts) -> None: ...
+
+    def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle: ...
+
+    def explain(self, pod: PodInCycle) -> Explanation: ...
+
+    def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]: ...
+
+    def profile(self, scheduler_name: str) -> Profile: ...
+
+
+class PlainPath:
+    """One table, no messages."""
+
+    def __init__(self, profiles_of: Profiles) -> None:
+        self._classes = PodClasses()
+        self._profiles = profiles_of(self._classes)
+        table = NodeTable(self._classes)
+        self._cycle = PlainCycle(table, self._profiles, TieBreak("first"), name_best=True)
+
+    def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
+        for facts in nodes:
+            self._cycle.table.add_node(facts)
+
+    def add_pod(self, node_name: str, facts: PodFacts) -> None:
+        self._cycle.table.add_pod(node_name, self._classes.info(facts))
+
+    def remove_pod(self, node_name: str, facts: PodFacts) -> None:
+        self._cycle.table.remove_pod(node_name, self._classes.info(facts))
+
+    def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
+        return _prepare(identity, facts, self._classes, self._profiles)
+
+    def explain(self, pod: PodInCycle) -> Explanation:
+        return self._cycle.explain(pod)
+
+    def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        return [self._cycle.decide(pod) for pod in pods]
+
+    def profile(self, scheduler_name: str) -> Profile:
+        return self._profiles[scheduler_name]
+
+
+class ShardedPath(LocalShards):
+    """W shards, every message packed and unpacked."""
+
+    def __init__(self, shards: int, profiles_of: Profiles) -> None:
+        super().__init__(shards, profiles_of, TieBreak("first"), name_best=True)
+
+    def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
+        return _prepare(identity, facts, self.cycle.classes, self.profiles)
+
+    def profile(self, scheduler_name: str) -> Profile:
+        return self.profiles[scheduler_name]
+
+
+def _prepare(
+    identity: PodIdentity,
+    facts: PodFacts,
+    classes: PodClasses,
+    profiles: Mapping[str, Profile],
+) -> PodInCycle:
+    signature = profiles[facts.scheduler_name].signature(facts, identity.uid)
+    return PodInCycle(identity.uid, identity.key, classes.info(facts), signature)
+
+
+def open_path(name: str, profiles_of: Profiles) -> DecisionPath:
+    """`plain`, or the number of workers as text."""
+    return PlainPath(profiles_of) if name == PLAIN else ShardedPath(int(name), profiles_of)
