@@ -29,6 +29,7 @@ _RULES: Final = {
     "dict_type": "must be a mapping",
     "model_type": "must be a mapping",
 }
+_SECRET: Final = frozenset({"keyData"})
 _LIMITS: Final = {"le": "at most", "ge": "at least", "gt": "above"}
 _INTEGER_BITS: Final[dict[object, int]] = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}
 
@@ -121,9 +122,14 @@ def validation_problems(error: ValidationError, path: str) -> list[Problem]:
     ordered = sorted(
         error.errors(include_url=False), key=lambda found: found["type"] == "extra_forbidden"
     )
-    return [
-        malformed(join_path(path, error["loc"]), error["input"], _rule(error)) for error in ordered
-    ]
+    return [_problem(found, path) for found in ordered]
+
+
+def _problem(error: ErrorDetails, path: str) -> Problem:
+    field, rule = join_path(path, error["loc"]), _rule(error)
+    if error["loc"] and error["loc"][-1] in _SECRET:
+        return Problem(field, rule)
+    return malformed(field, error["input"], rule)
 
 
 def _rule(error: ErrorDetails) -> str:
