@@ -184,9 +184,7 @@ class BinderCore:
 
     def advance_epoch(self, owner: str, epoch: int) -> None:
         """Fence an owner: its requests of epochs before `epoch` are refused from now on."""
-        if epoch > self._epochs.get(owner, epoch - 1):
-            self._epochs[owner] = epoch
-            self._tokens.drop_before(owner, epoch)
+        self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
 
     def current_epoch(self, owner: str) -> int | None:
         """The newest epoch seen of an owner; None for one that is not known."""

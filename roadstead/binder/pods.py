@@ -186,7 +186,7 @@ class BinderSettings:
     """Bounds. Within `max_tokens` a repeated token gets its first answer, whatever it was."""
 
     max_unflushed: int = 100_000
-    max_tokens: int = 200_000
+    max_tokens: int = 65_536
     max_gone_remembered: int = 65_536
 
 

@@ -19,7 +19,8 @@ class Remembered:
 class TokenMemory:
     """The last `max_tokens` requests; those that wait for their flush are never forgotten.
 
-    An owner's answered tokens go with its epoch: a request of an old epoch is refused as such.
+    Forgetting is safe: a bound pod knows its token, and whoever is fenced meanwhile is refused by
+    its epoch. Only a refusal may turn out otherwise when its token comes after that many others.
     """
 
     def __init__(self, max_tokens: int) -> None:
@@ -50,18 +51,6 @@ class TokenMemory:
 
     def unanswered(self) -> tuple[str, ...]:
         return tuple(t for t, known in self._by_token.items() if known.decision is None)
-
-    def drop_before(self, owner: str, epoch: int) -> None:
-        """Forget the answered tokens of an owner's epochs before `epoch`."""
-        old = [
-            token
-            for token, known in self._by_token.items()
-            if known.decision is not None
-            and known.request.owner == owner
-            and known.request.epoch < epoch
-        ]
-        for token in old:
-            del self._by_token[token]
 
 
 def conflict(request: BindRequest, earlier: str) -> BindConflictError:

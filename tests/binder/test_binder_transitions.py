@@ -1,0 +1,171 @@
+"""Each arrow of the binder's table leads where it says; any other pair raises, changing nothing."""
+
+from contextlib import suppress
+from itertools import product
+
+import pytest
+
+from roadstead.binder import (
+    TABLE,
+    AppendJournal,
+    BinderCore,
+    BindRequest,
+    PodEvent,
+    PodState,
+    TableStore,
+)
+from roadstead.binder.pods import PodRecord
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.protocol.status import SUCCESS
+
+FACTS = PodFacts(requests=(("cpu", 100),))
+OTHER = PodFacts(requests=(("cpu", 300),))
+ARROWS = list(TABLE)
+ALLOWED = {(state, event) for state, event, _ in ARROWS}
+FORBIDDEN = sorted(set(product(PodState, PodEvent)) - ALLOWED)
+
+
+def request(token: str = "t1", node_name: str = "n1") -> BindRequest:
+    return BindRequest(token, "u1", "default/a", node_name, FACTS, "s", 1)
+
+
+def pod_in(state: PodState) -> BinderCore:
+    core = BinderCore(TableStore(), lambda _: SUCCESS)
+    core.add_node(NodeFacts("n1"))
+    core.add_node(NodeFacts("n2"))
+    if state is PodState.UNKNOWN:
+        return core
+    core.add_pods([("u1", "default/a", FACTS)])
+    if state in (PodState.TENTATIVE, PodState.BOUND):
+        core.bind([request()])
+    if state is PodState.BOUND:
+        core.flushed(core.last_lsn)
+    if state is PodState.DELETED:
+        core.delete(["u1"])
+    assert core.standing("u1")[0] is state
+    return core
+
+
+def send(core: BinderCore, event: PodEvent) -> None:
+    """Tell the core by its public method."""
+    if event is PodEvent.ADD:
+        core.add_pods([("u1", "default/a", FACTS)])
+    elif event is PodEvent.LOAD:
+        core.load([("u1", "default/a", FACTS, "n1")])
+    elif event is PodEvent.UPDATE:
+        core.update_pod("u1", OTHER)
+    elif event is PodEvent.ACCEPT:
+        core.bind([request("t2", "n2")])
+    elif event is PodEvent.FLUSH:
+        core.flushed(core.last_lsn)
+    elif event is PodEvent.EVICT:
+        core.evict(["u1"])
+    elif event is PodEvent.DELETE:
+        core.delete(["u1"])
+    elif event is PodEvent.MOVE:
+        core.load([("u1", "default/a", FACTS, "n2")])
+    else:
+        core.unbind("u1")
+
+
+def picture(core: BinderCore) -> object:
+    record = core._find("u1")
+    known = record and (record.state, record.history, record.node_name, record.token, record.facts)
+    rows = {name: core.placements.store.table.row_facts(name) for name in ("n1", "n2")}
+    return known, rows, core.version, core.last_lsn, core.counts().unflushed
+
+
+@pytest.mark.parametrize(("state", "event", "target"), ARROWS)
+def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+    core = pod_in(state)
+    send(core, event)
+    assert core.standing("u1")[0] is target
+    core.validate()
+    core.placements.store.table.validate()
+
+
+@pytest.mark.parametrize(("state", "event"), FORBIDDEN)
+def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+    core = pod_in(state)
+    record = core._find("u1") or PodRecord("u1", "default/a", FACTS)
+    before = picture(core)
+    with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
+        core._go(record, event)
+    assert picture(core) == before
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        pair
+        for pair in FORBIDDEN
+        # An unknown or pending pod that the cluster shows on a node is loaded, not moved; a flush
+        # covers whatever waits, which for these pods is nothing or the record of their end.
+        if pair[1] is not PodEvent.FLUSH
+        and (pair[1] is not PodEvent.MOVE or pair[0] in (PodState.TENTATIVE, PodState.BOUND))
+    ],
+)
+def test_public_method_outside_the_table_changes_nothing(state, event):
+    core = pod_in(state)
+    before = picture(core)
+    with suppress(IllegalTransitionError):
+        send(core, event)
+    assert picture(core) == before
+    core.validate()
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (PodState.UNKNOWN, PodEvent.UPDATE),
+        (PodState.UNKNOWN, PodEvent.DELETE),
+        (PodState.UNKNOWN, PodEvent.EVICT),
+        (PodState.PENDING, PodEvent.EVICT),
+        (PodState.DELETED, PodEvent.UPDATE),
+        (PodState.TENTATIVE, PodEvent.MOVE),
+        (PodState.BOUND, PodEvent.MOVE),
+        *[(state, PodEvent.UNBIND) for state in PodState],
+    ],
+)
+def test_event_that_contradicts_the_binder_raises(state, event):
+    with pytest.raises(IllegalTransitionError):
+        send(pod_in(state), event)
+
+
+def test_no_arrow_leaves_a_node_but_by_deletion():
+    bound = (PodState.TENTATIVE, PodState.BOUND)
+    ends = {target for state, _, target in ARROWS if state in bound}
+    assert ends == {*bound, PodState.DELETED}
+
+
+def test_unbind_and_move_are_in_no_row_of_the_table():
+    assert {event for _, event, _ in ARROWS} == set(PodEvent) - {PodEvent.UNBIND, PodEvent.MOVE}
+
+
+def test_error_tells_what_the_pod_went_through():
+    core = pod_in(PodState.BOUND)
+    with pytest.raises(IllegalTransitionError) as caught:
+        core.unbind("u1")
+    assert str(caught.value) == (
+        'binder: "u1": unbind is not allowed in state bound (a pod is bound at most once); '
+        "before it: add→pending, accept→tentative, flush→bound"
+    )
+
+
+def test_flush_of_records_that_were_never_appended_raises():
+    core = pod_in(PodState.TENTATIVE)
+    with pytest.raises(IllegalTransitionError, match=r"flushed\(2\) .* the last record is 1"):
+        core.flushed(2)
+    assert core.standing("u1")[0] is PodState.TENTATIVE
+
+
+def test_load_within_one_batch_never_puts_a_pod_on_two_nodes():
+    core = pod_in(PodState.UNKNOWN)
+    pod = ("u1", "default/a", FACTS)
+    with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
+        core.load([(*pod, "n1"), (*pod, "n2")])
+    (effect,) = core.load([(*pod, "n1"), (*pod, "n1")])
+    assert isinstance(effect, AppendJournal)
+    assert len(effect.records) == 1
