@@ -20,11 +20,12 @@ class PodInfo:
     """A class of pods.
 
     requests: (resource codes: int64[k], amounts: int64[k]), zero amounts left out.
-    nonzero: int64[2], cpu in milli-CPU and memory in bytes as scoring counts them.
+    nonzero: int64[2], cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
+    scored: the same for the pod that is being scored itself.
     labels: the pod's labels as a mapping.
     """
 
-    __slots__ = ("amounts", "codes", "facts", "index", "labels", "nonzero", "request_of")
+    __slots__ = ("amounts", "codes", "facts", "index", "labels", "nonzero", "request_of", "scored")
 
     def __init__(self, facts: PodFacts, index: int, resources: Interner[str]) -> None:
         self.facts = facts
@@ -40,6 +41,11 @@ class PodInfo:
         self.amounts: NDArray[np.int64] = np.array([amount for _, amount in asked], dtype=np.int64)
         self.nonzero: NDArray[np.int64] = np.array(
             [facts.nonzero_cpu_milli, facts.nonzero_memory_bytes], dtype=np.int64
+        )
+        self.scored: NDArray[np.int64] = (
+            self.nonzero
+            if facts.scored_nonzero is None
+            else np.array(facts.scored_nonzero, dtype=np.int64)
         )
 
     def __repr__(self) -> str:

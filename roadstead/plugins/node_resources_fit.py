@@ -72,7 +72,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return self._scorer.score(pod, table)
 
     def sign(self, pod: PodFacts) -> Hashable:
-        return (pod.requests, pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
+        nonzero = (pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
+        return (pod.requests, pod.scored_nonzero or nonzero)
 
 
 def _combine(failed: Iterable[tuple[str, Bools, Bools | None]]) -> FilterResult:

@@ -56,7 +56,7 @@ def usage(
     """
     code = table.resource_code(resource.name)
     if nonzero and code in (CPU, MEMORY):
-        return table.nonzero_requested(code) + pod.nonzero[code], table.allocatable(code)
+        return table.nonzero_requested(code) + pod.scored[code], table.allocatable(code)
     asked = pod.request_of.get(resource.name, 0)
     if not asked and is_scalar_resource(resource.name):
         return None
