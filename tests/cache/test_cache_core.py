@@ -229,6 +229,15 @@ class TestUpdateAndRemove:
         core.assume([assumption("a", "n2")], 0.0)
         assert cpu(core) == {"n1": 0, "n2": 100}
 
+    def test_pod_that_came_back_remembers_its_history(self):
+        core = cache_with("n1")
+        core.confirm([placement("a", "n1")])
+        core.remove_pods(["uid-a"])
+        core.assume([assumption("a", "n1")], 0.0)
+        refused = core.assume([assumption("a", "n1", token="t2")], 0.0).refused
+        story = "before it: add→added, remove→deleted, assume→assumed"
+        assert refused[0].status.message.endswith(story)
+
     def test_memory_of_gone_pods_is_bounded(self):
         core = cache_with("n1", max_gone_remembered=2)
         core.confirm([placement(name, "n1") for name in "abc"])

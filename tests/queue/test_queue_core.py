@@ -274,6 +274,15 @@ class TestComingBack:
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a")], 0.0)
         assert core.state_of("uid-a") is PodState.BACKOFF
 
+    def test_error_after_a_rejection_is_an_error_and_not_the_old_rejection(self):
+        core = parked("a")
+        core.move(FIT, 5.0)
+        lease = core.lease("s", 1, 1, 5.0)
+        assert lease.pods[0].rejected_by == ()
+        core.requeue(lease.lease_id, [failed("a")], 5.0)
+        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.pods(PodState.BACKOFF)[0].rejected_by == ()
+
     def test_backoff_doubles_from_one_second_to_ten(self):
         core = queue_of("a")
         waits = []
@@ -526,6 +535,21 @@ class TestGates:
         core.move(FIT, 1.0)
         assert core._board.living["uid-a"].history == history
 
+    def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
+        core = parked("a")
+        core.update(pod("a"), self.SHUT, 5.0, [FIT])
+        history = core._board.living["uid-a"].history
+        assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
+        core.move(FIT, 6.0)
+        assert core._board.living["uid-a"].history == history
+
+    def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
+        core = queue_of("a")
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
+        core.update(pod("a"), self.SHUT, 0.5)
+        core.flush_backoff(1.0)
+        assert core.state_of("uid-a") is PodState.ACTIVE
+
     def test_event_for_the_gating_plugin_asks_the_gate_again(self):
         core = queue_of("a", facts=self.SHUT)
         assert core.move(GATES, 1.0) == ()
@@ -599,6 +623,15 @@ class TestActivate:
         core.activate(["uid-a"], 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is PodState.BACKOFF
+
+    def test_activation_of_one_attempt_does_not_help_the_next(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.activate(["uid-a"], 0.5)
+        core.requeue(lease.lease_id, [conflict("a")], 1.0)
+        lease = core.lease("s", 1, 1, 2.0)
+        core.requeue(lease.lease_id, [rejected("a", FIT)], 2.0)
+        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
 
 
 class TestTime:
