@@ -4,13 +4,15 @@
     low, high = 23 MiB, 1000 MiB * containers
     raw = 100 * (clamp(sum, low, high) - low) / (high - low)
 
-How many nodes have an image is counted over all shards, which is this plugin's summary.
-Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
+Upstream takes an image's size from the first node that reported it, whatever other nodes say, and
+the API server lists nodes by name: here it is the node with the bytewise smallest name. That, and
+how many nodes have an image, is known over all shards only, which is this plugin's summary.
+Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go and
+pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -28,16 +30,27 @@ MIN_THRESHOLD = 23 * MIB
 MAX_CONTAINER_THRESHOLD = 1000 * MIB
 
 
+ImageOnNodes = tuple[str, int, str, int]
+"""(image, how many nodes have it, the first of their names, its size there in bytes)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImageNodes:
-    """How many nodes have each of the pod's images (sorted; images nobody has are left out)."""
+    """Who has the pod's images, sorted; images that nobody has are left out."""
 
-    with_image: tuple[tuple[str, int], ...]
+    images: tuple[ImageOnNodes, ...]
 
     def merge(self, other: ImageNodes) -> ImageNodes:
-        counts = Counter(dict(self.with_image))
-        counts.update(dict(other.with_image))
-        return ImageNodes(tuple(sorted(counts.items())))
+        merged = {each[0]: each for each in self.images}
+        for each in other.images:
+            known = merged.get(each[0])
+            merged[each[0]] = each if known is None else _joined(known, each)
+        return ImageNodes(tuple(sorted(merged.values())))
+
+
+def _joined(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
+    image, _, first, size_bytes = min(one, other, key=lambda each: each[2])
+    return (image, one[1] + other[1], first, size_bytes)
 
 
 class ImageLocality(ScorePlugin, SummarizesScore):
@@ -48,33 +61,47 @@ class ImageLocality(ScorePlugin, SummarizesScore):
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
     ) -> Summary | None:
-        wanted = set(pod.facts.images)
-        per_set = np.bincount(table.image_codes, minlength=len(table.image_sets))
-        counts: Counter[str] = Counter()
-        for images, nodes in zip(table.image_sets, per_set.tolist(), strict=True):
-            if nodes:
-                counts.update(dict.fromkeys({name for name, _ in images} & wanted, nodes))
-        return ImageNodes(tuple(sorted(counts.items()))) if counts else None
+        found = [
+            each
+            for image in sorted(set(pod.facts.images))
+            if (each := _nodes_with(image, table)) is not None
+        ]
+        return ImageNodes(tuple(found)) if found else None
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         summary = state.score_summaries.get(self.name)
         if summary is None:
             return np.zeros(len(table), dtype=np.int64)
         assert isinstance(summary, ImageNodes)
-        share = {name: count / state.node_count for name, count in summary.with_image}
-        by_set = [self._score_images(pod, dict(images), share) for images in table.image_sets]
-        return np.array(by_set, dtype=np.int64)[table.image_codes]
-
-    def _score_images(self, pod: PodInfo, size_of: dict[str, int], share: dict[str, float]) -> int:
-        scaled = sum(
-            int(float(size_of[image]) * share[image])
-            for image in pod.facts.images
-            if image in size_of
-        )
+        scaled = {
+            image: int(float(size_bytes) * (nodes / state.node_count))
+            for image, nodes, _, size_bytes in summary.images
+        }
+        wanted = [image for image in pod.facts.images if image in scaled]
         highest = MAX_CONTAINER_THRESHOLD * pod.facts.container_count
-        if scaled < MIN_THRESHOLD:
-            return 0
-        return MAX_NODE_SCORE * (min(scaled, highest) - MIN_THRESHOLD) // (highest - MIN_THRESHOLD)
+        by_set = [
+            _scale(sum(scaled[image] for image in wanted if image in names), highest)
+            for names in ({name for name, _ in images} for images in table.image_sets)
+        ]
+        return np.array(by_set, dtype=np.int64)[table.image_codes]
 
     def sign(self, pod: PodFacts) -> Hashable:
         return (pod.images, pod.container_count)
+
+
+def _nodes_with(image: str, table: Table) -> ImageOnNodes | None:
+    """One line of the summary; None if no row has the image."""
+    sizes = [next((s for name, s in images if name == image), -1) for images in table.image_sets]
+    size_bytes = np.array(sizes, dtype=np.int64)[table.image_codes]
+    rows = np.flatnonzero(size_bytes >= 0).tolist()
+    if not rows:
+        return None
+    names = table.names
+    first = min(rows, key=names.__getitem__)
+    return (image, len(rows), names[first], int(size_bytes[first]))
+
+
+def _scale(total: int, highest: int) -> int:
+    if total < MIN_THRESHOLD:
+        return 0
+    return MAX_NODE_SCORE * (min(total, highest) - MIN_THRESHOLD) // (highest - MIN_THRESHOLD)
