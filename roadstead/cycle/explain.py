@@ -16,7 +16,7 @@ from roadstead.cycle.wire import status_in
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Summaries
-from roadstead.framework.plugin import Extremes
+from roadstead.framework.plugin import Extremes, PostFilterResult
 from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I64
@@ -56,7 +56,7 @@ class Explanation:
     nominated: str
     cycle_error: str
     diagnosis: Diagnosis
-    post_filter: Status | None
+    post_filter: PostFilterResult | None
     unsupported: str
 
     @property
@@ -71,11 +71,8 @@ class Explanation:
     @property
     def message(self) -> str:
         """The text of the FailedScheduling event."""
-        suffix = (
-            ""
-            if self.post_filter is None or self.post_filter.is_success
-            else (self.post_filter.message)
-        )
+        status = SUCCESS if self.post_filter is None else self.post_filter.status
+        suffix = "" if status.is_success else status.message
         return self.diagnosis.message(suffix)
 
     def as_expected(self) -> Json:
@@ -135,11 +132,10 @@ class Explanation:
             return {"postFilter": {"unsupported": self.unsupported}}
         if self.post_filter is None:
             return {}
-        failed = self.post_filter.code is Code.ERROR
         return {
             "postFilter": {
-                "status": _status(self.post_filter),
-                "nominatedNode": None if failed else "",
+                "status": _status(self.post_filter.status),
+                "nominatedNode": self.post_filter.nominated_node,
                 "exhaustive": True,
             }
         }
@@ -183,7 +179,7 @@ def explain(
     if len(feasible) and not cycle_error:
         lines = _score_lines(profile, pod, views, order[feasible], (len(names), filters, scores))
     diagnosis = _diagnosis(views, in_order if passed else ())
-    post_filter, unsupported = SUCCESS, ""
+    post_filter, unsupported = PostFilterResult(SUCCESS), ""
     if not len(feasible) and names:
         post_filter, unsupported = _post_filter(profile, pod, diagnosis)
     nominated = pod.info.facts.nominated_node_name
@@ -265,8 +261,10 @@ def _diagnosis(views: Sequence[ShardView], statuses: Sequence[Status | None]) ->
     return diagnosis
 
 
-def _post_filter(profile: Profile, pod: PodInCycle, diagnosis: Diagnosis) -> tuple[Status, str]:
+def _post_filter(
+    profile: Profile, pod: PodInCycle, diagnosis: Diagnosis
+) -> tuple[PostFilterResult, str]:
     try:
         return run_post_filter(profile, pod.info.facts, diagnosis), ""
     except UnsupportedError as missing:
-        return SUCCESS, f"{missing.plugin}: {missing.field}"
+        return PostFilterResult(SUCCESS), f"{missing.plugin}: {missing.field}"

@@ -29,11 +29,11 @@ from roadstead.facts.pod import (
 )
 from roadstead.facts.requests import (
     amounts,
+    container_requests,
     has_pod_level_requests,
     is_sidecar,
     nonzero_requests,
     pod_requests,
-    scored_requests,
 )
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.taints import Taint, Toleration
@@ -88,7 +88,7 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         requests=amounts(requests),
         nonzero_cpu_milli=nonzero[0],
         nonzero_memory_bytes=nonzero[1],
-        scored_nonzero=scored_requests(pod) if has_pod_level_requests(pod) else None,
+        container_requests=container_requests(pod) if has_pod_level_requests(pod) else None,
         node_selector=_labels(spec.node_selector),
         required_node_terms=required,
         preferred_node_terms=preferred,

@@ -105,8 +105,9 @@ class PodFacts:
         amounts are kept (a pod that names a resource with 0 is told apart nowhere but in messages).
     nonzero_cpu_milli, nonzero_memory_bytes: requests as scoring counts them (100m / 200Mi where a
         container names none), on a node.
-    scored_nonzero: (cpu in milli-CPU, memory in bytes) as scoring counts the pod itself, where that
-        differs in kind (only with pod-level requests); None: as on a node.
+    container_requests: sorted (resource, amount) as NodeResourcesFit scores the pod itself, where
+        that differs (only with pod-level requests): those of the containers, cpu and memory with
+        their defaults. None: as on a node.
     images: normalized (":latest" added) image of each container and init container, in order.
     """
 
@@ -121,7 +122,7 @@ class PodFacts:
     requests: tuple[tuple[str, int], ...] = ()
     nonzero_cpu_milli: int = 0
     nonzero_memory_bytes: int = 0
-    scored_nonzero: tuple[int, int] | None = None
+    container_requests: tuple[tuple[str, int], ...] | None = None
     node_selector: Labels = ()
     required_node_terms: tuple[NodeSelectorTerm, ...] | None = None
     preferred_node_terms: tuple[PreferredNodeTerm, ...] = ()

@@ -28,16 +28,23 @@ _ZERO = Quantity(0)
 
 def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
     """The requests of a whole pod; `missing` stands in for what a container does not name."""
+    total = _of_containers(pod, missing)
+    if pod.spec.resources is not None:
+        pod_level = {k: v for k, v in pod.spec.resources.requests.items() if is_pod_level(k)}
+        total = {**total, **pod_level}
+    return _with_overhead(pod, total)
+
+
+def _of_containers(pod: Pod, missing: Requests) -> Requests:
     spec = pod.spec
     statuses = _resized(pod)
     if len(spec.containers) == 1 and not spec.init_containers:
-        total = _container_requests(spec.containers[0], statuses, pod, missing)
-    else:
-        total = _aggregate(pod, statuses, missing)
-    if spec.resources is not None:
-        pod_level = {k: v for k, v in spec.resources.requests.items() if is_pod_level(k)}
-        total = {**total, **pod_level}
-    return _sum(total, spec.overhead) if spec.overhead else total
+        return _container_requests(spec.containers[0], statuses, pod, missing)
+    return _aggregate(pod, statuses, missing)
+
+
+def _with_overhead(pod: Pod, total: Requests) -> Requests:
+    return _sum(total, pod.spec.overhead) if pod.spec.overhead else total
 
 
 def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
@@ -53,9 +60,12 @@ def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
     return _cpu_and_memory(pod_requests(pod, missing) if missing else requests)
 
 
-def scored_requests(pod: Pod) -> tuple[int, int]:
-    """(milli-CPU, bytes) as scoring counts the pod itself: defaults for each container."""
-    return _cpu_and_memory(pod_requests(pod, _DEFAULTS))
+def container_requests(pod: Pod) -> Amounts:
+    """Requests without those of the pod as a whole, cpu and memory defaulted per container.
+
+    NodeResourcesFit scores the pod itself so: upstream's scorer does not enable pod-level requests.
+    """
+    return amounts(_with_overhead(pod, _of_containers(pod, _DEFAULTS)))
 
 
 def amounts(requests: Requests) -> Amounts:

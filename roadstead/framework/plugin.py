@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar
 
@@ -57,7 +57,7 @@ class Handle:
     """What a plugin is given when it is built, besides its arguments."""
 
     classes: PodClasses
-    cluster: ClusterFacts = ClusterFacts()
+    cluster: ClusterFacts = field(default_factory=ClusterFacts)
 
 
 @dataclass(frozen=True, slots=True)

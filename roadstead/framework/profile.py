@@ -103,7 +103,8 @@ class Profile:
 
     def signature(self, pod: PodFacts, uid: str) -> Hashable:
         """Equal for pods that every plugin answers alike; the UID where a plugin cannot tell."""
-        parts: list[Hashable] = [pod.nominated_node_name]
+        # A diagnosis counts the nodes with pods of lower priority, for PostFilter.
+        parts: list[Hashable] = [pod.nominated_node_name, pod.priority if self.post_filter else 0]
         for plugin in self._signing:
             part = plugin.sign(pod)
             if part is None:

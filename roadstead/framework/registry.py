@@ -54,7 +54,7 @@ def load_plugin_class(path: str) -> type[Plugin]:
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
     try:
         found = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as failure:
+    except (ImportError, AttributeError, TypeError, ValueError) as failure:
         raise InputError(f"cannot be loaded ({failure})", obj="plugin", value=path) from failure
     if not (isinstance(found, type) and issubclass(found, Plugin)):
         raise InputError("is not a Roadstead plugin class", obj="plugin", value=path)

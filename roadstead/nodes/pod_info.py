@@ -21,7 +21,7 @@ class PodInfo:
 
     requests: (resource codes: int64[k], amounts: int64[k]), zero amounts left out.
     nonzero: int64[2], cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
-    scored: the same for the pod that is being scored itself.
+    scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory non-zero.
     labels: the pod's labels as a mapping.
     """
 
@@ -42,10 +42,10 @@ class PodInfo:
         self.nonzero: NDArray[np.int64] = np.array(
             [facts.nonzero_cpu_milli, facts.nonzero_memory_bytes], dtype=np.int64
         )
-        self.scored: NDArray[np.int64] = (
-            self.nonzero
-            if facts.scored_nonzero is None
-            else np.array(facts.scored_nonzero, dtype=np.int64)
+        self.scored: dict[str, int] = (
+            self.request_of | dict(zip(("cpu", "memory"), self.nonzero.tolist(), strict=True))
+            if facts.container_requests is None
+            else dict(facts.container_requests)
         )
 
     def __repr__(self) -> str:

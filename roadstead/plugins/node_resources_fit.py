@@ -73,7 +73,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def sign(self, pod: PodFacts) -> Hashable:
         nonzero = (pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
-        return (pod.requests, pod.scored_nonzero or nonzero)
+        return (pod.requests, nonzero, pod.container_requests)
 
 
 def _combine(failed: Iterable[tuple[str, Bools, Bools | None]]) -> FilterResult:

@@ -55,11 +55,11 @@ def usage(
     `nonzero`: cpu and memory count as scoring counts them, not as requested.
     """
     code = table.resource_code(resource.name)
-    if nonzero and code in (CPU, MEMORY):
-        return table.nonzero_requested(code) + pod.scored[code], table.allocatable(code)
-    asked = pod.request_of.get(resource.name, 0)
+    asked = (pod.scored if nonzero else pod.request_of).get(resource.name, 0)
     if not asked and is_scalar_resource(resource.name):
         return None
+    if nonzero and code in (CPU, MEMORY):
+        return table.nonzero_requested(code) + asked, table.allocatable(code)
     return table.requested(code) + asked, table.allocatable(code)
 
 
