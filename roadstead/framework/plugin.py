@@ -170,9 +170,17 @@ class FilterPlugin(Plugin):
         """Which rows can take the pod, and why the others cannot."""
 
 
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """nominated_node: None leaves the pod's nomination as it is, "" clears it."""
+
+    status: Status
+    nominated_node: str | None = None
+
+
 class PostFilterPlugin(Plugin):
     @abstractmethod
-    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> Status:
+    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         """Called when no node is feasible; reasons[0] becomes the end of the pod's message."""
 
 

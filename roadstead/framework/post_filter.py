@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.plugin import PostFilterView
+from roadstead.framework.plugin import PostFilterResult, PostFilterView
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import Code, Status
 
 
-def run_post_filter(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> Status:
+def run_post_filter(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> PostFilterResult:
     """The first Success or failure, or all refusals joined; its message ends the pod's message.
 
     Raises UnsupportedError where a plugin that is not there yet would be needed.
@@ -23,13 +23,16 @@ def run_post_filter(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> St
     )
     reasons: list[str] = []
     first = ""
+    nominated: str | None = None
     for plugin in profile.post_filter:
-        status = plugin.post_filter(pod, failed)
-        named = Status(status.code, status.reasons, plugin.name)
+        result = plugin.post_filter(pod, failed)
+        status = Status(result.status.code, result.status.reasons, plugin.name)
         if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return named
+            return PostFilterResult(status, result.nominated_node)
         if not status.is_rejected:
-            return Status(Code.ERROR, status.reasons, plugin.name)
+            return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name))
         reasons += status.reasons
         first = first or plugin.name
-    return Status(Code.UNSCHEDULABLE, (", ".join(reasons),) if reasons else (), first)
+        nominated = nominated if result.nominated_node is None else result.nominated_node
+    joined = (", ".join(reasons),) if reasons else ()
+    return PostFilterResult(Status(Code.UNSCHEDULABLE, joined, first), nominated)

@@ -159,7 +159,7 @@ def step_of(decision: Decision, profile: Profile) -> Json:
         return {"error": decision.error}
     if decision.node_name is None:
         assert decision.diagnosis is not None
-        status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis)
+        status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis).status
         suffix = "" if status.is_success else status.message
         return {"message": decision.diagnosis.message(suffix)}
     return {

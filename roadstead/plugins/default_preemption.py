@@ -13,12 +13,19 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.plugin import PostFilterPlugin, PostFilterView, PreEnqueuePlugin, Reads
+from roadstead.framework.plugin import (
+    PostFilterPlugin,
+    PostFilterResult,
+    PostFilterView,
+    PreEnqueuePlugin,
+    Reads,
+)
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
@@ -28,9 +35,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def pre_enqueue(self, pod: PodFacts) -> Status:
         return SUCCESS
 
-    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> Status:
+    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         if pod.preemption_policy == "Never":
-            return unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
+            return PostFilterResult(unschedulable(_NEVER))
         hopeless_pod = failed.pre_filter.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         helpful = 0 if hopeless_pod else failed.helpful
         if helpful and failed.helpful_with_victims:
@@ -39,7 +46,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         counts = {NO_VICTIMS: helpful, NOT_HELPFUL: nodes - helpful}
         reasons = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
         text = f"preemption: 0/{nodes} nodes are available: {', '.join(reasons)}."
-        return unschedulable(text)
+        return PostFilterResult(unschedulable(text), nominated_node="")
 
     def sign(self, pod: PodFacts) -> Hashable:
         return (pod.priority, pod.preemption_policy)

@@ -4,9 +4,9 @@
     low, high = 23 MiB, 1000 MiB * containers
     raw = 100 * (clamp(sum, low, high) - low) / (high - low)
 
-Upstream takes an image's size from the first node that reported it, whatever other nodes say, and
-the API server lists nodes by name: here it is the node with the bytewise smallest name. That, and
-how many nodes have an image, is known over all shards only, which is this plugin's summary.
+Upstream takes an image's size from the first node that reported it, whatever other nodes say: here
+it is the node that came first to the cluster. That, and how many nodes have an image, is known over
+all shards only, which is this plugin's summary.
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go and
 pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
@@ -30,8 +30,8 @@ MIN_THRESHOLD = 23 * MIB
 MAX_CONTAINER_THRESHOLD = 1000 * MIB
 
 
-ImageOnNodes = tuple[str, int, str, int]
-"""(image, how many nodes have it, the first of their names, its size there in bytes)."""
+ImageOnNodes = tuple[str, int, int, int]
+"""(image, how many nodes have it, when the first of them came, its size there in bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class ImageNodes:
 
 
 def _joined(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
-    image, _, first, size_bytes = min(one, other, key=lambda each: each[2])
-    return (image, one[1] + other[1], first, size_bytes)
+    image, _, arrival, size_bytes = min(one, other, key=lambda each: each[2:])
+    return (image, one[1] + other[1], arrival, size_bytes)
 
 
 class ImageLocality(ScorePlugin, SummarizesScore):
@@ -93,12 +93,11 @@ def _nodes_with(image: str, table: Table) -> ImageOnNodes | None:
     """One line of the summary; None if no row has the image."""
     sizes = [next((s for name, s in images if name == image), -1) for images in table.image_sets]
     size_bytes = np.array(sizes, dtype=np.int64)[table.image_codes]
-    rows = np.flatnonzero(size_bytes >= 0).tolist()
-    if not rows:
+    rows = np.flatnonzero(size_bytes >= 0)
+    if not len(rows):
         return None
-    names = table.names
-    first = min(rows, key=names.__getitem__)
-    return (image, len(rows), names[first], int(size_bytes[first]))
+    first = rows[table.arrivals[rows].argmin()]
+    return (image, len(rows), int(table.arrivals[first]), int(size_bytes[first]))
 
 
 def _scale(total: int, highest: int) -> int:

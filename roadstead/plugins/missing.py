@@ -18,6 +18,7 @@ from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
     PostFilterPlugin,
+    PostFilterResult,
     PostFilterView,
     PreBindPlugin,
     PreEnqueuePlugin,
@@ -125,11 +126,11 @@ class DynamicResources(MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFil
     def pre_enqueue(self, pod: PodFacts) -> Status:
         return SUCCESS
 
-    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> Status:
+    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         if self.name in failed.unreached:
             # Upstream's plugin looks for the state that its PreFilter would have left.
-            return error("not found")
-        return unschedulable("no new claims to deallocate")
+            return PostFilterResult(error("not found"))
+        return PostFilterResult(unschedulable("no new claims to deallocate"))
 
 
 class PodTopologySpread(MissingPlugin):
