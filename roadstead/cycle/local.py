@@ -42,6 +42,7 @@ class LocalShards:
         name_best: bool = False,
     ) -> None:
         self.sharding = Sharding(shards)
+        self._arrivals = 0
         self.shards: list[ShardCore] = []
         for _ in range(shards):
             table = NodeTable(PodClasses())
@@ -52,7 +53,8 @@ class LocalShards:
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         for facts in nodes:
-            self.shards[self.sharding.place(facts)].table.add_node(facts)
+            self.shards[self.sharding.place(facts)].table.add_node(facts, self._arrivals)
+            self._arrivals += 1
 
     def remove_node(self, name: str) -> None:
         self.shards[self.sharding.remove(name)].table.remove_node(name)

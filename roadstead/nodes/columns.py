@@ -32,7 +32,7 @@ class Columns:
     """
 
     __slots__ = (
-        "allocatable", "allocatable_pods", "capacity", "class_counts", "classes",
+        "allocatable", "allocatable_pods", "arrival", "capacity", "class_counts", "classes",
         "facts", "image_set", "image_sets", "labels", "name_hash", "names", "nonzero_requested",
         "pod_count", "pods",
         "port_set", "port_sets", "requested", "size", "taint_set", "taint_sets",
@@ -54,6 +54,7 @@ class Columns:
         self.allocatable_pods: I64 = np.zeros(capacity, dtype=np.int64)
         self.pod_count: I64 = np.zeros(capacity, dtype=np.int64)
         self.version: I64 = np.zeros(capacity, dtype=np.int64)
+        self.arrival: I64 = np.zeros(capacity, dtype=np.int64)
         self.name_hash: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.unschedulable: Bools = np.zeros(capacity, dtype=np.bool_)
         self.zone: I32 = np.zeros(capacity, dtype=np.int32)
@@ -70,7 +71,7 @@ class Columns:
         """Names of the columns whose last axis is the row and that move as plain numbers."""
         return (
             "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
-            "version", "name_hash", "unschedulable", "zone", "taint_set", "image_set",
+            "version", "arrival", "name_hash", "unschedulable", "zone", "taint_set", "image_set",
             "port_set",
         )  # fmt: skip
 

@@ -125,6 +125,11 @@ class Table:
         return self.columns.image_sets.values
 
     @property
+    def arrivals(self) -> I64:
+        """Place of each node in the order in which nodes came to the cluster: int64[row]."""
+        return self._line(self.columns.arrival)
+
+    @property
     def port_codes(self) -> I32:
         """Codes of `port_sets`: int32[row]."""
         return self._codes(self.columns.port_set)
@@ -174,12 +179,13 @@ class NodeTable(Table):
     what was computed from a node's own facts is valid as long as it stands still.
     """
 
-    __slots__ = ("_row_of", "node_version", "version")
+    __slots__ = ("_next_arrival", "_row_of", "node_version", "version")
 
     def __init__(self, classes: PodClasses | None = None) -> None:
         super().__init__(Columns(classes or PodClasses()))
         self.version = 0
         self.node_version = 0
+        self._next_arrival = 0
         self._row_of: dict[str, int] = {}
 
     @staticmethod
@@ -238,8 +244,12 @@ class NodeTable(Table):
     def node_names(self) -> Sequence[str]:
         return self.columns.names
 
-    def add_node(self, facts: NodeFacts) -> None:
-        """A node appears, without pods. AssertionError if it is there already."""
+    def add_node(self, facts: NodeFacts, arrival: int | None = None) -> None:
+        """A node appears, without pods. AssertionError if it is there already.
+
+        arrival: its place in the order in which nodes came to the whole cluster; where a table
+        holds all of it, that is the order of these calls.
+        """
         assert facts.name not in self._row_of, f"node {facts.name} is in the table already"
         columns = self.columns
         row = columns.size
@@ -249,6 +259,8 @@ class NodeTable(Table):
         columns.facts.append(facts)
         columns.pods.append({})
         columns.name_hash[row] = name_hash(facts.name)
+        columns.arrival[row] = self._next_arrival if arrival is None else arrival
+        self._next_arrival = int(columns.arrival[row]) + 1
         self._row_of[facts.name] = row
         self._write_facts(row, facts)
 
