@@ -1,0 +1,187 @@
+"""Makers of facts, tables and profiles: every test names only what it is about."""
+
+import numpy as np
+
+from roadstead.config.model import PluginRef, ProfileConfig
+from roadstead.config.plugin_args import NodeAffinityArgs
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PreferredNodeTerm
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.facts.taints import Taint, Toleration
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.plugin import EXTENSION_POINTS, Extremes, Handle
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.plugins.node_affinity import NodeAffinity
+
+MIB = 1 << 20
+GIB = 1 << 30
+GPU = "example.com/gpu"
+DEFAULT_CPU_MILLI = 100
+DEFAULT_MEMORY_BYTES = 200 * MIB
+
+
+def pairs(mapping):
+    return tuple(sorted((mapping or {}).items()))
+
+
+def node(name="n1", *, cpu=4000, memory=8 * GIB, pods=110, others=None, labels=None, **facts):
+    """A node; cpu in milli-CPU, memory in bytes, `others` further resources."""
+    allocatable = {"cpu": cpu, "memory": memory} | (others or {})
+    images = pairs(facts.pop("images", None))
+    return NodeFacts(
+        name=name,
+        labels=pairs(labels),
+        allocatable=tuple(sorted(allocatable.items())),
+        allocatable_pods=pods,
+        images=images,
+        **facts,
+    )
+
+
+def pod(*, cpu=None, memory=None, others=None, labels=None, node_selector=None, **facts):
+    """A pod of one container; what it does not name weighs 100m and 200Mi in scoring."""
+    named = {"cpu": cpu, "memory": memory} | (others or {})
+    requests = {name: amount for name, amount in named.items() if amount is not None}
+    weighs = {
+        "nonzero_cpu_milli": DEFAULT_CPU_MILLI if cpu is None else cpu,
+        "nonzero_memory_bytes": DEFAULT_MEMORY_BYTES if memory is None else memory,
+    }
+    return PodFacts(
+        requests=tuple(sorted(requests.items())),
+        labels=pairs(labels),
+        node_selector=pairs(node_selector),
+        **(weighs | facts),
+    )
+
+
+def taint(key, value="", effect="NoSchedule"):
+    return Taint(key, value, effect)
+
+
+def tolerate(key="", value="", effect="", operator=""):
+    return Toleration(key, operator, value, effect)
+
+
+def require(key, operator, *values):
+    return Requirement(key, operator, tuple(sorted(set(values))))
+
+
+def term(*expressions, fields=(), error=""):
+    errors = (error,) if error else ()
+    return NodeSelectorTerm(tuple(expressions), tuple(fields), error, errors)
+
+
+def named(*names):
+    """A term that allows the nodes of these names."""
+    return term(fields=[require("metadata.name", "In", *names)])
+
+
+def prefer(weight, wanted):
+    return PreferredNodeTerm(weight, wanted)
+
+
+def table_of(*nodes, classes=None):
+    table = NodeTable(classes)
+    for facts in nodes:
+        table.add_node(facts)
+    return table
+
+
+def put(table, node_name, *pods):
+    for facts in pods:
+        table.add_pod(node_name, table.classes.info(facts))
+
+
+def config_of(points, args=None, scheduler_name="default-scheduler"):
+    """A profile's configuration: point → plugin names, or (name, weight) at score."""
+    refs = {
+        point: tuple(
+            PluginRef(*each) if isinstance(each, tuple) else PluginRef(each)
+            for each in points.get(point, ())
+        )
+        for point in EXTENSION_POINTS
+    }
+    refs["queueSort"] = refs["queueSort"] or (PluginRef("PrioritySort"),)
+    return ProfileConfig(scheduler_name, None, refs, args or {})
+
+
+def profile_of(points, *, args=None, plugins=None, classes=None):
+    """A profile of in-tree plugins and of `plugins` (classes without arguments)."""
+    factories = {kind.name: lambda args, handle, kind=kind: kind() for kind in plugins or ()}
+    registry = in_tree_registry().merged(factories)
+    return Profile(config_of(points, args), registry, Handle(classes or PodClasses()))
+
+
+def evaluated(profile, facts, table):
+    """A class of pods evaluated over a whole table, to the raw scores."""
+    evaluation = Evaluation(profile, table.classes.info(facts), table)
+    advance(evaluation)
+    return evaluation
+
+
+def advance(evaluation):
+    """Brings an evaluation up to date with its table; PreScore's status."""
+    evaluation.update(len(evaluation.table), evaluation.own_filter_summaries())
+    if not evaluation.pre_filter.status.is_success:
+        return None
+    status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+    return status
+
+
+def state_for(plugin, table, facts):
+    """The state in which a plugin's Filter and Score find themselves; None after a Skip."""
+    state = CycleState(len(table))
+    info = table.classes.info(facts)
+    if hasattr(plugin, "score_summary"):
+        everywhere = np.ones(len(table), dtype=np.bool_)
+        summary = plugin.score_summary(state, info, table, everywhere)
+        if summary is not None:
+            state.score_summaries[plugin.name] = summary
+    if hasattr(plugin, "pre_score") and plugin.pre_score(state, info).is_skip:
+        return None
+    return state
+
+
+def filter_with(plugin, facts, table):
+    """What a plugin's Filter says of each row: None, or the refusal's (code name, reasons)."""
+    info = table.classes.info(facts)
+    result = plugin.filter(CycleState(len(table)), info, table)
+    if result.codes is None:
+        return [None] * len(table)
+    told = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
+    return [told[code] for code in result.codes.tolist()]
+
+
+def score_with(plugin, facts, table):
+    """Raw scores of a plugin; None if PreScore skipped."""
+    state = state_for(plugin, table, facts)
+    if state is None:
+        return None
+    return plugin.score(state, table.classes.info(facts), table).tolist()
+
+
+def normalized_with(plugin, facts, table):
+    """Normalized scores over all rows; None if PreScore skipped."""
+    state = state_for(plugin, table, facts)
+    if state is None:
+        return None
+    info = table.classes.info(facts)
+    raw = plugin.score(state, info, table)
+    return plugin.normalize(state, info, raw, Extremes.of(raw)).tolist()
+
+
+def node_affinity(**added):
+    """NodeAffinity with the profile's added affinity, as a manifest."""
+    return NodeAffinity(NodeAffinityArgs(added or None))
+
+
+def refused(*reasons):
+    return ("Unschedulable", reasons)
+
+
+def hopeless(*reasons):
+    return ("UnschedulableAndUnresolvable", reasons)

@@ -1,0 +1,17 @@
+from roadstead.nodes.interning import Interner
+
+
+def test_codes_count_up_in_order_of_first_sight():
+    interner = Interner(["a"])
+
+    assert [interner.code(value) for value in ("b", "a", "c", "b")] == [1, 0, 2, 1]
+    assert interner.values == ["a", "b", "c"]
+    assert len(interner) == 3
+
+
+def test_find_interns_nothing():
+    interner = Interner(["a"])
+
+    assert interner.find("a") == 0
+    assert interner.find("b") == -1
+    assert len(interner) == 1

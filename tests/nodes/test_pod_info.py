@@ -1,0 +1,52 @@
+from dataclasses import replace
+
+from roadstead.nodes.pod_info import PodClasses
+from tests.builders import DEFAULT_MEMORY_BYTES, GPU, MIB, pod
+
+
+def test_equal_facts_are_one_class():
+    classes = PodClasses()
+    facts = pod(cpu=100)
+
+    info = classes.info(facts)
+
+    assert classes.info(facts) is info
+    assert classes.info(replace(facts)) is info
+    assert classes.infos == [info]
+
+
+def test_other_facts_are_another_class():
+    classes = PodClasses()
+
+    first, second = classes.info(pod(cpu=100)), classes.info(pod(cpu=200))
+
+    assert (first.index, second.index) == (0, 1)
+    assert classes.info(pod(cpu=100)) is first
+
+
+def test_requests_become_a_vector_without_zeros_and_uncounted_resources():
+    classes = PodClasses()
+
+    info = classes.info(pod(cpu=250, memory=0, others={GPU: 2, "unheard-of": 3}))
+
+    asked = dict(zip(info.codes.tolist(), info.amounts.tolist(), strict=True))
+    assert asked == {classes.resources.code("cpu"): 250, classes.resources.code(GPU): 2}
+    assert info.request_of == {"cpu": 250, "memory": 0, GPU: 2}
+    assert classes.resources.find("unheard-of") == -1
+
+
+def test_a_pod_scores_itself_as_it_weighs_on_a_node_unless_its_facts_say_otherwise():
+    classes = PodClasses()
+    plain = pod(cpu=250, others={GPU: 1})
+    own = (("cpu", 100), ("memory", 5 * MIB))
+
+    assert classes.info(plain).nonzero.tolist() == [250, DEFAULT_MEMORY_BYTES]
+    assert classes.info(plain).scored == {"cpu": 250, "memory": DEFAULT_MEMORY_BYTES, GPU: 1}
+    assert classes.info(replace(plain, container_requests=own)).scored == dict(own)
+
+
+def test_a_class_tells_people_its_number_namespace_and_requests():
+    info = PodClasses().info(pod(cpu=250, namespace="team", labels={"app": "web"}))
+
+    assert repr(info) == "PodInfo(0, team, (('cpu', 250),))"
+    assert info.labels == {"app": "web"}

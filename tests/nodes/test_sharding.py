@@ -1,0 +1,98 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.nodes.sharding import Sharding
+from tests.builders import node
+from tests.strategies import ZONE
+
+
+def zoned(name, zone):
+    return node(name, labels={ZONE: zone} if zone else {})
+
+
+def fleet(**sizes):
+    return [zoned(f"{zone}{i}", zone) for zone, size in sizes.items() for i in range(size)]
+
+
+def names(parts):
+    return [[facts.name for facts in part] for part in parts]
+
+
+def test_each_zone_has_a_shard_of_its_own_where_they_are_of_one_size():
+    dealt = Sharding(2).plan(fleet(a=2, b=2))
+
+    assert names(dealt) == [["a0", "a1"], ["b0", "b1"]]
+
+
+def test_a_zone_larger_than_a_fair_share_is_cut():
+    dealt = Sharding(2).plan(fleet(a=5, b=1))
+
+    assert names(dealt) == [["a0", "a1", "a2"], ["a3", "a4", "b0"]]
+
+
+def test_small_zones_share_a_shard():
+    dealt = Sharding(2).plan(fleet(a=4, b=2, c=2))
+
+    assert sorted(len(part) for part in dealt) == [4, 4]
+    assert {facts.zone[-1] for facts in dealt[1]} == {"b", "c"}
+
+
+def test_an_empty_fleet_leaves_every_shard_empty():
+    assert Sharding(3).plan([]) == [[], [], []]
+
+
+def test_no_shards_are_refused():
+    with pytest.raises(AssertionError, match="at least one shard"):
+        Sharding(0)
+
+
+def test_a_late_node_joins_the_smallest_shard_that_has_its_zone_and_room():
+    sharding = Sharding(3)
+    sharding.plan(fleet(a=2, b=2, c=2))
+
+    assert sharding.place(zoned("b9", "b")) == sharding.shard_of("b0")
+
+
+def test_a_late_node_joins_the_smallest_shard_if_those_of_its_zone_are_full():
+    sharding = Sharding(2)
+    sharding.plan(fleet(a=2, b=1))
+
+    assert sharding.place(zoned("a9", "a")) == sharding.shard_of("b0")
+    assert sharding.sizes == [2, 2]
+
+
+def test_a_known_node_stays_where_it_is_when_its_facts_change():
+    sharding = Sharding(2)
+    at = sharding.place(zoned("n", "a"))
+
+    assert sharding.place(zoned("n", "b")) == at
+    assert sum(sharding.sizes) == 1
+
+
+def test_a_removed_node_is_no_longer_known_and_frees_its_place():
+    sharding = Sharding(2)
+    sharding.plan(fleet(a=1, b=1))
+
+    at = sharding.remove("a0")
+
+    assert sharding.sizes[at] == 0
+    with pytest.raises(KeyError):
+        sharding.shard_of("a0")
+    with pytest.raises(KeyError):
+        sharding.remove("a0")
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=30), st.integers(1, 5))
+def test_a_plan_deals_every_node_once_and_evenly(zones, shards):
+    fleet = [zoned(f"n{i}", zone) for i, zone in enumerate(zones)]
+    sharding = Sharding(shards)
+
+    dealt = sharding.plan(fleet)
+
+    assert sorted(sum(names(dealt), [])) == sorted(facts.name for facts in fleet)
+    assert sharding.sizes == [len(part) for part in dealt]
+    assert all(facts.name and sharding.shard_of(facts.name) == at
+               for at, part in enumerate(dealt) for facts in part)
+    fair = -(-len(fleet) // shards)
+    assert max(sharding.sizes) <= 2 * fair
