@@ -89,9 +89,7 @@ def compile_case(path: Path, document: Json) -> Case:
     return Case(
         path=path,
         document=document,
-        nodes=tuple(
-            compile_node(node) for node in _models(objects.Node, manifests, "nodes", source)
-        ),
+        nodes=_listed(_models(objects.Node, manifests, "nodes", source)),
         bound=tuple(_bound(_models(objects.Pod, manifests, "pods", source))),
         pending=tuple(
             compile_pod(pod) for pod in _models(objects.Pod, document, "pending", source)
@@ -113,6 +111,12 @@ def compile_case(path: Path, document: Json) -> Case:
 
 def compile_node_manifest(manifest: object, source: str) -> NodeFacts:
     return compile_node(_model(objects.Node, manifest, source))
+
+
+def _listed(nodes: Iterable[objects.Node]) -> tuple[NodeFacts, ...]:
+    """Nodes as the API server lists them, which is how a cache first sees them."""
+    facts = (compile_node(node) for node in nodes)
+    return tuple(sorted(facts, key=lambda each: each.name.encode()))
 
 
 def _bound(pods: Iterable[objects.Pod]) -> Iterator[tuple[str, PodFacts]]:

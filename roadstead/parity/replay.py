@@ -161,7 +161,7 @@ def step_of(decision: Decision, profile: Profile) -> Json:
         assert decision.diagnosis is not None
         status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis).status
         suffix = "" if status.is_success else status.message
-        return {"message": decision.diagnosis.message(suffix)}
+        return {"feasible": 0, "bestSize": 0, "message": decision.diagnosis.message(suffix)}
     return {
         "feasible": decision.feasible,
         "bestSize": decision.best_size,
