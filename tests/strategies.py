@@ -69,7 +69,9 @@ def nodes(names=NODE_NAMES):
         taints=st.lists(st.sampled_from(TAINTS), max_size=2, unique=True).map(tuple),
         unschedulable=st.booleans(),
         images=st.dictionaries(
-            st.sampled_from(IMAGES), st.sampled_from([MIB, 90 * MIB, 700 * MIB, 2 * GIB]), max_size=2
+            st.sampled_from(IMAGES),
+            st.sampled_from([MIB, 90 * MIB, 700 * MIB, 2 * GIB]),
+            max_size=2,
         ),
     )
 

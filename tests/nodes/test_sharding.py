@@ -92,7 +92,10 @@ def test_a_plan_deals_every_node_once_and_evenly(zones, shards):
 
     assert sorted(sum(names(dealt), [])) == sorted(facts.name for facts in fleet)
     assert sharding.sizes == [len(part) for part in dealt]
-    assert all(facts.name and sharding.shard_of(facts.name) == at
-               for at, part in enumerate(dealt) for facts in part)
+    assert all(
+        facts.name and sharding.shard_of(facts.name) == at
+        for at, part in enumerate(dealt)
+        for facts in part
+    )
     fair = -(-len(fleet) // shards)
     assert max(sharding.sizes) <= 2 * fair

@@ -1,0 +1,132 @@
+"""After any history the table equals one that is built from what is left."""
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from roadstead.nodes.table import NodeTable
+from tests.builders import table_of
+from tests.strategies import NODE_NAMES, nodes, small_pods
+
+
+class History(RuleBasedStateMachine):
+    """The table beside a model of it: name → (facts, its pods)."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = NodeTable()
+        self.model = {}
+        self.seen = 0
+        self.nodes_seen = 0
+        self.touched = set()
+
+    @initialize(first=st.lists(nodes(), max_size=6, unique_by=lambda facts: facts.name))
+    def start(self, first):
+        for facts in first:
+            self.table.add_node(facts)
+            self.model[facts.name] = (facts, [])
+        self.look()
+
+    def look(self):
+        self.seen, self.nodes_seen = self.table.version, self.table.node_version
+        self.touched = set()
+
+    def some_node(self, pick):
+        return sorted(self.model)[pick % len(self.model)]
+
+    @precondition(lambda self: len(self.model) < len(NODE_NAMES))
+    @rule(facts=nodes())
+    def add_or_update_node(self, facts):
+        if facts.name in self.model:
+            self.table.update_node(facts)
+            self.model[facts.name] = (facts, self.model[facts.name][1])
+        else:
+            self.table.add_node(facts)
+            self.model[facts.name] = (facts, [])
+        assert self.table.node_version > self.nodes_seen
+        self.look()
+
+    @precondition(lambda self: self.model)
+    @rule(pick=st.integers(0, 7))
+    def remove_node(self, pick):
+        name = self.some_node(pick)
+        self.table.remove_node(name)
+        del self.model[name]
+        assert self.table.node_version > self.nodes_seen
+        self.look()
+
+    @precondition(lambda self: self.model)
+    @rule(pick=st.integers(0, 7), facts=small_pods, count=st.integers(1, 2))
+    def add_pods(self, pick, facts, count):
+        name = self.some_node(pick)
+        row = self.table.add_pod(name, self.table.classes.info(facts), count)
+        assert self.table.names[row] == name
+        self.model[name][1].extend([facts] * count)
+        self.touched.add(name)
+
+    @precondition(lambda self: any(pods for _, pods in self.model.values()))
+    @rule(pick=st.integers(0, 7), which=st.integers(0, 7))
+    def remove_pod(self, pick, which):
+        holders = sorted(name for name, (_, pods) in self.model.items() if pods)
+        name = holders[pick % len(holders)]
+        pods = self.model[name][1]
+        facts = pods.pop(which % len(pods))
+        row = self.table.remove_pod(name, self.table.classes.info(facts))
+        assert self.table.names[row] == name
+        self.touched.add(name)
+
+    @precondition(lambda self: self.model)
+    @rule(pick=st.integers(0, 7), facts=small_pods)
+    def add_and_forget(self, pick, facts):
+        name = self.some_node(pick)
+        before = self.table.row_facts(name)
+        self.table.add_pod(name, self.table.classes.info(facts))
+        self.table.remove_pod(name, self.table.classes.info(facts))
+        assert self.table.row_facts(name) == before
+        self.touched.add(name)
+
+    @rule()
+    def reader_catches_up(self):
+        self.look()
+
+    @precondition(lambda self: self.model)
+    @rule(picks=st.lists(st.integers(0, 7), max_size=3), facts=small_pods)
+    def try_out_on_an_overlay(self, picks, facts):
+        names = sorted({self.some_node(pick) for pick in picks})
+        overlay = self.table.overlay(self.table.rows_of(names))
+        for name in names:
+            overlay.add_pod(name, overlay.classes.info(facts))
+        overlay.validate()
+        assert overlay.rows_changed_since(0).tolist() == list(range(len(names)))
+
+    @invariant()
+    def equals_a_rebuild(self):
+        self.table.validate()
+        rebuilt = table_of(*(facts for facts, _ in self.model.values()), classes=self.table.classes)
+        for name, (_, pods) in self.model.items():
+            for facts in pods:
+                rebuilt.add_pod(name, rebuilt.classes.info(facts))
+        assert self.table.differences(rebuilt) == []
+        assert self.table.class_counts == rebuilt.class_counts
+
+    @invariant()
+    def versions_only_grow(self):
+        assert self.table.version >= self.seen
+        assert self.table.node_version >= self.nodes_seen
+
+    @invariant()
+    def changed_rows_are_those_that_pods_touched(self):
+        changed = self.table.rows_changed_since(self.seen)
+        assert {self.table.names[row] for row in changed} == self.touched
+
+    @invariant()
+    def free_rows_hold_nothing(self):
+        columns = self.table.columns
+        free = slice(columns.size, columns.capacity)
+        assert not any(np.any(getattr(columns, name)[..., free]) for name in columns.matrices())
+        assert all((column.codes[free] == -1).all() for column in columns.labels.values())
+
+
+History.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+TestHistory = History.TestCase
