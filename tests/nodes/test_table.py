@@ -109,7 +109,7 @@ def test_a_pod_that_is_not_there_cannot_leave():
     put(table, "n1", pod(cpu=100))
     before, version = row_of(table), table.version
 
-    with pytest.raises(AssertionError, match="no pod of .* on node n1"):
+    with pytest.raises(AssertionError, match=r"no pod of .* on node n1"):
         table.remove_pod("n1", table.classes.info(pod(cpu=200)))
 
     assert (row_of(table), table.version) == (before, version)
