@@ -79,6 +79,9 @@ from roadstead.protocol.objects.policy import (
     PodDisruptionBudget as PodDisruptionBudget,
 )
 from roadstead.protocol.objects.policy import (
+    PriorityClass as PriorityClass,
+)
+from roadstead.protocol.objects.policy import (
     Service as Service,
 )
 from roadstead.protocol.objects.policy import (
@@ -191,6 +194,9 @@ from roadstead.protocol.objects.storage import (
 )
 from roadstead.protocol.objects.storage import (
     VolumePhase as VolumePhase,
+)
+from roadstead.protocol.objects.validation import (
+    API_GROUPS as API_GROUPS,
 )
 from roadstead.protocol.objects.validation import (
     KINDS as KINDS,

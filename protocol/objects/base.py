@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import marshal
 import math
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     TypeAdapter,
     ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from roadstead.protocol.quantity import Quantity, QuantityError, parse_quantity
 
+T = TypeVar("T")
+
 NAME_MAX_CHARS = 253
+SHARED_MAX = 32768
 _NUMBER_MAX_BITS = 4096
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARS)]
@@ -30,7 +37,17 @@ Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Bytes = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Port = Annotated[int, Field(ge=0, le=65535)]
+_NOTHING: dict[str, Any] = {}
+
+
+def nothing() -> dict[str, Any]:
+    """The one empty map that stands for all absent ones; models are frozen, nobody writes to it."""
+    return _NOTHING
+
+
 Labels = dict[str, str]
+Many = Annotated[tuple[T, ...], Field(strict=False)]
+"""A list of the manifest, kept as a tuple so that all absent ones are one."""
 
 
 def read_quantity(value: object) -> Quantity:
@@ -60,7 +77,7 @@ def _quantity_text(value: object) -> str:
     return "?"
 
 
-ResourceQuantity = Annotated[Quantity, PlainValidator(read_quantity)]
+ResourceQuantity = Annotated[Quantity, PlainValidator(read_quantity), PlainSerializer(str)]
 _RESOURCES: TypeAdapter[dict[str, Quantity]] = TypeAdapter(
     dict[Annotated[str, Field(strict=True)], ResourceQuantity]
 )
@@ -78,7 +95,13 @@ def _read_resources(value: object) -> Mapping[str, Quantity]:
     return _RESOURCES.validate_python(value, strict=True)
 
 
-Resources = Annotated[dict[str, Quantity], PlainValidator(_read_resources)]
+def _resource_texts(resources: Mapping[str, Quantity]) -> dict[str, str]:
+    return {name: str(value) for name, value in resources.items()}
+
+
+Resources = Annotated[
+    dict[str, Quantity], PlainValidator(_read_resources), PlainSerializer(_resource_texts)
+]
 
 
 def _only_text_or_number(value: object) -> object:
@@ -88,6 +111,34 @@ def _only_text_or_number(value: object) -> object:
 
 
 IntOrString = Annotated[int | str, BeforeValidator(_only_text_or_number)]
+
+
+class _Shared:
+    """Equal parts of manifests become one object: pods of one template differ in little.
+
+    Validating a part costs ten times what finding it again does, and the parts of a hundred
+    thousand pods would take a gigabyte. Parts are told by their exact bytes, so 1 is not True.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, object] = {}
+
+    def __call__(self, value: object, handler: ValidatorFunctionWrapHandler) -> object:
+        try:
+            key = marshal.dumps(cast("Any", value), 2)
+        except ValueError:
+            return handler(value)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= SHARED_MAX:
+                self._known.clear()
+            found = self._known[key] = handler(value)
+        return found
+
+
+def shared() -> WrapValidator:
+    """Marks a field whose value is the same in many objects."""
+    return WrapValidator(_Shared())
 
 
 class Manifest(BaseModel):

@@ -6,7 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Labels, Manifest, Name, OptionalName
+from roadstead.protocol.objects.base import (
+    Labels,
+    Manifest,
+    Many,
+    Name,
+    OptionalName,
+    nothing,
+    shared,
+)
 
 
 class OwnerReference(Manifest):
@@ -23,8 +31,8 @@ class TemplateMeta(Manifest):
     """Metadata of a template: what its pods or claims take over."""
 
     name: OptionalName = ""
-    labels: Labels = Field(default_factory=dict)
-    annotations: Labels = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=nothing)
+    annotations: Labels = Field(default_factory=nothing)
 
 
 class ObjectMeta(TemplateMeta):
@@ -36,8 +44,8 @@ class ObjectMeta(TemplateMeta):
     generate_name: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    owner_references: list[OwnerReference] = Field(default_factory=list)
-    finalizers: list[str] = Field(default_factory=list)
+    owner_references: Annotated[Many[OwnerReference], shared()] = ()
+    finalizers: Many[str] = ()
 
     @property
     def controller(self) -> OwnerReference | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Bytes, Manifest, Resources
+from roadstead.protocol.objects.base import Bytes, Manifest, Many, Resources, nothing, shared
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import Taint
 
@@ -12,23 +14,23 @@ from roadstead.protocol.objects.selectors import Taint
 class NodeSpec(Manifest):
     """Taints, and whether the node is cordoned."""
 
-    taints: list[Taint] = Field(default_factory=list)
+    taints: Many[Taint] = ()
     unschedulable: bool = False
 
 
 class ContainerImage(Manifest):
     """An image that the node has; each of its names stands for it."""
 
-    names: list[str] = Field(default_factory=list)
+    names: Many[str] = ()
     size_bytes: Bytes = 0
 
 
 class NodeStatus(Manifest):
     """What the node has and what of it pods may use."""
 
-    allocatable: Resources = Field(default_factory=dict)
-    capacity: Resources = Field(default_factory=dict)
-    images: list[ContainerImage] = Field(default_factory=list)
+    allocatable: Resources = Field(default_factory=nothing)
+    capacity: Resources = Field(default_factory=nothing)
+    images: Many[Annotated[ContainerImage, shared()]] = ()
 
 
 class Node(ApiObject):

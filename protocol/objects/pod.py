@@ -10,10 +10,13 @@ from roadstead.protocol.objects.base import (
     Int32,
     Labels,
     Manifest,
+    Many,
     Name,
     OptionalName,
     Port,
     Resources,
+    nothing,
+    shared,
 )
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.selectors import Affinity, Toleration, TopologySpreadConstraint
@@ -32,8 +35,8 @@ class ContainerPort(Manifest):
 class ResourceRequirements(Manifest):
     """Requests and limits, each resource a quantity no less than zero."""
 
-    requests: Resources = Field(default_factory=dict)
-    limits: Resources = Field(default_factory=dict)
+    requests: Resources = Field(default_factory=nothing)
+    limits: Resources = Field(default_factory=nothing)
 
 
 class Container(Manifest):
@@ -41,7 +44,7 @@ class Container(Manifest):
 
     name: str = ""
     image: Annotated[str, Field(max_length=4096)] = ""
-    ports: list[ContainerPort] = Field(default_factory=list)
+    ports: Many[ContainerPort] = ()
     resources: ResourceRequirements | None = None
     restart_policy: Literal["", "Always", "OnFailure", "Never"] = ""
 
@@ -61,18 +64,18 @@ class ResourceClaim(Manifest):
 class PodSpec(Manifest):
     """What a pod wants."""
 
-    containers: list[Container] = Field(default_factory=list)
-    init_containers: list[Container] = Field(default_factory=list)
+    containers: Annotated[Many[Container], shared()] = ()
+    init_containers: Annotated[Many[Container], shared()] = ()
     resources: ResourceRequirements | None = None
-    overhead: Resources = Field(default_factory=dict)
+    overhead: Resources = Field(default_factory=nothing)
     node_name: OptionalName = ""
-    node_selector: Labels = Field(default_factory=dict)
-    affinity: Affinity | None = None
-    tolerations: list[Toleration] = Field(default_factory=list)
-    topology_spread_constraints: list[TopologySpreadConstraint] = Field(default_factory=list)
-    volumes: list[Volume] = Field(default_factory=list)
-    scheduling_gates: list[SchedulingGate] = Field(default_factory=list)
-    resource_claims: list[ResourceClaim] = Field(default_factory=list)
+    node_selector: Labels = Field(default_factory=nothing)
+    affinity: Annotated[Affinity | None, shared()] = None
+    tolerations: Annotated[Many[Toleration], shared()] = ()
+    topology_spread_constraints: Annotated[Many[TopologySpreadConstraint], shared()] = ()
+    volumes: Many[Volume] = ()
+    scheduling_gates: Many[SchedulingGate] = ()
+    resource_claims: Many[ResourceClaim] = ()
     scheduler_name: OptionalName = ""
     priority: Int32 | None = None
     priority_class_name: str = ""
@@ -85,7 +88,7 @@ class ContainerStatus(Manifest):
 
     name: str = ""
     resources: ResourceRequirements | None = None
-    allocated_resources: Resources = Field(default_factory=dict)
+    allocated_resources: Resources = Field(default_factory=nothing)
 
 
 class PodCondition(Manifest):
@@ -100,9 +103,9 @@ class PodStatus(Manifest):
     phase: Literal["", "Pending", "Running", "Succeeded", "Failed", "Unknown"] = ""
     nominated_node_name: OptionalName = ""
     start_time: str | None = None
-    conditions: list[PodCondition] = Field(default_factory=list)
-    container_statuses: list[ContainerStatus] = Field(default_factory=list)
-    init_container_statuses: list[ContainerStatus] = Field(default_factory=list)
+    conditions: Many[PodCondition] = ()
+    container_statuses: Many[ContainerStatus] = ()
+    init_container_statuses: Many[ContainerStatus] = ()
 
 
 class Pod(ApiObject):

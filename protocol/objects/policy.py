@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Count, IntOrString, Labels, Manifest
+from roadstead.protocol.objects.base import Count, Int32, IntOrString, Labels, Manifest, nothing
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import LabelSelector
 
@@ -14,7 +16,7 @@ class Namespace(ApiObject):
 
 
 class ServiceSpec(Manifest):
-    selector: Labels = Field(default_factory=dict)
+    selector: Labels = Field(default_factory=nothing)
 
 
 class Service(ApiObject):
@@ -36,7 +38,7 @@ class DisruptionBudgetStatus(Manifest):
     current_healthy: Count = 0
     desired_healthy: Count = 0
     expected_pods: Count = 0
-    disrupted_pods: dict[str, str | None] = Field(default_factory=dict)
+    disrupted_pods: dict[str, str | None] = Field(default_factory=nothing)
 
 
 class PodDisruptionBudget(ApiObject):
@@ -44,3 +46,11 @@ class PodDisruptionBudget(ApiObject):
 
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+
+
+class PriorityClass(ApiObject):
+    """A name for a priority."""
+
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: Literal["", "Never", "PreemptLowerPriority"] = ""

@@ -10,7 +10,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Count, Int32, Labels, Manifest, OptionalName
+from roadstead.protocol.objects.base import (
+    Count,
+    Int32,
+    Labels,
+    Manifest,
+    Many,
+    OptionalName,
+    nothing,
+)
 
 
 class SelectorRequirement(Manifest):
@@ -24,21 +32,21 @@ class SelectorRequirement(Manifest):
 class LabelSelector(Manifest):
     """metav1.LabelSelector: an empty one matches everything, an absent one nothing."""
 
-    match_labels: Labels = Field(default_factory=dict)
-    match_expressions: list[SelectorRequirement] = Field(default_factory=list)
+    match_labels: Labels = Field(default_factory=nothing)
+    match_expressions: Many[SelectorRequirement] = ()
 
 
 class NodeSelectorTerm(Manifest):
     """Expressions over labels and over fields (`metadata.name`), all of which must hold."""
 
-    match_expressions: list[SelectorRequirement] = Field(default_factory=list)
-    match_fields: list[SelectorRequirement] = Field(default_factory=list)
+    match_expressions: Many[SelectorRequirement] = ()
+    match_fields: Many[SelectorRequirement] = ()
 
 
 class NodeSelector(Manifest):
     """Terms of which one must match; without terms it matches nothing."""
 
-    node_selector_terms: list[NodeSelectorTerm] = Field(default_factory=list)
+    node_selector_terms: Many[NodeSelectorTerm] = ()
 
 
 class PreferredSchedulingTerm(Manifest):
@@ -52,9 +60,7 @@ class NodeAffinity(Manifest):
     """Which nodes a pod must and would rather run on."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] = Field(
-        default_factory=list
-    )
+    preferred_during_scheduling_ignored_during_execution: Many[PreferredSchedulingTerm] = ()
 
 
 class PodAffinityTerm(Manifest):
@@ -62,10 +68,10 @@ class PodAffinityTerm(Manifest):
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
-    namespaces: list[str] = Field(default_factory=list)
+    namespaces: Many[str] = ()
     namespace_selector: LabelSelector | None = None
-    match_label_keys: list[str] = Field(default_factory=list)
-    mismatch_label_keys: list[str] = Field(default_factory=list)
+    match_label_keys: Many[str] = ()
+    mismatch_label_keys: Many[str] = ()
 
 
 class WeightedPodAffinityTerm(Manifest):
@@ -78,12 +84,8 @@ class WeightedPodAffinityTerm(Manifest):
 class PodAffinity(Manifest):
     """Pods to be near to, or (as podAntiAffinity) away from."""
 
-    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] = Field(
-        default_factory=list
-    )
-    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] = Field(
-        default_factory=list
-    )
+    required_during_scheduling_ignored_during_execution: Many[PodAffinityTerm] = ()
+    preferred_during_scheduling_ignored_during_execution: Many[WeightedPodAffinityTerm] = ()
 
 
 class Affinity(Manifest):
@@ -104,7 +106,7 @@ class TopologySpreadConstraint(Manifest):
     min_domains: Count | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
-    match_label_keys: list[str] = Field(default_factory=list)
+    match_label_keys: Many[str] = ()
 
 
 class Taint(Manifest):

@@ -10,10 +10,12 @@ from roadstead.protocol.objects.base import (
     Count,
     Labels,
     Manifest,
+    Many,
     Name,
     OptionalName,
     ResourceQuantity,
     Resources,
+    nothing,
 )
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import LabelSelector, NodeSelector
@@ -53,8 +55,8 @@ class VolumeNodeAffinity(Manifest):
 class PersistentVolumeSpec(Manifest):
     """A volume: what it holds, where it can be reached from, and what it is made of."""
 
-    capacity: Resources = Field(default_factory=dict)
-    access_modes: list[AccessMode] = Field(default_factory=list)
+    capacity: Resources = Field(default_factory=nothing)
+    access_modes: Many[AccessMode] = ()
     claim_ref: ClaimReference | None = None
     storage_class_name: OptionalName = ""
     volume_mode: VolumeMode = ""
@@ -83,14 +85,14 @@ class PersistentVolume(ApiObject):
 
 
 class ClaimResources(Manifest):
-    requests: Resources = Field(default_factory=dict)
-    limits: Resources = Field(default_factory=dict)
+    requests: Resources = Field(default_factory=nothing)
+    limits: Resources = Field(default_factory=nothing)
 
 
 class PersistentVolumeClaimSpec(Manifest):
     """A claim. An absent class is told from an empty one."""
 
-    access_modes: list[AccessMode] = Field(default_factory=list)
+    access_modes: Many[AccessMode] = ()
     resources: ClaimResources = ClaimResources()
     storage_class_name: OptionalName | None = None
     volume_name: OptionalName = ""
@@ -107,20 +109,20 @@ class PersistentVolumeClaim(ApiObject):
 
 class TopologyRequirement(Manifest):
     key: str = ""
-    values: list[str] = Field(default_factory=list)
+    values: Many[str] = ()
 
 
 class TopologySelectorTerm(Manifest):
-    match_label_expressions: list[TopologyRequirement] = Field(default_factory=list)
+    match_label_expressions: Many[TopologyRequirement] = ()
 
 
 class StorageClass(ApiObject):
     """A class of volumes and when they are bound."""
 
     provisioner: str = ""
-    parameters: Labels = Field(default_factory=dict)
+    parameters: Labels = Field(default_factory=nothing)
     volume_binding_mode: Literal["", "Immediate", "WaitForFirstConsumer"] = ""
-    allowed_topologies: list[TopologySelectorTerm] = Field(default_factory=list)
+    allowed_topologies: Many[TopologySelectorTerm] = ()
 
 
 class DriverLimit(Manifest):
@@ -132,12 +134,12 @@ class NodeDriver(Manifest):
 
     name: Name
     node_id: str = Field("", alias="nodeID")
-    topology_keys: list[str] = Field(default_factory=list)
+    topology_keys: Many[str] = ()
     allocatable: DriverLimit | None = None
 
 
 class CsiNodeSpec(Manifest):
-    drivers: list[NodeDriver] = Field(default_factory=list)
+    drivers: Many[NodeDriver] = ()
 
 
 class CSINode(ApiObject):

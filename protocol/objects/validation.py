@@ -12,7 +12,7 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.node import Node
 from roadstead.protocol.objects.pod import Pod
-from roadstead.protocol.objects.policy import Namespace, PodDisruptionBudget, Service
+from roadstead.protocol.objects.policy import Namespace, PodDisruptionBudget, PriorityClass, Service
 from roadstead.protocol.objects.storage import (
     CSIDriver,
     CSINode,
@@ -32,12 +32,25 @@ from roadstead.protocol.objects.workloads import (
     StatefulSet,
 )
 
-_MODELS: tuple[type[ApiObject], ...] = (
-    Node, Pod, Namespace, PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver,
-    CSIStorageCapacity, VolumeAttachment, PodDisruptionBudget, Service, ReplicationController,
-    ReplicaSet, StatefulSet, Deployment, DaemonSet, Job, CronJob,
-)  # fmt: skip
-KINDS: dict[str, type[ApiObject]] = {model.__name__: model for model in _MODELS}
+_GROUPS: dict[str, tuple[type[ApiObject], ...]] = {
+    "": (
+        Node, Pod, Namespace, PersistentVolume, PersistentVolumeClaim, Service,
+        ReplicationController,
+    ),
+    "apps": (Deployment, ReplicaSet, StatefulSet, DaemonSet),
+    "batch": (Job, CronJob),
+    "policy": (PodDisruptionBudget,),
+    "scheduling.k8s.io": (PriorityClass,),
+    "storage.k8s.io": (StorageClass, CSINode, CSIDriver, CSIStorageCapacity, VolumeAttachment),
+}  # fmt: skip
+API_GROUPS: dict[str, str] = {
+    model.__name__: group for group, models in _GROUPS.items() for model in models
+}
+"""The API group of each kind; "" is the core group. Other groups have kinds of the same names."""
+
+KINDS: dict[str, type[ApiObject]] = {
+    model.__name__: model for models in _GROUPS.values() for model in models
+}
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RULES = {
@@ -48,6 +61,7 @@ _RULES = {
     "int_type": "must be a whole number",
     "bool_type": "must be true or false",
     "list_type": "must be a list",
+    "tuple_type": "must be a list",
     "dict_type": "must be a map",
     "model_type": "must be a map",
     "quantity": "{msg}",

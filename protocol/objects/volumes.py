@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Int32, Manifest, Name
+from roadstead.protocol.objects.base import Int32, Manifest, Many, Name
 
 Text = Annotated[str, Field(max_length=4096)]
 
@@ -72,7 +72,7 @@ class Iscsi(Manifest):
 
 
 class Rbd(Manifest):
-    monitors: list[str] = Field(default_factory=list)
+    monitors: Many[str] = ()
     image: Text = ""
     pool: Text = ""
     read_only: bool = False

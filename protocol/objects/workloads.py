@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Labels, Manifest
+from roadstead.protocol.objects.base import Labels, Manifest, Many, nothing
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.pod import PodTemplate
 from roadstead.protocol.objects.selectors import LabelSelector
+from roadstead.protocol.objects.storage import PersistentVolumeClaimSpec
 
 REPLICAS_MAX = 10_000_000
 
@@ -18,7 +19,7 @@ Replicas = Annotated[int, Field(ge=0, le=REPLICAS_MAX)]
 
 class ReplicationControllerSpec(Manifest):
     replicas: Replicas = 1
-    selector: Labels = Field(default_factory=dict)
+    selector: Labels = Field(default_factory=nothing)
     template: PodTemplate = PodTemplate()
 
 
@@ -50,6 +51,7 @@ class ClaimTemplate(Manifest):
     """A claim that each pod of a stateful set gets for itself."""
 
     metadata: TemplateMeta = TemplateMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class Ordinals(Manifest):
@@ -60,7 +62,7 @@ class StatefulSetSpec(Manifest):
     replicas: Replicas = 1
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
-    volume_claim_templates: list[ClaimTemplate] = Field(default_factory=list)
+    volume_claim_templates: Many[ClaimTemplate] = ()
     ordinals: Ordinals = Ordinals()
 
 

@@ -27,15 +27,9 @@ from roadstead.facts.pod import (
     SpreadConstraint,
     Volume,
 )
-from roadstead.facts.requests import (
-    amounts,
-    container_requests,
-    has_pod_level_requests,
-    is_sidecar,
-    nonzero_requests,
-    pod_requests,
-)
+from roadstead.facts.requests import amounts, is_sidecar, requested
 from roadstead.facts.selectors import NodeSelectorTerm
+from roadstead.facts.sharing import by_identity
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.protocol import objects
 
@@ -43,6 +37,7 @@ Facts = TypeVar("Facts", PodFacts, NodeFacts)
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
+_NO_AFFINITY = objects.Affinity()
 ANY_IP = "0.0.0.0"  # noqa: S104 - a wildcard in a manifest, nothing is bound
 
 
@@ -70,12 +65,11 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     namespace = meta.namespace or DEFAULT_NAMESPACE
     identity = PodIdentity(meta.uid or f"{namespace}/{meta.name}", namespace, meta.name)
-    requests = pod_requests(pod)
-    nonzero = nonzero_requests(pod, requests)
+    asked = requested(pod)
     required, preferred = _node_affinity(spec.affinity)
-    affinity, preferred_affinity = _pod_affinity(spec.affinity, "pod_affinity", namespace)
-    anti, preferred_anti = _pod_affinity(spec.affinity, "pod_anti_affinity", namespace)
-    containers = [*spec.init_containers, *spec.containers]
+    wanted = spec.affinity or _NO_AFFINITY
+    affinity, preferred_affinity = _pod_affinity(wanted.pod_affinity, namespace)
+    anti, preferred_anti = _pod_affinity(wanted.pod_anti_affinity, namespace)
     return identity, PodFacts(
         namespace=namespace,
         labels=_labels(meta.labels),
@@ -85,17 +79,17 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         node_name=spec.node_name,
         nominated_node_name=status.nominated_node_name,
         is_terminating=meta.deletion_timestamp is not None,
-        requests=amounts(requests),
-        nonzero_cpu_milli=nonzero[0],
-        nonzero_memory_bytes=nonzero[1],
-        container_requests=container_requests(pod) if has_pod_level_requests(pod) else None,
+        requests=asked.requests,
+        nonzero_cpu_milli=asked.nonzero[0],
+        nonzero_memory_bytes=asked.nonzero[1],
+        container_requests=asked.of_containers,
         node_selector=_labels(spec.node_selector),
         required_node_terms=required,
         preferred_node_terms=preferred,
-        tolerations=tuple(_toleration(each) for each in spec.tolerations),
-        host_ports=_host_ports(pod),
-        images=tuple(normalized_image(each.image) for each in containers),
-        container_count=len(containers),
+        tolerations=_tolerations(spec.tolerations),
+        host_ports=_host_ports(_running(spec)),
+        images=_images(spec.init_containers) + _images(spec.containers),
+        container_count=len(spec.init_containers) + len(spec.containers),
         scheduling_gates=tuple(each.name for each in spec.scheduling_gates),
         pod_affinity=affinity,
         pod_anti_affinity=anti,
@@ -140,10 +134,19 @@ def _owner(owner: objects.OwnerReference | None) -> Owner | None:
     return Owner(owner.kind, owner.name, owner.uid) if owner else None
 
 
-def _toleration(each: objects.Toleration) -> Toleration:
-    return Toleration(each.key, each.operator, each.value, each.effect)
+@by_identity
+def _tolerations(tolerations: tuple[objects.Toleration, ...]) -> tuple[Toleration, ...]:
+    return tuple(
+        Toleration(each.key, each.operator, each.value, each.effect) for each in tolerations
+    )
 
 
+@by_identity
+def _images(containers: tuple[objects.Container, ...]) -> tuple[str, ...]:
+    return tuple(normalized_image(each.image) for each in containers)
+
+
+@by_identity
 def _node_affinity(
     affinity: objects.Affinity | None,
 ) -> tuple[tuple[NodeSelectorTerm, ...] | None, tuple[PreferredNodeTerm, ...]]:
@@ -159,10 +162,9 @@ def _node_affinity(
 
 
 def _pod_affinity(
-    affinity: objects.Affinity | None, side: str, namespace: str
+    found: objects.PodAffinity | None, namespace: str
 ) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
-    """(required, preferred) terms of one side, `pod_affinity` or `pod_anti_affinity`."""
-    found: objects.PodAffinity | None = getattr(affinity, side, None)
+    """(required, preferred) terms of pod affinity or pod anti-affinity."""
     if found is None:
         return (), ()
     required = found.required_during_scheduling_ignored_during_execution
@@ -206,12 +208,18 @@ def _spread_constraint(each: objects.TopologySpreadConstraint) -> SpreadConstrai
     )
 
 
-def _host_ports(pod: objects.Pod) -> tuple[HostPort, ...]:
-    """Ports wanted on the node by what runs as long as the pod (component-helpers GetHostPorts)."""
-    sidecars = [each for each in pod.spec.init_containers if is_sidecar(each)]
+def _running(spec: objects.PodSpec) -> tuple[objects.Container, ...]:
+    """What runs as long as the pod: its containers, and sidecars where it has any."""
+    sidecars = tuple(each for each in spec.init_containers if is_sidecar(each))
+    return (*sidecars, *spec.containers) if sidecars else spec.containers
+
+
+@by_identity
+def _host_ports(containers: tuple[objects.Container, ...]) -> tuple[HostPort, ...]:
+    """Ports wanted on the node (component-helpers scheduling/corev1 GetHostPorts)."""
     wanted = {
         (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
-        for container in (*sidecars, *pod.spec.containers)
+        for container in containers
         for port in container.ports
         if port.host_port
     }

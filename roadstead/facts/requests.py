@@ -8,9 +8,11 @@ was resized in place the status counts too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, is_counted_resource
-from roadstead.protocol.objects import Container, ContainerStatus, Pod
+from roadstead.facts.sharing import by_identity
+from roadstead.protocol.objects import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from roadstead.protocol.quantity import Quantity
 
 Amounts = tuple[tuple[str, int], ...]
@@ -23,7 +25,34 @@ _DEFAULTS: Requests = {
     "memory": Quantity(DEFAULT_MEMORY_BYTES),
 }
 _NONE: Requests = {}
+_ANY_META = ObjectMeta(name="any")
 _ZERO = Quantity(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """What a pod asks for, in the forms that `PodFacts` describes."""
+
+    requests: Amounts
+    nonzero: tuple[int, int]
+    of_containers: Amounts | None = None
+
+
+def requested(pod: Pod) -> Requested:
+    """All that a pod asks for; pods that share their containers share the answer."""
+    spec = pod.spec
+    if not (spec.init_containers or spec.resources or spec.overhead or _resized(pod)):
+        return _requested_by(spec.containers)
+    requests = pod_requests(pod)
+    of_containers = container_requests(pod) if has_pod_level_requests(pod) else None
+    return Requested(amounts(requests), nonzero_requests(pod, requests), of_containers)
+
+
+@by_identity
+def _requested_by(containers: tuple[Container, ...]) -> Requested:
+    pod = Pod(metadata=_ANY_META, spec=PodSpec(containers=containers))
+    requests = pod_requests(pod)
+    return Requested(amounts(requests), nonzero_requests(pod, requests))
 
 
 def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
@@ -55,8 +84,6 @@ def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
     missing = _DEFAULTS
     if has_pod_level_requests(pod):
         missing = {name: value for name, value in _DEFAULTS.items() if name not in requests}
-    elif len(pod.spec.containers) == 1 and not pod.spec.init_containers and not pod.spec.overhead:
-        missing = _NONE if "cpu" in requests and "memory" in requests else missing
     return _cpu_and_memory(pod_requests(pod, missing) if missing else requests)
 
 

@@ -1,0 +1,116 @@
+"""Daemon sets: one pod for each node that may run it (upstream pkg/controller/daemon)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.taints import tolerated
+from roadstead.manifests.names import joined_name, suffix_of, template_hash
+from roadstead.manifests.templates import controller_key, pod_of, workload_key
+from roadstead.protocol.objects import (
+    Affinity,
+    DaemonSet,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    SelectorRequirement,
+    Toleration,
+)
+
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+_CONDITION = "node.kubernetes.io/"
+_TOLERATED = (
+    Toleration(key=f"{_CONDITION}not-ready", operator="Exists", effect=NO_EXECUTE),
+    Toleration(key=f"{_CONDITION}unreachable", operator="Exists", effect=NO_EXECUTE),
+    Toleration(key=f"{_CONDITION}disk-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=f"{_CONDITION}memory-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=f"{_CONDITION}pid-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=f"{_CONDITION}unschedulable", operator="Exists", effect=NO_SCHEDULE),
+)
+_NETWORK_UNAVAILABLE = Toleration(
+    key=f"{_CONDITION}network-unavailable", operator="Exists", effect=NO_SCHEDULE
+)
+
+
+def daemon_pods(daemon: DaemonSet, nodes: Sequence[Node], present: Sequence[Pod]) -> Iterator[Pod]:
+    """A pod for each eligible node that has none of this daemon set's."""
+    key = workload_key(daemon)
+    served = {node_of(pod) for pod in present if controller_key(pod) == key}
+    template = _tolerant(_plain_pod(daemon))
+    _, facts = compile_pod(template)
+    for node in nodes:
+        if node.metadata.name not in served and _should_run(facts, compile_node(node)):
+            yield _pinned(template, daemon, node.metadata.name)
+
+
+def node_of(pod: Pod) -> str:
+    """The node that a daemon pod runs on or is made for."""
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    names = [
+        value
+        for term in (required.node_selector_terms if required else ())
+        for each in term.match_fields
+        for value in each.values or ()
+    ]
+    return pod.spec.node_name or (names[0] if names else "")
+
+
+def _plain_pod(daemon: DaemonSet) -> Pod:
+    labels = {
+        "controller-revision-hash": template_hash(daemon.spec.template),
+        "pod-template-generation": "1",
+    }
+    return pod_of(daemon, daemon.spec.template, daemon.metadata.name, labels)
+
+
+def _tolerant(pod: Pod) -> Pod:
+    """The pod with the tolerations that the controller adds (AddOrUpdateDaemonPodTolerations)."""
+    added = [*_TOLERATED, *([_NETWORK_UNAVAILABLE] if pod.spec.host_network else [])]
+    own = pod.spec.tolerations
+    tolerations = (*own, *(each for each in added if each not in own))
+    return pod.model_copy(update={"spec": pod.spec.model_copy(update={"tolerations": tolerations})})
+
+
+def _should_run(pod: PodFacts, node: NodeFacts) -> bool:
+    if pod.node_name not in ("", node.name):
+        return False
+    labels = dict(node.labels)
+    if any(labels.get(key) != value for key, value in pod.node_selector):
+        return False
+    terms = pod.required_node_terms
+    if terms is not None and not any(term.matches(labels, node.name) for term in terms):
+        return False
+    return all(
+        tolerated(taint, pod.tolerations)
+        for taint in node.taints
+        if taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+    )
+
+
+def _pinned(pod: Pod, daemon: DaemonSet, node: str) -> Pod:
+    """The pod for one node: its required node affinity becomes the node's name."""
+    term = NodeSelectorTerm(
+        match_fields=(SelectorRequirement(key="metadata.name", operator="In", values=[node]),)
+    )
+    affinity = pod.spec.affinity or Affinity()
+    node_affinity = (affinity.node_affinity or NodeAffinity()).model_copy(
+        update={
+            "required_during_scheduling_ignored_during_execution": NodeSelector(
+                node_selector_terms=(term,)
+            )
+        }
+    )
+    name = joined_name(daemon.metadata.name, suffix_of(f"{daemon.metadata.name}/{node}"))
+    spec = pod.spec.model_copy(
+        update={"affinity": affinity.model_copy(update={"node_affinity": node_affinity})}
+    )
+    metadata = pod.metadata.model_copy(update={"name": name})
+    return pod.model_copy(update={"spec": spec, "metadata": metadata})

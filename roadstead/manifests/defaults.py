@@ -1,0 +1,216 @@
+"""What the API server fills in for a raw manifest (upstream pkg/apis/core/v1/defaults.go, 1.34).
+
+Objects that come from an API server have all this already, and filling it in again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from roadstead.facts.requests import is_pod_level, pod_requests
+from roadstead.facts.resources import HUGE_PAGES_PREFIX
+from roadstead.facts.sharing import by_identity
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects import (
+    Affinity,
+    Container,
+    LabelSelector,
+    Node,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PriorityClass,
+    ResourceRequirements,
+    SelectorRequirement,
+    describe,
+)
+from roadstead.protocol.quantity import Quantity
+
+SYSTEM_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_NO_CLASSES: Mapping[str, PriorityClass] = {}
+
+
+def default_pod(
+    pod: Pod, classes: Mapping[str, PriorityClass] = _NO_CLASSES, *, source: str = ""
+) -> Pod:
+    """The pod as the API server would store it.
+
+    Filled in: namespace, scheduler, priority of its class, requests from limits, requests of the
+    pod as a whole, host ports under host networking, and the keys to match of pod affinity.
+
+    Raises:
+        InputError: the pod has no container, or names a priority class that does not exist.
+    """
+    if not pod.spec.containers:
+        raise _refusal(pod, source, "spec.containers", "must not be empty")
+    spec: dict[str, object] = _priority(pod, classes, source)
+    if not pod.spec.scheduler_name:
+        spec["scheduler_name"] = DEFAULT_SCHEDULER
+    spec |= _with_container_requests(pod.spec)
+    if pod.spec.resources is not None:
+        spec |= _pod_level_requests(pod, spec, pod.spec.resources)
+    affinity = _merged_affinity(pod.spec.affinity, pod.metadata.labels)
+    if affinity is not pod.spec.affinity:
+        spec["affinity"] = affinity
+    changes: dict[str, object] = {}
+    if spec:
+        changes["spec"] = pod.spec.model_copy(update=spec)
+    if not pod.metadata.namespace:
+        changes["metadata"] = pod.metadata.model_copy(update={"namespace": DEFAULT_NAMESPACE})
+    return pod.model_copy(update=changes) if changes else pod
+
+
+def default_node(node: Node) -> Node:
+    """The node as the API server would store it: what it has is what pods may use."""
+    if node.status.allocatable or not node.status.capacity:
+        return node
+    status = node.status.model_copy(update={"allocatable": node.status.capacity})
+    return node.model_copy(update={"status": status})
+
+
+def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> InputError:
+    obj = describe("Pod", {"metadata": {"name": pod.metadata.name}})
+    return InputError(rule, source=source, obj=obj, field=field, value=value)
+
+
+def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> dict[str, object]:
+    name = pod.spec.priority_class_name
+    if pod.spec.priority is not None:
+        return {}
+    if name in SYSTEM_PRIORITIES and name not in classes:
+        return {"priority": SYSTEM_PRIORITIES[name]}
+    found = classes.get(name) if name else _global_default(classes)
+    if found is None and name:
+        rule = "is not a priority class among the manifests"
+        raise _refusal(pod, source, "spec.priorityClassName", rule, f'"{name[:80]}"')
+    if found is None:
+        return {"priority": 0}
+    preemption = pod.spec.preemption_policy or found.preemption_policy
+    return {"priority": found.value, "preemption_policy": preemption}
+
+
+def _global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
+    """Of several defaults the admission plugin takes the lowest."""
+    defaults = [each for each in classes.values() if each.global_default]
+    return min(defaults, key=lambda each: each.value, default=None)
+
+
+def _with_container_requests(spec: PodSpec) -> dict[str, object]:
+    changes: dict[str, object] = {}
+    for field in ("containers", "init_containers"):
+        before: tuple[Container, ...] = getattr(spec, field)
+        after = _containers_on_host(before) if spec.host_network else _containers(before)
+        if after is not before:
+            changes[field] = after
+    return changes
+
+
+@by_identity
+def _containers(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    after = tuple(_container(each, host_network=False) for each in containers)
+    unchanged = all(new is old for new, old in zip(after, containers, strict=True))
+    return containers if unchanged else after
+
+
+@by_identity
+def _containers_on_host(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    return tuple(_container(each, host_network=True) for each in containers)
+
+
+def _container(container: Container, host_network: bool) -> Container:
+    changes: dict[str, object] = {}
+    resources = container.resources
+    if resources is not None and not resources.limits.keys() <= resources.requests.keys():
+        requests = resources.limits | resources.requests
+        changes["resources"] = resources.model_copy(update={"requests": requests})
+    if host_network and any(not port.host_port for port in container.ports):
+        changes["ports"] = tuple(
+            port.model_copy(update={"host_port": port.host_port or port.container_port})
+            for port in container.ports
+        )
+    return container.model_copy(update=changes) if changes else container
+
+
+def _pod_level_requests(
+    pod: Pod, changes: dict[str, object], resources: ResourceRequirements
+) -> dict[str, object]:
+    """Pod-level requests where the pod names some: of its containers first, then of its limits."""
+    if not (resources.requests or resources.limits):
+        return {}
+    bare = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
+    of_containers = pod_requests(pod.model_copy(update={"spec": bare}))
+    requests: dict[str, Quantity] = dict(resources.requests)
+    for name, value in of_containers.items():
+        if is_pod_level(name) and not name.startswith(HUGE_PAGES_PREFIX):
+            requests.setdefault(name, value)
+    for name, value in resources.limits.items():
+        if is_pod_level(name):
+            requests.setdefault(name, value)
+    return {"resources": ResourceRequirements(requests=requests, limits=resources.limits)}
+
+
+@by_identity
+def _has_keys_anywhere(affinity: Affinity) -> bool:
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(side is not None and _has_keys(side) for side in sides)
+
+
+def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Affinity | None:
+    """The keys to match, written into the selectors (pkg/registry/core/pod/strategy.go)."""
+    if affinity is None or not _has_keys_anywhere(affinity):
+        return affinity
+    changes = {
+        side: _merged_side(found, labels)
+        for side in ("pod_affinity", "pod_anti_affinity")
+        if (found := getattr(affinity, side)) is not None and _has_keys(found)
+    }
+    return affinity.model_copy(update=changes)
+
+
+def _terms(side: PodAffinity) -> list[PodAffinityTerm]:
+    preferred = side.preferred_during_scheduling_ignored_during_execution
+    required = side.required_during_scheduling_ignored_during_execution
+    return [*required, *(each.pod_affinity_term for each in preferred)]
+
+
+def _has_keys(side: PodAffinity) -> bool:
+    return any(each.match_label_keys or each.mismatch_label_keys for each in _terms(side))
+
+
+def _merged_side(side: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
+    required = side.required_during_scheduling_ignored_during_execution
+    preferred = side.preferred_during_scheduling_ignored_during_execution
+    return PodAffinity(
+        required_during_scheduling_ignored_during_execution=tuple(
+            _merged_term(each, labels) for each in required
+        ),
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            each.model_copy(
+                update={"pod_affinity_term": _merged_term(each.pod_affinity_term, labels)}
+            )
+            for each in preferred
+        ),
+    )
+
+
+def _merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    if term.label_selector is None:
+        return term
+    wanted = [(key, "In") for key in term.match_label_keys]
+    wanted += [(key, "NotIn") for key in term.mismatch_label_keys]
+    added = [
+        SelectorRequirement(key=key, operator=operator, values=[labels[key]])
+        for key, operator in wanted
+        if key in labels
+    ]
+    known = term.label_selector.match_expressions
+    selector = LabelSelector(
+        match_labels=term.label_selector.match_labels,
+        match_expressions=(*known, *(each for each in added if each not in known)),
+    )
+    return term.model_copy(update={"label_selector": selector})

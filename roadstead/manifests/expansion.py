@@ -1,0 +1,163 @@
+"""Workloads to the pods that their controllers would make (upstream pkg/controller, 1.34).
+
+A workload makes only what is missing: what is among the manifests already, pods or the replica sets
+and jobs in between, is not made twice. Names are made up, but the same manifests give the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.manifests.collection import Manifests
+from roadstead.manifests.daemons import daemon_pods
+from roadstead.manifests.defaults import default_pod
+from roadstead.manifests.names import generated_name, joined_name, suffix_of, template_hash
+from roadstead.manifests.stateful import stateful_claims, stateful_pods
+from roadstead.manifests.templates import Workload, controller_key, pod_of, workload_key
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects import (
+    CronJob,
+    Deployment,
+    Job,
+    LabelSelector,
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    PersistentVolumeClaim,
+    Pod,
+    ReplicaSet,
+    ReplicationController,
+    describe,
+)
+
+PODS_MAX = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What the controllers made, defaults filled in."""
+
+    pods: tuple[Pod, ...]
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+
+
+def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
+    """The pods that the workloads among `manifests` still lack on a cluster of `nodes`.
+
+    Raises:
+        InputError: a template makes no sound pod, or the workloads ask for too many.
+    """
+    _check_total(manifests)
+    existing = Counter(controller_key(each) for each in manifests.pods)
+    made_sets = tuple(_replica_sets(manifests))
+    pods: list[Pod] = []
+    for controller in manifests.replication_controllers:
+        pods += _replicas(controller, existing[workload_key(controller)])
+    for replica_set in (*manifests.replica_sets, *made_sets):
+        pods += _replicas(replica_set, existing[workload_key(replica_set)])
+    for stateful in manifests.stateful_sets:
+        pods += stateful_pods(stateful, manifests.pods)
+    for daemon in manifests.daemon_sets:
+        pods += daemon_pods(daemon, nodes, manifests.pods)
+    for job in (*manifests.jobs, *_jobs(manifests)):
+        pods += _job_pods(job, existing[workload_key(job)])
+    classes = {each.metadata.name: each for each in manifests.priority_classes}
+    return Expansion(
+        pods=tuple(default_pod(pod, classes) for pod in pods),
+        replica_sets=made_sets,
+        claims=tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims)),
+    )
+
+
+def _check_total(manifests: Manifests) -> None:
+    """Before anything is made: a replica count is easily mistyped."""
+    wanted: list[tuple[Workload, int]] = [
+        *((each, each.spec.replicas) for each in manifests.replication_controllers),
+        *((each, each.spec.replicas) for each in manifests.replica_sets),
+        *((each, each.spec.replicas) for each in manifests.deployments),
+        *((each, each.spec.replicas) for each in manifests.stateful_sets),
+        *((each, each.spec.parallelism or 0) for each in manifests.jobs),
+    ]
+    total = 0
+    for workload, replicas in wanted:
+        total += replicas
+        if total > PODS_MAX:
+            obj = describe(type(workload).__name__, {"metadata": {"name": workload.metadata.name}})
+            rule = f"makes the pods of all workloads more than {PODS_MAX}"
+            raise InputError(rule, obj=obj, field="spec", value=str(replicas))
+
+
+def _replica_sets(manifests: Manifests) -> Iterator[ReplicaSet]:
+    """The replica set of each deployment that has none yet."""
+    owned = {controller_key(each) for each in manifests.replica_sets}
+    for deployment in manifests.deployments:
+        if workload_key(deployment) not in owned:
+            yield _replica_set(deployment)
+
+
+def _replica_set(deployment: Deployment) -> ReplicaSet:
+    revision = template_hash(deployment.spec.template)
+    mark = {"pod-template-hash": revision}
+    template = deployment.spec.template
+    labels = template.metadata.labels | mark
+    selector = deployment.spec.selector or LabelSelector()
+    return ReplicaSet(
+        metadata=_owned_meta(deployment, joined_name(deployment.metadata.name, revision), labels),
+        spec=deployment.spec.model_copy(
+            update={
+                "selector": selector.model_copy(
+                    update={"match_labels": selector.match_labels | mark}
+                ),
+                "template": template.model_copy(
+                    update={"metadata": template.metadata.model_copy(update={"labels": labels})}
+                ),
+            }
+        ),
+    )
+
+
+def _owned_meta(owner: Workload, name: str, labels: dict[str, str]) -> ObjectMeta:
+    kind = type(owner).__name__
+    reference = OwnerReference(
+        kind=kind, name=owner.metadata.name, uid=owner.metadata.uid, controller=True
+    )
+    namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
+    return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(reference,))
+
+
+def _replicas(owner: ReplicaSet | ReplicationController, existing: int) -> Iterator[Pod]:
+    for index in range(existing, owner.spec.replicas):
+        name = generated_name(f"{owner.metadata.name}-", index)
+        yield pod_of(owner, owner.spec.template, name)
+
+
+def _jobs(manifests: Manifests) -> Iterator[Job]:
+    """The first job of each cron job that has none yet."""
+    owned = {controller_key(each) for each in manifests.jobs}
+    for cron in manifests.cron_jobs:
+        if workload_key(cron) not in owned and not cron.spec.suspend:
+            yield _job(cron)
+
+
+def _job(cron: CronJob) -> Job:
+    template = cron.spec.job_template
+    name = joined_name(cron.metadata.name, suffix_of(cron.spec.schedule))
+    return Job(metadata=_owned_meta(cron, name, template.metadata.labels), spec=template.spec)
+
+
+def _job_pods(job: Job, existing: int) -> Iterator[Pod]:
+    """As many as run at once: no more than the parallelism, no more than the completions."""
+    spec = job.spec
+    wanted = 1 if spec.parallelism is None else spec.parallelism
+    if spec.completions is not None:
+        wanted = min(wanted, spec.completions)
+    labels = {"job-name": job.metadata.name, "batch.kubernetes.io/job-name": job.metadata.name}
+    is_indexed = spec.completion_mode == "Indexed"
+    for index in range(existing, 0 if spec.suspend else wanted):
+        base = f"{job.metadata.name}-{index}-" if is_indexed else f"{job.metadata.name}-"
+        number = {"batch.kubernetes.io/job-completion-index": str(index)} if is_indexed else {}
+        yield pod_of(job, spec.template, generated_name(base, index), labels | number)

@@ -1,0 +1,75 @@
+"""The files behind paths: files, folders, globs and standard input."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from roadstead.protocol.documents import SIZE_MAX_BYTES
+from roadstead.protocol.errors import InputError
+
+STDIN = "-"
+SUFFIXES = (".yaml", ".yml", ".json")
+_GLOB_CHARS = frozenset("*?[")
+
+
+def read_texts(paths: Sequence[str], *, stdin: BinaryIO) -> Iterator[tuple[str, bytes]]:
+    """(source, text) of every file behind the paths, each file once, folders in sorted order.
+
+    Raises:
+        InputError: a path that leads nowhere, a file that cannot be read or is too large.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        for file in [STDIN] if path == STDIN else _files(path):
+            real = file if file == STDIN else os.path.realpath(file)
+            if real not in seen:
+                seen.add(real)
+                yield _read_stdin(stdin) if file == STDIN else _read_file(file)
+
+
+def _files(path: str) -> list[str]:
+    if os.path.isdir(path):
+        return _folder(path)
+    if os.path.exists(path):
+        return [path]
+    if not _GLOB_CHARS & set(path):
+        raise InputError("does not exist", source=path)
+    found = [name for name in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(name)]
+    if not found:
+        raise InputError("matches no file", source=path)
+    return found
+
+
+def _folder(path: str) -> list[str]:
+    found = [
+        str(Path(folder, name))
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.endswith(SUFFIXES)
+    ]
+    if not found:
+        raise InputError(f"holds no {', '.join(f'*{suffix}' for suffix in SUFFIXES)}", source=path)
+    return sorted(found)
+
+
+def _read_file(path: str) -> tuple[str, bytes]:
+    try:
+        with open(path, "rb") as file:
+            return path, _bounded(file, path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from None
+
+
+def _read_stdin(stdin: BinaryIO) -> tuple[str, bytes]:
+    return "standard input", _bounded(stdin, "standard input")
+
+
+def _bounded(file: BinaryIO, source: str) -> bytes:
+    text = file.read(SIZE_MAX_BYTES + 1)
+    if len(text) > SIZE_MAX_BYTES:
+        raise InputError(f"is larger than {SIZE_MAX_BYTES} bytes", source=source)
+    return text

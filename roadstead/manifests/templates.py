@@ -1,0 +1,46 @@
+"""A pod from a template, and how pods and workloads know each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.protocol.objects import ApiObject, ObjectMeta, OwnerReference, Pod, PodTemplate
+
+Workload = ApiObject
+OwnerKey = tuple[str, str, str]
+_NO_LABELS: Mapping[str, str] = {}
+
+
+def workload_key(workload: Workload) -> OwnerKey:
+    """(kind, namespace, name)"""
+    meta = workload.metadata
+    return (type(workload).__name__, meta.namespace or DEFAULT_NAMESPACE, meta.name)
+
+
+def controller_key(each: ApiObject) -> OwnerKey:
+    """The key of the workload that controls an object; empty parts where none does."""
+    owner = each.metadata.controller
+    if owner is None:
+        return ("", "", "")
+    return (owner.kind, each.metadata.namespace or DEFAULT_NAMESPACE, owner.name)
+
+
+def pod_of(
+    owner: Workload, template: PodTemplate, name: str, labels: Mapping[str, str] = _NO_LABELS
+) -> Pod:
+    """A pod of a workload: the template's labels and spec, and the workload as its controller."""
+    reference = OwnerReference(
+        kind=type(owner).__name__,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid or "/".join(workload_key(owner)),
+        controller=True,
+    )
+    meta = ObjectMeta(
+        name=name,
+        namespace=owner.metadata.namespace or DEFAULT_NAMESPACE,
+        labels={**template.metadata.labels, **labels},
+        annotations=template.metadata.annotations,
+        owner_references=(reference,),
+    )
+    return Pod(metadata=meta, spec=template.spec)
