@@ -1,0 +1,266 @@
+"""InterPodAffinity: pods that want to be near other pods, or away from them.
+
+Near and away are told by node labels: two nodes with the same value of a term's topology key are
+one place. Both directions count: the terms of the new pod against pods that run, and theirs
+against the new pod.
+
+Filter, in this order of speaking:
+    affinity        every required term's key is on the node, and the place of each holds a pod
+                    that matches all of them; or no pod anywhere does and the pod matches itself
+    anti-affinity   no place of the node holds a pod that a required anti-affinity term matches
+    existing pods   no pod in a place of the node has such a term that matches the new pod
+Score:
+    raw = sum over the node's places of the weights of all matching terms (anti-affinity negative):
+          preferred terms of the pod and of running pods, and required affinity terms of running
+          pods with hardPodAffinityWeight
+    normalized = int(100 * (float(raw - min) / float(max - min))), 0 where all are equal
+
+Counts by topology key and value over all shards are this plugin's summaries.
+Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.config.plugin_args import InterPodAffinityArgs
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    MAX_NODE_SCORE,
+    Extremes,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+    SummarizesFilter,
+    SummarizesScore,
+)
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.inter_pod_counts import (
+    ByTopology,
+    Counts,
+    Domains,
+    TermIndex,
+    by_topology,
+    label_codes,
+    merge_counts,
+    scores_by_topology,
+)
+from roadstead.plugins.inter_pod_terms import Family, NewPod, matches_all
+from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+
+MAX_CELLS = 32_000_000
+"""How many numbers are kept for all classes together; the class unused for longest goes first."""
+
+_STATUSES = (
+    unresolvable("node(s) didn't match pod affinity rules"),
+    unschedulable("node(s) didn't match pod anti-affinity rules"),
+    unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+)
+_NOT_NEAR, _NOT_AWAY, _NOT_WANTED = 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """Pods that matter to Filter, by topology key and value; only what is above zero.
+
+    existing_anti: required anti-affinity terms of pods there that match the new pod.
+    affinity: pods that match all its required affinity terms, once per term.
+    anti_affinity: matches of its required anti-affinity terms.
+    """
+
+    existing_anti: ByTopology
+    affinity: ByTopology
+    anti_affinity: ByTopology
+
+    def merge(self, other: PodCounts) -> PodCounts:
+        return PodCounts(
+            merge_counts(self.existing_anti, other.existing_anti),
+            merge_counts(self.affinity, other.affinity),
+            merge_counts(self.anti_affinity, other.anti_affinity),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyScores:
+    """Score by topology key and value, wherever any term matched, be the sum 0."""
+
+    scores: ByTopology
+
+    def merge(self, other: TopologyScores) -> TopologyScores:
+        return TopologyScores(merge_counts(self.scores, other.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class _FilterState:
+    """affinity, anti_affinity: one for each topology key of the pod's own terms.
+
+    first: no pod matches the pod's affinity terms but it matches them itself.
+    """
+
+    affinity: tuple[Domains, ...]
+    anti_affinity: tuple[Domains, ...]
+    existing_anti: tuple[Domains, ...]
+    first: bool
+
+
+class InterPodAffinity(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, SummarizesFilter, SummarizesScore
+):
+    name = "InterPodAffinity"
+    reads = Reads.CLUSTER
+    normalizes = True
+    filter_summary_type = PodCounts
+    score_summary_type = TopologyScores
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        self._args = args
+        self._namespaces = {name: dict(labels) for name, labels in handle.cluster.namespaces}
+        self._terms = TermIndex(handle.classes)
+        self._counts: OrderedDict[PodInfo, Counts] = OrderedDict()
+        self._cells = 0
+
+    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
+        vectors = self._find(pod, table)
+        if not vectors:
+            return None
+        found = PodCounts(
+            by_topology(table, vectors, Family.EXISTING_ANTI),
+            by_topology(table, vectors, Family.AFFINITY),
+            by_topology(table, vectors, Family.ANTI_AFFINITY),
+        )
+        return found if found.existing_anti or found.affinity or found.anti_affinity else None
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        terms = self._counts_of(pod).pod.terms
+        if terms.error:
+            return PreFilterResult(unresolvable(f"parsing pod: {terms.error}"))
+        summary = state.filter_summaries.get(self.name, _NOTHING)
+        assert isinstance(summary, PodCounts)
+        if not (summary.existing_anti or terms.affinity or terms.anti_affinity):
+            return PreFilterResult(SKIP)
+        near = dict.fromkeys(term.topology_key for term in terms.affinity)
+        away = dict.fromkeys(term.topology_key for term in terms.anti_affinity)
+        filtering = _FilterState(
+            affinity=_domains(near, summary.affinity),
+            anti_affinity=_domains(away, summary.anti_affinity),
+            existing_anti=_domains(summary.existing_anti, summary.existing_anti),
+            first=not summary.affinity and matches_all(terms.affinity, pod),
+        )
+        state.write(_PRE_FILTER, filtering)
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        filtering = state.read(_PRE_FILTER, _FilterState)
+        codes = np.zeros(len(table), dtype=np.int32)
+        # The first to speak is written last.
+        for domains in filtering.existing_anti:
+            codes[domains.at(table) > 0] = _NOT_WANTED
+        for domains in filtering.anti_affinity:
+            codes[domains.at(table) > 0] = _NOT_AWAY
+        for domains in filtering.affinity:
+            if filtering.first:
+                codes[label_codes(table, domains.key)[1] < 0] = _NOT_NEAR
+            else:
+                codes[domains.at(table) == 0] = _NOT_NEAR
+        return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
+
+    def score_summary(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+    ) -> Summary | None:
+        scores = scores_by_topology(table, self._find(pod, table))
+        return TopologyScores(scores) if scores else None
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        mine = self._counts_of(pod).pod
+        if not mine.scores:
+            return SKIP
+        if mine.terms.error:
+            return error(f"failed to parse pod: {mine.terms.error}")
+        summary = state.score_summaries.get(self.name)
+        if summary is None:
+            return SKIP
+        assert isinstance(summary, TopologyScores)
+        state.write(_PRE_SCORE, _domains(summary.scores, summary.scores))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        raw = np.zeros(len(table), dtype=np.int64)
+        for domains in state.read(_PRE_SCORE, tuple):
+            raw += domains.at(table)
+        return raw
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+        spread = extremes.maximum - extremes.minimum
+        if not spread:
+            return np.zeros_like(raw)
+        share = (raw - extremes.minimum).astype(np.float64) / float(spread)
+        return (float(MAX_NODE_SCORE) * share).astype(np.int64)
+
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        counts = self._counts_of(pod)
+        related = counts.relates_to(placed)
+        self._settle(counts)
+        return related
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return (
+            pod.namespace,
+            pod.labels,
+            pod.pod_affinity,
+            pod.pod_anti_affinity,
+            pod.preferred_pod_affinity,
+            pod.preferred_pod_anti_affinity,
+        )
+
+    def _find(self, pod: PodInfo, table: Table) -> Mapping[tuple[Family, str], I64]:
+        counts = self._counts_of(pod)
+        if counts.pod.terms.error:
+            return {}
+        vectors = counts.find(table)
+        self._settle(counts)
+        return vectors
+
+    def _settle(self, counts: Counts) -> None:
+        """Books what a class has come to hold, and drops classes where it is too much."""
+        self._cells += counts.grown()
+        while self._cells > MAX_CELLS and len(self._counts) > 1:
+            self._cells -= self._counts.popitem(last=False)[1].cells
+
+    def _counts_of(self, pod: PodInfo) -> Counts:
+        found = self._counts.get(pod)
+        if found is None:
+            found = self._counts[pod] = Counts(self._new_pod(pod), self._terms)
+        self._counts.move_to_end(pod)
+        return found
+
+    def _new_pod(self, pod: PodInfo) -> NewPod:
+        facts = pod.facts
+        preferring = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
+        return NewPod(
+            info=pod,
+            terms=self._terms.of(pod).merged(self._namespaces),
+            namespace_labels=self._namespaces.get(facts.namespace, {}),
+            scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
+            hard_weight=self._args.hard_pod_affinity_weight,
+        )
+
+
+_NOTHING = PodCounts({}, {}, {})
+_PRE_FILTER, _PRE_SCORE = "PreFilterInterPodAffinity", "PreScoreInterPodAffinity"
+
+
+def _domains(keys: Iterable[str], counts: ByTopology) -> tuple[Domains, ...]:
+    return tuple(Domains(key, counts.get(key, {})) for key in keys)

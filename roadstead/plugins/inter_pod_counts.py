@@ -1,0 +1,243 @@
+"""Counts of related pods by topology value, kept per class of pods and brought up to date by row.
+
+For one class to be placed, `Counts` knows which other classes concern it (each pair is looked at
+once), how many pods of those stand on each row of a table, and sums that up over the values of a
+topology key. Rows that pods came to or left are counted again, the others are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from roadstead.nodes.columns import I32, I64, Columns
+from roadstead.nodes.interning import Interner
+from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.table import NodeTable, Rows, Table
+from roadstead.plugins.inter_pod_terms import (
+    Family,
+    Line,
+    NewPod,
+    Relation,
+    Terms,
+    compile_terms,
+)
+
+ByTopology = dict[str, dict[str, int]]
+"""Topology key → value → count."""
+
+_Placed = tuple[Relation, list[int], list[int]]
+
+
+class TermIndex:
+    """The terms of every class of the process, each compiled once."""
+
+    __slots__ = ("_terms", "classes", "with_terms")
+
+    def __init__(self, classes: PodClasses) -> None:
+        self.classes = classes
+        self.with_terms: list[PodInfo] = []
+        self._terms: list[Terms] = []
+
+    def of(self, info: PodInfo) -> Terms:
+        """The terms of a class of these classes."""
+        self.catch_up()
+        return self._terms[info.index]
+
+    def catch_up(self) -> None:
+        """Takes in the classes that are new."""
+        for info in self.classes.infos[len(self._terms) :]:
+            terms = compile_terms(info.facts)
+            self._terms.append(terms)
+            if any(terms.groups):
+                self.with_terms.append(info)
+
+
+class Counts:
+    """How many related pods stand where, for one class to be placed.
+
+    cells: what is held in memory: relations, and one number per line and row.
+    """
+
+    __slots__ = (
+        "_columns", "_has_terms", "_index", "_interned", "_node_version", "_relations", "_seen",
+        "_vectors", "_version", "cells", "pod",
+    )  # fmt: skip
+
+    def __init__(self, pod: NewPod, index: TermIndex) -> None:
+        self.pod = pod
+        self._has_terms = any(pod.terms.groups)
+        self._index = index
+        self._relations: dict[PodInfo, Relation] = {}
+        self._interned: dict[Relation, Relation] = {}
+        self._seen = 0
+        self._columns: Columns | None = None
+        self._node_version = self._version = -1
+        self._vectors: dict[Line, I64] = {}
+        self.cells = 0
+
+    def grown(self) -> int:
+        """By how much `cells` has grown since this was asked last."""
+        cells = len(self._relations) + sum(map(len, self._vectors.values()))
+        grown, self.cells = cells - self.cells, cells
+        return grown
+
+    def relates_to(self, other: PodInfo) -> bool:
+        """Whether a pod of that class, wherever it stands, counts for this one."""
+        self._relate()
+        return other in self._relations
+
+    def _relate(self) -> None:
+        """Looks once at each class that is new: at all if the pod has terms, else at theirs."""
+        self._index.catch_up()
+        index = self._index
+        candidates = index.classes.infos if self._has_terms else index.with_terms
+        for other in candidates[self._seen :]:
+            relation = self.pod.relation(other, index.of(other))
+            if relation:
+                self._relations[other] = self._interned.setdefault(relation, relation)
+        self._seen = len(candidates)
+
+    def find(self, table: Table) -> Mapping[Line, I64]:
+        """Per line how much the pods on each row add: int64[row]. Lines may be all zero."""
+        self._relate()
+        if self._relations.keys().isdisjoint(table.class_counts.keys()):
+            return {}
+        assert table.columns.classes is self._index.classes, "a table of other classes"
+        if not isinstance(table, NodeTable) or not self._keeps(table):
+            return self._count({}, table, np.arange(len(table)))
+        if self._columns is table.columns and self._node_version == table.node_version:
+            self._recount(table, table.rows_changed_since(self._version))
+        else:
+            self._columns, self._node_version = table.columns, table.node_version
+            self._vectors = self._count({}, table, np.arange(len(table)))
+        self._version = table.version
+        return self._vectors
+
+    def _keeps(self, table: NodeTable) -> bool:
+        """Whether counts of this table are kept: what-ifs must not drive out the table itself."""
+        kept = self._columns
+        return kept is None or kept is table.columns or len(table) > kept.size
+
+    def _recount(self, table: NodeTable, rows: Rows) -> None:
+        if len(rows):
+            for vector in self._vectors.values():
+                vector[rows] = 0
+            self._count(self._vectors, table, rows)
+
+    def _count(self, vectors: dict[Line, I64], table: Table, rows: Rows) -> dict[Line, I64]:
+        """Adds the pods on some rows to the vectors."""
+        for relation, where, pods in self._related_pods(table, rows):
+            for line, each in relation:
+                vector = vectors.get(line)
+                if vector is None:
+                    vector = vectors[line] = np.zeros(len(table), dtype=np.int64)
+                np.add.at(vector, where, each * np.array(pods, dtype=np.int64))
+        return vectors
+
+    def _related_pods(self, table: Table, rows: Rows) -> Iterable[_Placed]:
+        """Per relation, rows and numbers of pods; a row comes once for each class."""
+        relations = self._relations
+        found: dict[int, _Placed] = {}
+        for row in rows.tolist():
+            on_node = table.pods(row)
+            if relations.keys().isdisjoint(on_node):
+                continue
+            for info, pods in on_node.items():
+                relation = relations.get(info)
+                if relation is not None:
+                    # Equal relations are one object, and an id hashes faster than its lines.
+                    entry = found.setdefault(id(relation), (relation, [], []))
+                    entry[1].append(row)
+                    entry[2].append(pods)
+        return found.values()
+
+
+def label_codes(table: Table, key: str) -> tuple[Interner[str], I32]:
+    """Values of a label key and the code of each row, -1 where the node lacks it: int32[row]."""
+    column = table.columns.label(key)
+    return column.values, table._codes(column.codes)
+
+
+def by_topology(table: Table, vectors: Mapping[Line, I64], family: Family) -> ByTopology:
+    """Sums of a family by topology key and value; only what is not zero."""
+    found = {}
+    for (kind, key), vector in vectors.items():
+        if kind is family:
+            values, sums = _sums(table, key, vector)
+            listed = np.flatnonzero(sums)
+            if len(listed):
+                found[key] = _named(values, listed, sums)
+    return found
+
+
+def scores_by_topology(table: Table, vectors: Mapping[Line, I64]) -> ByTopology:
+    """Scores by topology key and value; also zeros, where matches outweigh one another."""
+    found = {}
+    for (kind, key), vector in vectors.items():
+        if kind is Family.SCORED:
+            values, matches = _sums(table, key, vector)
+            listed = np.flatnonzero(matches)
+            if len(listed):
+                _, sums = _sums(table, key, vectors[Family.SCORE, key])
+                found[key] = _named(values, listed, sums)
+    return found
+
+
+def _sums(table: Table, key: str, vector: I64) -> tuple[Interner[str], I64]:
+    """Sum of a vector over the rows of each value of a key: int64[value]."""
+    values, codes = label_codes(table, key)
+    # Sums in float64 are exact below 2^53, and nodes without the key fall into place 0.
+    sums = np.bincount(codes + 1, weights=vector, minlength=len(values) + 1)[1:]
+    return values, sums.astype(np.int64)
+
+
+def _named(values: Interner[str], listed: Rows, sums: I64) -> dict[str, int]:
+    names = values.values
+    return dict(zip([names[code] for code in listed.tolist()], sums[listed].tolist(), strict=True))
+
+
+def merge_counts(ours: ByTopology, theirs: ByTopology) -> ByTopology:
+    """The sums of both."""
+    merged = dict(ours)
+    for key, counts in theirs.items():
+        merged[key] = _added(merged[key], counts) if key in merged else counts
+    return merged
+
+
+def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
+    if ours.keys().isdisjoint(theirs):
+        return ours | theirs
+    added = dict(ours)
+    for value, count in theirs.items():
+        added[value] = added.get(value, 0) + count
+    return added
+
+
+class Domains:
+    """What a topology key's values count, looked up by row."""
+
+    __slots__ = ("_by_code", "_counts", "_values", "key")
+
+    def __init__(self, key: str, counts: Mapping[str, int]) -> None:
+        self.key = key
+        self._counts = counts
+        self._values: Interner[str] | None = None
+        self._by_code: I64 = np.zeros(1, dtype=np.int64)
+
+    def at(self, table: Table) -> I64:
+        """The count of each row's value, 0 where there is none: int64[row]."""
+        values, codes = label_codes(table, self.key)
+        if values is not self._values or len(values) != len(self._by_code) - 1:
+            self._values, self._by_code = values, self._tabulate(values)
+        found: I64 = self._by_code[codes]
+        return found
+
+    def _tabulate(self, values: Interner[str]) -> I64:
+        """int64[code + 1]; the last place is for nodes without the key (code -1)."""
+        by_code = np.zeros(len(values) + 1, dtype=np.int64)
+        codes = np.fromiter(map(values.find, self._counts), np.intp, len(self._counts))
+        by_code[codes] = np.fromiter(self._counts.values(), np.int64, len(self._counts))
+        by_code[-1] = 0
+        return by_code

@@ -1,0 +1,195 @@
+"""Pod (anti-)affinity terms as InterPodAffinity compares them with pods, and what pairs of classes
+of pods say to each other.
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm.Matches),
+pkg/scheduler/framework/types.go (PodInfo.Update) and plugins/interpodaffinity/plugin.go
+(mergeAffinityTermNamespacesIfNotEmpty).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from roadstead.facts.pod import PodAffinityTerm, PodFacts
+from roadstead.facts.selectors import LabelSelector, join_errors
+from roadstead.nodes.pod_info import PodInfo
+
+NamespaceLabels = Mapping[str, Mapping[str, str]]
+"""Labels of each known namespace."""
+
+
+class Family(IntEnum):
+    """What a pod on a node is counted as.
+
+    EXISTING_ANTI: its required anti-affinity terms match the new pod. AFFINITY: it matches all
+    required affinity terms of the new pod. ANTI_AFFINITY: it matches required anti-affinity terms
+    of the new pod. SCORE: the weights of all matches that score. SCORED: how many those are.
+    """
+
+    EXISTING_ANTI = 0
+    AFFINITY = 1
+    ANTI_AFFINITY = 2
+    SCORE = 3
+    SCORED = 4
+
+
+Line = tuple[Family, str]
+"""A family and a topology key."""
+Relation = tuple[tuple[Line, int], ...]
+"""What one pod of a class adds to each line; empty where two classes do not concern each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term that parses; a selector of None matches nothing."""
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None
+    weight: int
+
+    def matches(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether a pod, whose namespace has these labels, is meant by the term."""
+        if pod.facts.namespace not in self.namespaces:
+            chosen = self.namespace_selector
+            if chosen is None or not chosen.matches(namespace_labels):
+                return False
+        return self.selector is not None and self.selector.matches(pod.labels)
+
+    def merged(self, known: NamespaceLabels) -> Term:
+        """The term of a new pod: the namespaces that its selector selects are named as well.
+
+        The selector stays, and new pods' terms are asked with no namespace labels: as upstream
+        has it since 1.34, one that is met by no labels (NotIn, DoesNotExist) means every namespace.
+        """
+        chosen = self.namespace_selector
+        if chosen is None:
+            return self
+        found = {name for name, labels in known.items() if chosen.matches(labels)}
+        return replace(self, namespaces=self.namespaces | found)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a pod. A group with a term that does not parse is empty; `error` says why."""
+
+    affinity: tuple[Term, ...] = ()
+    anti_affinity: tuple[Term, ...] = ()
+    preferred: tuple[Term, ...] = ()
+    preferred_anti: tuple[Term, ...] = ()
+    error: str = ""
+
+    @property
+    def groups(self) -> tuple[tuple[Term, ...], ...]:
+        return (self.affinity, self.anti_affinity, self.preferred, self.preferred_anti)
+
+    def merged(self, known: NamespaceLabels) -> Terms:
+        """See `Term.merged`."""
+        affinity, anti, preferred, preferred_anti = (
+            tuple(term.merged(known) for term in group) for group in self.groups
+        )
+        return Terms(affinity, anti, preferred, preferred_anti, self.error)
+
+
+NO_TERMS = Terms()
+
+
+def compile_terms(pod: PodFacts) -> Terms:
+    """The terms of a pod, with upstream's text for those that do not parse."""
+    if not (
+        pod.pod_affinity
+        or pod.pod_anti_affinity
+        or pod.preferred_pod_affinity
+        or pod.preferred_pod_anti_affinity
+    ):
+        return NO_TERMS
+    named = {
+        "requiredAffinityTerms": pod.pod_affinity,
+        "requiredAntiAffinityTerms": pod.pod_anti_affinity,
+        "preferredAffinityTerms": pod.preferred_pod_affinity,
+        "preferredAntiAffinityTerms": pod.preferred_pod_anti_affinity,
+    }
+    errors = {name: _first_error(terms) for name, terms in named.items()}
+    affinity, anti, preferred, preferred_anti = (
+        () if errors[name] else tuple(map(_term, terms)) for name, terms in named.items()
+    )
+    text = join_errors(f"{name}: {error}" for name, error in errors.items() if error)
+    return Terms(affinity, anti, preferred, preferred_anti, text)
+
+
+def _first_error(terms: Iterable[PodAffinityTerm]) -> str:
+    return next((term.error for term in terms if term.error), "")
+
+
+def _term(term: PodAffinityTerm) -> Term:
+    return Term(
+        term.topology_key,
+        term.selector,
+        frozenset(term.namespaces),
+        term.namespace_selector,
+        term.weight,
+    )
+
+
+def matches_all(terms: Sequence[Term], pod: PodInfo) -> bool:
+    """Whether a pod matches all of a new pod's (merged) terms; False where there are none."""
+    return bool(terms) and all(term.matches(pod, {}) for term in terms)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPod:
+    """A class of pods to be placed, as it meets the pods on the nodes.
+
+    terms: merged. namespace_labels: of the pod's namespace. scores: whether scoring looks at it.
+    """
+
+    info: PodInfo
+    terms: Terms
+    namespace_labels: Mapping[str, str]
+    scores: bool
+    hard_weight: int
+
+    def relation(self, other: PodInfo, theirs: Terms) -> Relation:
+        """What a pod of `other` with its (unmerged) terms adds to the counts for this pod."""
+        lines: Counter[Line] = Counter()
+        if matches_all(self.terms.affinity, other):
+            lines.update((Family.AFFINITY, term.topology_key) for term in self.terms.affinity)
+        lines.update(
+            (Family.ANTI_AFFINITY, term.topology_key)
+            for term in self.terms.anti_affinity
+            if term.matches(other, {})
+        )
+        lines.update(
+            (Family.EXISTING_ANTI, term.topology_key)
+            for term in theirs.anti_affinity
+            if term.matches(self.info, self.namespace_labels)
+        )
+        if self.scores:
+            self._add_own_preferences(lines, other)
+            self._add_their_preferences(lines, theirs)
+        return tuple(sorted(lines.items()))
+
+    def _add_own_preferences(self, lines: Counter[Line], other: PodInfo) -> None:
+        for sign, terms in ((1, self.terms.preferred), (-1, self.terms.preferred_anti)):
+            for term in terms:
+                if term.matches(other, {}):
+                    _add_score(lines, term.topology_key, sign * term.weight)
+
+    def _add_their_preferences(self, lines: Counter[Line], theirs: Terms) -> None:
+        if self.hard_weight > 0:
+            for term in theirs.affinity:
+                if term.matches(self.info, self.namespace_labels):
+                    _add_score(lines, term.topology_key, self.hard_weight)
+        for sign, terms in ((1, theirs.preferred), (-1, theirs.preferred_anti)):
+            for term in terms:
+                if term.matches(self.info, self.namespace_labels):
+                    _add_score(lines, term.topology_key, sign * term.weight)
+
+
+def _add_score(lines: Counter[Line], key: str, weight: int) -> None:
+    lines[Family.SCORE, key] += weight
+    lines[Family.SCORED, key] += 1
