@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from roadstead.config.plugin_args import (
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginArgs,
+    PodTopologySpreadArgs,
 )
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.registry import Factory, Registry
@@ -17,12 +19,14 @@ from roadstead.plugins import missing
 from roadstead.plugins.default_binder import DefaultBinder
 from roadstead.plugins.default_preemption import DefaultPreemption
 from roadstead.plugins.image_locality import ImageLocality
+from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.node_affinity import NodeAffinity
 from roadstead.plugins.node_name import NodeName
 from roadstead.plugins.node_ports import NodePorts
 from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.plugins.node_unschedulable import NodeUnschedulable
+from roadstead.plugins.pod_topology_spread import PodTopologySpread
 from roadstead.plugins.priority_sort import PrioritySort
 from roadstead.plugins.scheduling_gates import SchedulingGates
 from roadstead.plugins.taint_toleration import TaintToleration
@@ -40,8 +44,6 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
     missing.NodeVolumeLimits,
     missing.VolumeBinding,
     missing.VolumeZone,
-    missing.PodTopologySpread,
-    missing.InterPodAffinity,
     missing.DynamicResources,
     DefaultPreemption,
     ImageLocality,
@@ -58,6 +60,10 @@ def in_tree_registry() -> Registry:
         NodeResourcesBalancedAllocation.name,
         _with_args(NodeResourcesBalancedAllocation, NodeResourcesBalancedAllocationArgs()),
     )
+    registry.register(
+        PodTopologySpread.name, _with_handle(PodTopologySpread, PodTopologySpreadArgs())
+    )
+    registry.register(InterPodAffinity.name, _with_handle(InterPodAffinity, InterPodAffinityArgs()))
     return registry
 
 
@@ -74,5 +80,12 @@ def _with_args(kind: Callable[[A], Plugin], default: A) -> Factory:
             return kind(default)
         assert isinstance(args, type(default)), f"arguments of another plugin: {args!r}"
         return kind(args)
+
+    return build
+
+
+def _with_handle(kind: Callable[[A, Handle], Plugin], default: A) -> Factory:
+    def build(args: PluginArgs | None, handle: Handle) -> Plugin:
+        return _with_args(lambda found: kind(found, handle), default)(args, handle)
 
     return build

@@ -131,21 +131,3 @@ class DynamicResources(MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFil
             # Upstream's plugin looks for the state that its PreFilter would have left.
             return PostFilterResult(error("not found"))
         return PostFilterResult(unschedulable("no new claims to deallocate"))
-
-
-class PodTopologySpread(MissingPlugin):
-    name = "PodTopologySpread"
-
-    def need(self, pod: PodFacts) -> str:
-        return "spec.topologySpreadConstraints" if pod.spread_constraints else ""
-
-
-class InterPodAffinity(MissingPlugin):
-    name = "InterPodAffinity"
-
-    def need(self, pod: PodFacts) -> str:
-        if pod.pod_affinity or pod.preferred_pod_affinity:
-            return "spec.affinity.podAffinity"
-        if pod.pod_anti_affinity or pod.preferred_pod_anti_affinity:
-            return "spec.affinity.podAntiAffinity"
-        return ""

@@ -1,0 +1,308 @@
+"""PodTopologySpread: keeps the pods that a selector matches even over topology domains.
+
+Hard (DoNotSchedule), per constraint, over the domains of nodes that have all topology keys and
+pass the constraint's inclusion policies:
+
+    count(node's domain) + (1 if the pod matches itself) - min(counts) <= maxSkew
+
+with a minimum of 0 where there are fewer than minDomains domains. Soft (ScheduleAnyway):
+
+    raw = round(sum of count(node's domain) * ln(domains + 2) + maxSkew - 1)
+    normalized = 100 * (max + min - raw) / max, all 100 when max is 0
+
+The domains are those of feasible nodes, the counts those of all nodes; for the hostname key the
+count is the node's own and the domains are the feasible nodes. A node that lacks a topology key is
+not scored (IGNORED, in the end 0), except under the system's default constraints. Counts per
+domain are this plugin's summaries.
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{filtering,scoring}.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from roadstead.config.plugin_args import PodTopologySpreadArgs
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    MAX_NODE_SCORE,
+    Extremes,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+    SummarizesFilter,
+    SummarizesScore,
+)
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.pod_topology_spread_constraints import (
+    HOSTNAME,
+    NO_SPREAD,
+    MatchingPods,
+    PodSpread,
+    Spread,
+    SpreadSource,
+    included,
+    is_counted,
+    label_codes,
+    look_up,
+    sum_by_value,
+    with_all_keys,
+)
+from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+
+IGNORED = int(np.iinfo(np.int64).min)
+"""Raw score of a feasible row that does not take part in scoring."""
+
+MAX_PODS_KNOWN = 4096
+
+_NO_DOMAIN_COUNT = 2**31 - 1
+_REASON = "node(s) didn't match pod topology spread constraints"
+_TOO_MANY = unschedulable(_REASON)
+_NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCounts:
+    """Matching pods per hard constraint and topology value; values without pods count as 0."""
+
+    counts: tuple[dict[str, int], ...]
+
+    def merge(self, other: DomainCounts) -> DomainCounts:
+        return DomainCounts(_add_each(self.counts, other.counts))
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadCounts:
+    """What soft constraints are scored by.
+
+    nodes: feasible nodes that are scored. Per constraint, empty for the hostname key:
+    domains: sorted topology values of those nodes. pods: matching pods by topology value on all
+    nodes that count, zeros left out.
+    """
+
+    nodes: int
+    domains: tuple[tuple[str, ...], ...]
+    pods: tuple[dict[str, int], ...]
+
+    def merge(self, other: SpreadCounts) -> SpreadCounts:
+        domains = zip(self.domains, other.domains, strict=True)
+        return SpreadCounts(
+            self.nodes + other.nodes,
+            tuple(tuple(sorted({*ours, *theirs})) for ours, theirs in domains),
+            _add_each(self.pods, other.pods),
+        )
+
+
+def _add_each(
+    ours: tuple[dict[str, int], ...], theirs: tuple[dict[str, int], ...]
+) -> tuple[dict[str, int], ...]:
+    return tuple(
+        mine | {value: mine.get(value, 0) + count for value, count in yours.items()}
+        for mine, yours in zip(ours, theirs, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A hard constraint: rows whose domain counts more than `highest` are refused."""
+
+    key: str
+    counts: Mapping[str, int]
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighted:
+    """A soft constraint with the weight of its topology and the pods by domain."""
+
+    spread: Spread
+    weight: float
+    pods: Mapping[str, int]
+
+
+class PodTopologySpread(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, SummarizesFilter, SummarizesScore
+):
+    name = "PodTopologySpread"
+    reads = Reads.CLUSTER
+    normalizes = True
+    filter_summary_type = DomainCounts
+    score_summary_type = SpreadCounts
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        self._source = SpreadSource(args, handle.cluster)
+        self._of_pod = lru_cache(MAX_PODS_KNOWN)(self._find)
+        self._matching = MatchingPods()
+        self._score_key = f"PreScore{self.name}"
+
+    def _find(self, pod: PodInfo) -> PodSpread:
+        return self._source.of(pod.facts)
+
+    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
+        hard = self._of_pod(pod).hard
+        if not hard:
+            return None
+        rows = included(pod.facts, hard, table, with_all_keys(hard, table))
+        counts = tuple(
+            self._count_by_domain(pod, spread, table, counted)
+            for spread, counted in zip(hard, rows, strict=True)
+        )
+        return DomainCounts(counts) if any(counts) else None
+
+    def _count_by_domain(
+        self, pod: PodInfo, spread: Spread, table: Table, rows: Bools
+    ) -> dict[str, int]:
+        pods = self._matching.on_rows(table, pod.facts.namespace, spread.selector)
+        return sum_by_value(table, spread.topology_key, rows, pods)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        spread = self._of_pod(pod)
+        if spread.hard_error:
+            text = "get constraints from pod: obtaining pod's hard topology spread constraints: "
+            return PreFilterResult(error(text + spread.hard_error))
+        if not spread.hard:
+            return PreFilterResult(SKIP)
+        summary = state.filter_summaries.get(self.name)
+        counts: tuple[Mapping[str, int], ...] = ({},) * len(spread.hard)
+        if summary is not None:
+            assert isinstance(summary, DomainCounts)
+            counts = summary.counts
+        limits = zip(spread.hard, counts, strict=True)
+        state.write(self.name, tuple(_limit(pod, each, of_each) for each, of_each in limits))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        codes = np.zeros(len(table), dtype=np.int32)
+        for limit in state.read(self.name, tuple):
+            missing = label_codes(table, limit.key) < 0
+            too_many = look_up(table, limit.key, limit.counts) > limit.highest
+            said = np.where(missing, 2, too_many).astype(np.int32)
+            codes = np.where(codes > 0, codes, said)
+        return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
+
+    def score_summary(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+    ) -> Summary | None:
+        spread = self._of_pod(pod)
+        if not spread.soft:
+            return None
+        counted = np.ones(len(table), dtype=np.bool_)
+        if spread.needs_all_keys:
+            counted = with_all_keys(spread.soft, table)
+        scored = feasible & counted
+        domains: list[tuple[str, ...]] = []
+        pods: list[dict[str, int]] = []
+        rows = included(pod.facts, spread.soft, table, counted)
+        for each, counted_by_each in zip(spread.soft, rows, strict=True):
+            if each.topology_key == HOSTNAME:
+                domains.append(())
+                pods.append({})
+                continue
+            ones = np.ones(len(table), dtype=np.int64)
+            domains.append(tuple(sorted(sum_by_value(table, each.topology_key, scored, ones))))
+            by_value = self._count_by_domain(pod, each, table, counted_by_each)
+            pods.append({value: count for value, count in by_value.items() if count})
+        nodes = int(np.count_nonzero(scored))
+        return SpreadCounts(nodes, tuple(domains), tuple(pods)) if nodes or any(pods) else None
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        spread = self._of_pod(pod)
+        if not state.node_count:
+            return SKIP
+        if spread.soft_error:
+            text = "obtaining pod's soft topology spread constraints"
+            return error(f"calculating preScoreState: {text}: {spread.soft_error}")
+        if not spread.soft:
+            return SKIP
+        nothing = SpreadCounts(0, ((),) * len(spread.soft), ({},) * len(spread.soft))
+        summary = state.score_summaries.get(self.name, nothing)
+        assert isinstance(summary, SpreadCounts)
+        parts = zip(spread.soft, summary.domains, summary.pods, strict=True)
+        state.write(
+            self._score_key,
+            tuple(
+                _Weighted(each, _weight(each, len(domains), summary.nodes), pods)
+                for each, domains, pods in parts
+            ),
+        )
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        total = np.zeros(len(table), dtype=np.float64)
+        for each in state.read(self._score_key, tuple):
+            key = each.spread.topology_key
+            if key == HOSTNAME:
+                pods = self._matching.on_rows(table, pod.facts.namespace, each.spread.selector)
+            else:
+                pods = look_up(table, key, each.pods)
+            part = pods.astype(np.float64) * each.weight + float(each.spread.max_skew - 1)
+            total += np.where(label_codes(table, key) >= 0, part, 0.0)
+        raw = _rounded(total)
+        spread = self._of_pod(pod)
+        if spread.needs_all_keys:
+            raw[~with_all_keys(spread.soft, table)] = IGNORED
+        return raw
+
+    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+        if extremes.maximum <= 0:
+            return np.where(raw == IGNORED, 0, MAX_NODE_SCORE)
+        scored = np.where(raw == IGNORED, extremes.minimum, raw)
+        better = MAX_NODE_SCORE * (extremes.maximum + extremes.minimum - scored)
+        return np.where(raw == IGNORED, 0, better // extremes.maximum)
+
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """Soft constraints weigh by which nodes are feasible, and any pod may fill a node."""
+        spread = self._of_pod(pod)
+        if spread.soft:
+            return True
+        if placed.facts.namespace != pod.facts.namespace or placed.facts.is_terminating:
+            return False
+        return any(is_counted(e.selector) and e.matches(placed.labels) for e in spread.hard)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        spread = self._source.of(pod)
+        if spread == NO_SPREAD:
+            return ()
+        labels = dict(pod.labels)
+        both = (*spread.hard, *spread.soft)
+        by_affinity = any(each.honors_affinity for each in both)
+        return (
+            spread,
+            pod.namespace,
+            tuple(each.matches(labels) for each in spread.hard),
+            (pod.node_selector, pod.required_node_terms) if by_affinity else None,
+            pod.tolerations if any(each.honors_taints for each in both) else None,
+        )
+
+
+def _limit(pod: PodInfo, spread: Spread, counts: Mapping[str, int]) -> _Limit:
+    minimum = min(counts.values(), default=_NO_DOMAIN_COUNT)
+    if len(counts) < spread.min_domains:
+        minimum = 0
+    itself = int(spread.matches(pod.labels))
+    return _Limit(spread.topology_key, counts, spread.max_skew + minimum - itself)
+
+
+def _weight(spread: Spread, domains: int, nodes: int) -> float:
+    """The more domains, the fewer pods in each: what a pod weighs more then."""
+    return math.log((nodes if spread.topology_key == HOSTNAME else domains) + 2)
+
+
+def _rounded(amounts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> I64:
+    """Halves are rounded away from zero; amounts are not negative."""
+    floor = np.floor(amounts)
+    rounded: I64 = (floor + (amounts - floor >= 0.5)).astype(np.int64)
+    return rounded

@@ -1,0 +1,323 @@
+"""Which spread constraints a pod has, and which nodes and pods they are counted over.
+
+A pod's own constraints come first; a pod without any gets the profile's defaults, provided that a
+Service, or its owning ReplicationController, ReplicaSet or StatefulSet, says which pods belong
+together.
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common}.go and
+pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.config.plugin_args import PodTopologySpreadArgs
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodFacts, SpreadConstraint
+from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.facts.taints import tolerated
+from roadstead.nodes.columns import I32, I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Table
+from roadstead.plugins.taint_toleration import HARD_EFFECTS
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+HARD = "DoNotSchedule"
+SOFT = "ScheduleAnyway"
+
+MAX_TABLES = 4
+MAX_SELECTORS = 256
+"""Per table, selectors whose counts are kept; the one unused for longest is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One constraint, its selector final. A `selector` of None matches nothing."""
+
+    topology_key: str
+    max_skew: int
+    selector: LabelSelector | None
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether a pod of these labels (and of the right namespace) is one of those to spread."""
+        return self.selector is not None and self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSpread:
+    """The constraints of a pod.
+
+    needs_all_keys: nodes that lack a topology key of a soft constraint are not scored.
+    hard_error, soft_error: upstream's text where a selector of that kind does not parse.
+    """
+
+    hard: tuple[Spread, ...] = ()
+    soft: tuple[Spread, ...] = ()
+    needs_all_keys: bool = True
+    hard_error: str = ""
+    soft_error: str = ""
+
+
+NO_SPREAD = PodSpread()
+
+SYSTEM_DEFAULTS = (
+    SpreadConstraint(HOSTNAME, 3, SOFT, None, 1, "Honor", "Ignore", ()),
+    SpreadConstraint(ZONE, 5, SOFT, None, 1, "Honor", "Ignore", ()),
+)
+
+
+class SpreadSource:
+    """Finds the constraints of pods, by a profile's arguments and what selects pods."""
+
+    def __init__(self, args: PodTopologySpreadArgs, cluster: ClusterFacts) -> None:
+        self._system = args.defaulting_type == "System"
+        self._defaults = (
+            SYSTEM_DEFAULTS
+            if self._system
+            else tuple(_default_constraint(each) for each in args.default_constraints)
+        )
+        self._services: dict[str, list[LabelSelector]] = {}
+        self._owners: dict[tuple[str, str, str], LabelSelector] = {}
+        for each in cluster.selecting:
+            if each.selector is None:
+                continue
+            if each.kind == "Service":
+                self._services.setdefault(each.namespace, []).append(each.selector)
+            else:
+                self._owners[each.kind, each.namespace, each.name] = each.selector
+
+    def of(self, facts: PodFacts) -> PodSpread:
+        """The constraints of a pod; NO_SPREAD for a pod that nothing spreads."""
+        if facts.spread_constraints:
+            labels = dict(facts.labels)
+            hard, hard_error = _own(facts.spread_constraints, HARD, labels)
+            soft, soft_error = _own(facts.spread_constraints, SOFT, labels)
+            return PodSpread(hard, soft, True, hard_error, soft_error)
+        if not self._defaults:
+            return NO_SPREAD
+        selector = self.default_selector(facts)
+        if not selector.requirements:
+            return NO_SPREAD
+        hard, soft = (
+            tuple(_spread(c, selector) for c in self._defaults if c.when_unsatisfiable == kind)
+            for kind in (HARD, SOFT)
+        )
+        return PodSpread(hard, soft, needs_all_keys=not self._system)
+
+    def default_selector(self, facts: PodFacts) -> LabelSelector:
+        """What all that selects the pod asks for together; no requirements if nothing selects it.
+
+        Services select by labels; the controller is the one that owns the pod, whether or not its
+        selector matches.
+        """
+        labels = dict(facts.labels)
+        exact: dict[str, Requirement] = {}
+        for service in self._services.get(facts.namespace, ()):
+            if service.matches(labels):
+                exact.update((each.key, each) for each in service.requirements)
+        added: tuple[Requirement, ...] = ()
+        if facts.owner is not None:
+            owner = self._owners.get((facts.owner.kind, facts.namespace, facts.owner.name))
+            if owner is not None and facts.owner.kind == "ReplicationController":
+                exact.update((each.key, each) for each in owner.requirements)
+            elif owner is not None:
+                added = owner.requirements
+        return LabelSelector((*(exact[key] for key in sorted(exact)), *added))
+
+
+def _default_constraint(manifest: Mapping[str, object]) -> SpreadConstraint:
+    max_skew, min_domains = manifest["maxSkew"], manifest.get("minDomains", 1)
+    assert isinstance(max_skew, int)
+    assert isinstance(min_domains, int)
+    return SpreadConstraint(
+        topology_key=str(manifest["topologyKey"]),
+        max_skew=max_skew,
+        when_unsatisfiable=str(manifest["whenUnsatisfiable"]),
+        selector=None,
+        min_domains=min_domains,
+        node_affinity_policy=str(manifest.get("nodeAffinityPolicy", "Honor")),
+        node_taints_policy=str(manifest.get("nodeTaintsPolicy", "Ignore")),
+        match_label_keys=(),
+    )
+
+
+def _own(
+    constraints: Iterable[SpreadConstraint], kind: str, labels: Mapping[str, str]
+) -> tuple[tuple[Spread, ...], str]:
+    """A pod's own constraints of a kind, and the first error among them."""
+    chosen = [each for each in constraints if each.when_unsatisfiable == kind]
+    error = next((each.error for each in chosen if each.error), "")
+    if error:
+        return (), error
+    return tuple(_spread(each, each.effective_selector(labels)) for each in chosen), ""
+
+
+def _spread(constraint: SpreadConstraint, selector: LabelSelector | None) -> Spread:
+    return Spread(
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        selector=selector,
+        min_domains=constraint.min_domains,
+        honors_affinity=constraint.node_affinity_policy == "Honor",
+        honors_taints=constraint.node_taints_policy == "Honor",
+    )
+
+
+def label_codes(table: Table, key: str) -> I32:
+    """Codes of a label key over the rows: int32[row], -1 where a node lacks it."""
+    return table._codes(table.columns.label(key).codes)
+
+
+def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
+    """Rows that have the topology key of every constraint: bool[row]."""
+    rows = np.ones(len(table), dtype=np.bool_)
+    for key in {each.topology_key for each in spreads}:
+        rows &= label_codes(table, key) >= 0
+    return rows
+
+
+def included(
+    facts: PodFacts, spreads: Sequence[Spread], table: Table, rows: Bools
+) -> tuple[Bools, ...]:
+    """Per constraint those of `rows` whose pods count, by its node inclusion policies."""
+    fitting = rows
+    if any(each.honors_affinity for each in spreads):
+        fitting = rows & _fits_affinity(facts, table)
+    tolerable = np.ones_like(rows)
+    if any(each.honors_taints for each in spreads):
+        tolerable = _tolerates(facts, table)
+    return tuple(
+        (fitting if each.honors_affinity else rows) & (tolerable if each.honors_taints else True)
+        for each in spreads
+    )
+
+
+def _fits_affinity(facts: PodFacts, table: Table) -> Bools:
+    matching = np.ones(len(table), dtype=np.bool_)
+    for key, value in facts.node_selector:
+        matching &= table.match(Requirement(key, "In", (value,)))
+    if facts.required_node_terms is not None:
+        any_term = np.zeros(len(table), dtype=np.bool_)
+        for term in facts.required_node_terms:
+            any_term |= table.match_term(term)
+        matching &= any_term
+    return matching
+
+
+def _tolerates(facts: PodFacts, table: Table) -> Bools:
+    by_set = [
+        all(
+            taint.effect not in HARD_EFFECTS or tolerated(taint, facts.tolerations)
+            for taint in taints
+        )
+        for taints in table.taint_sets
+    ]
+    return np.array(by_set, dtype=np.bool_)[table.taint_codes]
+
+
+def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str, int]:
+    """Sums of `amounts` over `rows` by label value; rows without the label have the value ""."""
+    values = table.columns.label(key).values.values
+    codes = label_codes(table, key)[rows] + 1
+    present = np.flatnonzero(np.bincount(codes))
+    sums = np.bincount(codes, weights=amounts[rows])[present].astype(np.int64)
+    result: dict[str, int] = {}
+    for code, amount in zip(present.tolist(), sums.tolist(), strict=True):
+        value = values[code - 1] if code else ""
+        result[value] = result.get(value, 0) + amount
+    return result
+
+
+def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
+    """The amount of each row's label value: int64[row]; 0 where it has none."""
+    values = table.columns.label(key).values.values
+    codes = label_codes(table, key)
+    by_code = np.zeros(len(values) + 1, dtype=np.int64)
+    for code in np.unique(codes).tolist():
+        if code >= 0:
+            by_code[code] = amounts.get(values[code], 0)
+    return by_code[codes]
+
+
+@dataclass(slots=True)
+class _Kept:
+    node_version: int
+    version: int
+    counts: I64
+
+
+class MatchingPods:
+    """How many pods on each row a selector matches; kept up row by row as pods come and go.
+
+    Only pods that do not terminate are counted. As upstream has it, an empty selector, which
+    matches every pod, counts none.
+    """
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[NodeTable, OrderedDict[tuple[str, LabelSelector], _Kept]] = (
+            OrderedDict()
+        )
+
+    def on_rows(self, table: Table, namespace: str, selector: LabelSelector | None) -> I64:
+        """Matching pods of a namespace: int64[row], not to be written to."""
+        if not is_counted(selector):
+            return np.zeros(len(table), dtype=np.int64)
+        assert selector is not None
+        if not isinstance(table, NodeTable):
+            return _count(table, range(len(table)), namespace, selector)
+        kept = self._kept(table).get((namespace, selector))
+        if kept is None or kept.node_version != table.node_version:
+            counts = _count(table, range(len(table)), namespace, selector)
+            kept = _Kept(table.node_version, table.version, counts)
+        elif kept.version != table.version:
+            rows = table.rows_changed_since(kept.version)
+            kept.counts[rows] = _count(table, rows.tolist(), namespace, selector)
+            kept.version = table.version
+        self._keep(table, (namespace, selector), kept)
+        return kept.counts
+
+    def _kept(self, table: NodeTable) -> OrderedDict[tuple[str, LabelSelector], _Kept]:
+        of_table = self._tables.setdefault(table, OrderedDict())
+        self._tables.move_to_end(table)
+        if len(self._tables) > MAX_TABLES:
+            self._tables.popitem(last=False)
+        return of_table
+
+    def _keep(self, table: NodeTable, key: tuple[str, LabelSelector], kept: _Kept) -> None:
+        of_table = self._tables[table]
+        of_table[key] = kept
+        of_table.move_to_end(key)
+        if len(of_table) > MAX_SELECTORS:
+            of_table.popitem(last=False)
+
+
+def is_counted(selector: LabelSelector | None) -> bool:
+    """Whether pods that the selector matches are counted at all."""
+    return selector is not None and bool(selector.requirements)
+
+
+def _count(table: Table, rows: Sequence[int], namespace: str, selector: LabelSelector) -> I64:
+    """Counts over some rows; each class is matched once."""
+    pods = [table.pods(row) for row in rows]
+    classes: Iterable[PodInfo] = table.class_counts
+    if len(pods) < len(table.class_counts):
+        classes = set().union(*pods)
+    matching = {
+        info
+        for info in classes
+        if info.facts.namespace == namespace
+        and not info.facts.is_terminating
+        and selector.matches(info.labels)
+    }
+    if not matching:
+        return np.zeros(len(pods), dtype=np.int64)
+    counts = [sum(map(on_row.__getitem__, on_row.keys() & matching)) for on_row in pods]
+    return np.array(counts, dtype=np.int64)
