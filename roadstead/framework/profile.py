@@ -103,8 +103,7 @@ class Profile:
 
     def signature(self, pod: PodFacts, uid: str) -> Hashable:
         """Equal for pods that every plugin answers alike; the UID where a plugin cannot tell."""
-        # A diagnosis counts the nodes with pods of lower priority, for PostFilter.
-        parts: list[Hashable] = [pod.nominated_node_name, pod.priority if self.post_filter else 0]
+        parts: list[Hashable] = [pod.nominated_node_name]
         for plugin in self._signing:
             part = plugin.sign(pod)
             if part is None:
