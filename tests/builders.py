@@ -24,6 +24,34 @@ DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY_BYTES = 200 * MIB
 
 
+ROW_PLUGINS = {
+    "preFilter": ["NodeAffinity", "NodePorts", "NodeResourcesFit"],
+    "filter": [
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+    ],
+    "postFilter": ["DefaultPreemption"],
+    "preScore": [
+        "TaintToleration",
+        "NodeAffinity",
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+    ],
+    "score": [
+        ("TaintToleration", 3),
+        ("NodeAffinity", 2),
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+        "ImageLocality",
+    ],
+}
+"""The default profile's plugins that look at a node and what is on it, in their order."""
+
+
 def pairs(mapping):
     return tuple(sorted((mapping or {}).items()))
 

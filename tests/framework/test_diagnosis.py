@@ -1,0 +1,103 @@
+from dataclasses import replace
+
+from roadstead.framework.diagnosis import NO_NODES, Diagnosis, excluded_status
+from roadstead.protocol.status import error, unresolvable, unschedulable
+
+CPU = replace(unschedulable("Insufficient cpu"), plugin="NodeResourcesFit")
+CPU_AND_MEMORY = replace(
+    unschedulable("Insufficient cpu", "Insufficient memory"), plugin="NodeResourcesFit"
+)
+TAINT = replace(unresolvable("node(s) had untolerated taint {gpu: yes}"), plugin="TaintToleration")
+
+
+def diagnosis_of(*refusals, nodes=None):
+    diagnosis = Diagnosis(sum(r[1] for r in refusals) if nodes is None else nodes)
+    for status, *counts in refusals:
+        diagnosis.add(status, *counts)
+    return diagnosis
+
+
+def test_reasons_are_counted_and_joined():
+    said = diagnosis_of((CPU, 2), (TAINT, 1)).message()
+
+    assert said == (
+        "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: yes}, 2 Insufficient cpu."
+    )
+
+
+def test_reasons_are_sorted_as_text_so_that_ten_comes_before_two():
+    assert diagnosis_of((TAINT, 2), (CPU, 10)).message() == (
+        "0/12 nodes are available: 10 Insufficient cpu, 2 node(s) had untolerated taint {gpu: yes}."
+    )
+
+
+def test_a_node_with_several_reasons_counts_in_each():
+    assert diagnosis_of((CPU_AND_MEMORY, 2), (CPU, 1)).message() == (
+        "0/3 nodes are available: 2 Insufficient memory, 3 Insufficient cpu."
+    )
+
+
+def test_only_what_pre_filter_said_is_printed():
+    diagnosis = diagnosis_of((CPU, 3))
+    diagnosis.pre_filter = unresolvable('persistentvolumeclaim "x" not found')
+
+    assert diagnosis.message() == ('0/3 nodes are available: persistentvolumeclaim "x" not found.')
+
+
+def test_several_reasons_of_pre_filter_are_joined():
+    diagnosis = Diagnosis(4, pre_filter=unschedulable("one", "two"))
+
+    assert diagnosis.message() == "0/4 nodes are available: one, two."
+
+
+def test_post_filter_has_the_last_word():
+    said = diagnosis_of((CPU, 1)).message("preemption: not eligible.")
+
+    assert said == "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible."
+    assert Diagnosis(1).message("not found") == "0/1 nodes are available: not found"
+
+
+def test_refusals_without_reasons_leave_the_head_alone():
+    assert diagnosis_of((unschedulable(), 2)).message() == "0/2 nodes are available:"
+
+
+def test_without_nodes_there_is_nothing_to_count():
+    assert Diagnosis(0).message("ignored") == NO_NODES == "no nodes available to schedule pods"
+
+
+def test_nodes_that_pre_filter_left_out_name_the_plugins():
+    status = excluded_status(("InterPodAffinity", "NodeAffinity"))
+
+    assert diagnosis_of((status, 7)).message() == (
+        "0/7 nodes are available: "
+        "7 node(s) didn't satisfy plugin(s) [InterPodAffinity NodeAffinity]."
+    )
+
+
+def test_counts_of_shards_add_up():
+    diagnosis = diagnosis_of((CPU, 2, 1), nodes=6)
+
+    diagnosis.merge(diagnosis_of((CPU, 1, 1), (TAINT, 3)))
+
+    assert diagnosis.refused == {CPU: [3, 2], TAINT: [3, 0]}
+    assert diagnosis.node_count == 6
+    assert diagnosis.reasons() == {
+        "Insufficient cpu": 3,
+        "node(s) had untolerated taint {gpu: yes}": 3,
+    }
+
+
+def test_the_plugins_that_refused_are_named_once_and_sorted():
+    diagnosis = diagnosis_of((TAINT, 1), (CPU, 1), (CPU_AND_MEMORY, 1))
+    assert diagnosis.plugins == ("NodeResourcesFit", "TaintToleration")
+
+    diagnosis.pre_filter = replace(unresolvable("no"), plugin="NodeAffinity")
+    assert diagnosis.plugins == ("NodeAffinity", "NodeResourcesFit", "TaintToleration")
+    assert Diagnosis(3).plugins == ()
+
+
+def test_removing_pods_helps_only_where_a_node_was_refused_with_unschedulable():
+    diagnosis = diagnosis_of((CPU, 4, 2), (CPU_AND_MEMORY, 1, 1), (TAINT, 5), (error("x"), 1))
+
+    assert diagnosis.helpful() == (5, 3)
+    assert Diagnosis(1).helpful() == (0, 0)

@@ -1,0 +1,109 @@
+import pytest
+
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.plugin import PostFilterPlugin, PostFilterResult, PostFilterView
+from roadstead.framework.post_filter import run_post_filter
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from tests.builders import pod, profile_of
+
+
+def saying(result, name):
+    """A plugin class that always answers the same and remembers what it saw."""
+
+    class Says(PostFilterPlugin):
+        seen = []
+
+        def post_filter(self, pod, failed):
+            self.seen.append((pod, failed))
+            return result
+
+    Says.name = name
+    return Says
+
+
+def run(*results, diagnosis=None):
+    kinds = [saying(result, f"P{index}") for index, result in enumerate(results, 1)]
+    profile = profile_of({"postFilter": [kind.name for kind in kinds]}, plugins=kinds)
+    outcome = run_post_filter(profile, pod(cpu=5), diagnosis or Diagnosis(3))
+    return outcome, kinds
+
+
+def test_refusals_are_joined_under_the_name_of_the_first():
+    outcome, _ = run(
+        PostFilterResult(unschedulable("one", "two")), PostFilterResult(unschedulable("three"))
+    )
+
+    assert outcome == PostFilterResult(Status(Code.UNSCHEDULABLE, ("one, two, three",), "P1"))
+    assert outcome.status.message == "one, two, three"
+
+
+def test_the_first_success_ends_it():
+    outcome, kinds = run(
+        PostFilterResult(unschedulable("one")),
+        PostFilterResult(SUCCESS, "n1"),
+        PostFilterResult(unschedulable("three")),
+    )
+
+    assert outcome == PostFilterResult(Status(plugin="P2"), "n1")
+    assert kinds[2].seen == []
+
+
+def test_an_unresolvable_refusal_ends_it_with_its_own_words():
+    outcome, kinds = run(
+        PostFilterResult(unschedulable("one")),
+        PostFilterResult(unresolvable("hopeless"), ""),
+        PostFilterResult(SUCCESS),
+    )
+
+    assert outcome.status == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("hopeless",), "P2")
+    assert outcome.nominated_node == ""
+    assert kinds[2].seen == []
+
+
+@pytest.mark.parametrize("code", [Code.ERROR, Code.WAIT, Code.SKIP])
+def test_anything_else_is_an_error_of_its_plugin(code):
+    outcome, kinds = run(
+        PostFilterResult(unschedulable("one")),
+        PostFilterResult(Status(code, ("broken",)), "n1"),
+        PostFilterResult(SUCCESS),
+    )
+
+    assert outcome == PostFilterResult(Status(Code.ERROR, ("broken",), "P2"))
+    assert kinds[2].seen == []
+
+
+def test_without_plugins_nothing_is_said():
+    outcome, _ = run()
+
+    assert outcome == PostFilterResult(Status(Code.UNSCHEDULABLE))
+    assert outcome.status.message == ""
+
+
+def test_the_last_word_on_the_nomination_counts():
+    refusal = unschedulable("no")
+
+    cleared, _ = run(PostFilterResult(refusal, "n1"), PostFilterResult(refusal, ""))
+    kept, _ = run(PostFilterResult(refusal, "n1"), PostFilterResult(refusal))
+
+    assert (cleared.nominated_node, kept.nominated_node) == ("", "n1")
+
+
+def test_a_plugin_sees_what_failed():
+    diagnosis = Diagnosis(9, pre_filter=unresolvable("early"), unreached=("DynamicResources",))
+    diagnosis.add(unschedulable("a"), 4, 2)
+    diagnosis.add(error("b"), 5, 1)
+
+    _, kinds = run(PostFilterResult(SUCCESS), diagnosis=diagnosis)
+
+    view = PostFilterView(9, 4, 2, unresolvable("early"), ("DynamicResources",))
+    assert kinds[0].seen == [(pod(cpu=5), view)]
+
+
+def test_a_dry_run_that_is_not_there_is_asked_for_by_name():
+    profile = profile_of({"postFilter": ["DefaultPreemption"]})
+    diagnosis = Diagnosis(3)
+    diagnosis.add(unschedulable("a"), 3, 1)
+
+    with pytest.raises(UnsupportedError, match="DefaultPreemption"):
+        run_post_filter(profile, pod(priority=5), diagnosis)

@@ -1,0 +1,302 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.model import default_config
+from roadstead.config.plugin_args import NodeAffinityArgs
+from roadstead.facts.pod import HostPort
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    FilterPlugin,
+    Handle,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+    Reads,
+    ScorePlugin,
+)
+from roadstead.framework.profile import Profile, WeightedScore
+from roadstead.framework.registry import Registry
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.plugins.node_affinity import NodeAffinity
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.status import SUCCESS, unresolvable, unschedulable
+from tests.builders import GPU, ROW_PLUGINS, config_of, named, pod, prefer, profile_of, tolerate
+from tests.strategies import pods
+
+
+class Hold(PreEnqueuePlugin):
+    name = "Hold"
+    reads = Reads.NODE
+
+    def pre_enqueue(self, pod):
+        return unresolvable("held") if ("hold", "yes") in pod.labels else SUCCESS
+
+
+class OnLabels(FilterPlugin):
+    name = "OnLabels"
+    reads = Reads.ROW
+
+    def filter(self, state, pod, table):
+        return ALL_PASS
+
+    def sign(self, pod):
+        return pod.labels
+
+
+class Inscrutable(ScorePlugin):
+    name = "Inscrutable"
+    reads = Reads.NODE
+
+    def score(self, state, pod, table):
+        return np.zeros(len(table), dtype=np.int64)
+
+
+class WatchesLabels(OnLabels):
+    name = "WatchesLabels"
+    reads = Reads.CLUSTER
+
+    def affected_by(self, pod, placed):
+        return bool(pod.labels) and pod.labels == placed.labels
+
+
+class Nominates(PostFilterPlugin):
+    name = "Nominates"
+
+    def post_filter(self, pod, failed):
+        return PostFilterResult(unschedulable("none"))
+
+
+def default_profile():
+    return Profile(default_config().profiles[0], in_tree_registry(), Handle(PodClasses()))
+
+
+def names(plugins):
+    return [plugin.name for plugin in plugins]
+
+
+def test_plugins_stand_in_the_order_of_the_configuration():
+    profile = profile_of({"filter": ["NodePorts", "NodeName", "TaintToleration"]})
+
+    assert names(profile.filter) == ["NodePorts", "NodeName", "TaintToleration"]
+
+
+def test_the_default_profile_has_upstreams_order_and_weights():
+    profile = default_profile()
+
+    assert names(profile.filter)[:6] == [
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+    ]
+    assert {each.plugin.name: each.weight for each in profile.score} == {
+        "TaintToleration": 3,
+        "NodeAffinity": 2,
+        "NodeResourcesFit": 1,
+        "VolumeBinding": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+    assert names(profile.post_filter) == ["DynamicResources", "DefaultPreemption"]
+    assert names(profile.pre_enqueue) == [
+        "SchedulingGates",
+        "DynamicResources",
+        "DefaultPreemption",
+    ]
+    assert profile.queue_sort.name == "PrioritySort"
+    assert names(profile.bind) == ["DefaultBinder"]
+    assert (
+        names(profile.reserve) == names(profile.pre_bind) == ["VolumeBinding", "DynamicResources"]
+    )
+    assert profile.permit == profile.post_bind == ()
+
+
+def test_scores_carry_the_weights_of_the_configuration():
+    profile = profile_of({"score": [("ImageLocality", 5), ("TaintToleration", 7)]})
+
+    assert [(each.plugin.name, each.weight) for each in profile.score] == [
+        ("ImageLocality", 5),
+        ("TaintToleration", 7),
+    ]
+    assert profile.score[0] == WeightedScore(profile.score[0].plugin, 5)
+
+
+def test_a_plugin_is_one_instance_at_all_its_extension_points():
+    profile = profile_of(
+        {
+            "preFilter": ["NodeAffinity"],
+            "filter": ["NodeAffinity"],
+            "preScore": ["NodeAffinity"],
+            "score": ["NodeAffinity"],
+        }
+    )
+
+    plugin = profile.filter[0]
+    assert isinstance(plugin, NodeAffinity)
+    assert profile.pre_filter[0] is profile.pre_score[0] is profile.score[0].plugin is plugin
+
+
+def test_arguments_reach_their_plugin_and_others_get_defaults():
+    seen = {}
+
+    def factory(name):
+        def build(args, handle):
+            seen[name] = (args, handle)
+            plugin = OnLabels()
+            plugin.name = name
+            return plugin
+
+        return build
+
+    registry = Registry({"One": factory("One"), "Two": factory("Two")}).merged(
+        {"PrioritySort": in_tree_registry().factories["PrioritySort"]}
+    )
+    handle = Handle(PodClasses())
+    args = NodeAffinityArgs()
+
+    Profile(config_of({"filter": ["One", "Two"]}, {"One": args}), registry, handle)
+
+    assert seen == {"One": (args, handle), "Two": (None, handle)}
+
+
+def test_a_plugin_that_does_not_implement_the_extension_point_is_refused():
+    with pytest.raises(InputError, match='plugin: "NodeName" does not implement score'):
+        profile_of({"score": ["NodeName"]})
+
+
+def test_a_plugin_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match='plugin: "Nope" does not exist'):
+        profile_of({"filter": ["Nope"]})
+
+
+def test_the_first_gate_that_holds_a_pod_speaks_with_its_name():
+    profile = profile_of({"preEnqueue": ["SchedulingGates", "Hold"]}, plugins=[Hold])
+    held = pod(labels={"hold": "yes"})
+
+    assert profile.gate(pod()) is SUCCESS
+    assert profile.gate(held) == replace(unresolvable("held"), plugin="Hold")
+    both = profile.gate(replace(held, scheduling_gates=("wait",)))
+    assert both == replace(
+        unresolvable("waiting for scheduling gates: [wait]"), plugin="SchedulingGates"
+    )
+
+
+def test_signatures_are_equal_for_pods_that_no_plugin_tells_apart():
+    profile = profile_of(ROW_PLUGINS)
+    pods_alike = [
+        pod(cpu=100),
+        pod(cpu=100, scheduling_gates=("done",)),
+        pod(cpu=100, preemption_policy="Never"),
+        pod(cpu=100, is_terminating=True),
+        pod(cpu=100, labels={"app": "web"}, namespace="team"),
+    ]
+
+    assert len({profile.signature(each, f"uid-{i}") for i, each in enumerate(pods_alike)}) == 1
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"requests": (("cpu", 200),)},
+        {"nonzero_cpu_milli": 200},
+        {"container_requests": (("cpu", 300),)},
+        {"node_selector": (("disk", "ssd"),)},
+        {"required_node_terms": (named("n1"),)},
+        {"preferred_node_terms": (prefer(1, named("n1")),)},
+        {"tolerations": (tolerate("gpu"),)},
+        {"host_ports": (HostPort("0.0.0.0", "TCP", 80),)},
+        {"images": ("nginx:latest",)},
+        {"container_count": 2},
+        {"node_name": "n1"},
+        {"nominated_node_name": "n1"},
+        {"priority": 10},
+    ],
+)
+def test_signatures_differ_for_pods_that_some_plugin_tells_apart(facts):
+    profile = profile_of(ROW_PLUGINS)
+    plain = pod(cpu=100)
+
+    assert profile.signature(plain, "1") != profile.signature(replace(plain, **facts), "1")
+
+
+def test_priority_tells_pods_apart_only_where_post_filter_counts_victims():
+    low, high = pod(), pod(priority=10)
+    without = profile_of({"filter": ["NodeResourcesFit"]})
+    with_victims = profile_of(
+        {"filter": ["NodeResourcesFit"], "postFilter": ["Nominates"]}, plugins=[Nominates]
+    )
+
+    assert without.signature(low, "1") == without.signature(high, "2")
+    assert with_victims.signature(low, "1") != with_victims.signature(high, "2")
+
+
+def test_a_plugin_that_cannot_sign_makes_each_pod_a_class_of_its_own():
+    profile = profile_of({"score": ["Inscrutable"]}, plugins=[Inscrutable])
+
+    assert profile.signature(pod(), "1") != profile.signature(pod(), "2")
+    assert profile.signature(pod(), "1") == profile.signature(pod(cpu=5), "1")
+
+
+def test_signatures_of_two_profiles_never_meet():
+    registry, handle = in_tree_registry(), Handle(PodClasses())
+    profiles = [Profile(config_of({}, None, name), registry, handle) for name in ("one", "two")]
+
+    assert profiles[0].signature(pod(), "1") != profiles[1].signature(pod(), "1")
+
+
+@given(pods, pods)
+def test_signatures_are_stable_and_hash(one, other):
+    profile = profile_of(ROW_PLUGINS)
+
+    assert profile.signature(one, "1") == profile.signature(replace(one), "2")
+    assert hash(profile.signature(other, "1")) == hash(profile.signature(replace(other), "2"))
+
+
+def test_kinds_of_plugins_are_found_once_each():
+    profile = profile_of(
+        {"filter": ["OnLabels", "WatchesLabels"], "score": ["ImageLocality"]},
+        plugins=[OnLabels, WatchesLabels],
+    )
+
+    assert names(profile.summarizes_score) == ["ImageLocality"]
+    assert profile.summarizes_filter == ()
+    assert names(profile.cross_node) == ["WatchesLabels"]
+    assert profile.needs_pods
+
+
+def test_rows_are_enough_where_no_plugin_reads_pods():
+    assert not profile_of({"filter": ["NodeResourcesFit", "NodeName"]}).needs_pods
+
+
+def test_a_placement_matters_elsewhere_if_a_cross_node_plugin_says_so():
+    profile = profile_of(
+        {"filter": ["OnLabels", "WatchesLabels"]}, plugins=[OnLabels, WatchesLabels]
+    )
+    classes = PodClasses()
+    plain, web, job = (
+        classes.info(pod(labels=labels)) for labels in ({}, {"app": "web"}, {"app": "job"})
+    )
+
+    assert profile.may_be_changed_by(web, web)
+    assert not profile.may_be_changed_by(web, job)
+    assert not profile.may_be_changed_by(plain, plain)
+
+
+def test_no_placement_matters_elsewhere_where_plugins_read_rows():
+    info = PodClasses().info(pod(others={GPU: 1}))
+
+    assert not profile_of({"filter": ["NodeResourcesFit"]}).may_be_changed_by(info, info)
+
+
+@given(st.permutations(["NodeName", "NodePorts", "NodeUnschedulable", "TaintToleration"]))
+def test_any_order_of_the_configuration_is_kept(order):
+    assert names(profile_of({"filter": order}).filter) == order
