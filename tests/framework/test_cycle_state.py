@@ -38,8 +38,8 @@ def test_a_new_state_has_skipped_nothing_and_holds_no_summaries():
     state = CycleState(3)
 
     assert state.node_count == 3
-    assert not (state.skip_filter or state.skip_score)
-    assert not (state.filter_summaries or state.score_summaries)
+    assert state.skip_filter == state.skip_score == set()
+    assert state.filter_summaries == state.score_summaries == {}
 
 
 def test_a_summary_is_what_merges():

@@ -12,13 +12,11 @@ def saying(result, name):
     """A plugin class that always answers the same and remembers what it saw."""
 
     class Says(PostFilterPlugin):
-        seen = []
-
         def post_filter(self, pod, failed):
             self.seen.append((pod, failed))
             return result
 
-    Says.name = name
+    Says.name, Says.seen = name, []
     return Says
 
 

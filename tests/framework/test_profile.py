@@ -195,7 +195,6 @@ def test_signatures_are_equal_for_pods_that_no_plugin_tells_apart():
     pods_alike = [
         pod(cpu=100),
         pod(cpu=100, scheduling_gates=("done",)),
-        pod(cpu=100, preemption_policy="Never"),
         pod(cpu=100, is_terminating=True),
         pod(cpu=100, labels={"app": "web"}, namespace="team"),
     ]
@@ -219,6 +218,7 @@ def test_signatures_are_equal_for_pods_that_no_plugin_tells_apart():
         {"node_name": "n1"},
         {"nominated_node_name": "n1"},
         {"priority": 10},
+        {"preemption_policy": "Never"},
     ],
 )
 def test_signatures_differ_for_pods_that_some_plugin_tells_apart(facts):
@@ -228,15 +228,16 @@ def test_signatures_differ_for_pods_that_some_plugin_tells_apart(facts):
     assert profile.signature(plain, "1") != profile.signature(replace(plain, **facts), "1")
 
 
-def test_priority_tells_pods_apart_only_where_post_filter_counts_victims():
+def test_post_filter_plugins_sign_too():
     low, high = pod(), pod(priority=10)
-    without = profile_of({"filter": ["NodeResourcesFit"]})
-    with_victims = profile_of(
-        {"filter": ["NodeResourcesFit"], "postFilter": ["Nominates"]}, plugins=[Nominates]
-    )
+    points = {"filter": ["NodeResourcesFit"]}
+    without = profile_of(points)
+    with_victims = profile_of(points | {"postFilter": ["DefaultPreemption"]})
+    inscrutable = profile_of(points | {"postFilter": ["Nominates"]}, plugins=[Nominates])
 
     assert without.signature(low, "1") == without.signature(high, "2")
     assert with_victims.signature(low, "1") != with_victims.signature(high, "2")
+    assert inscrutable.signature(low, "1") != inscrutable.signature(low, "2")
 
 
 def test_a_plugin_that_cannot_sign_makes_each_pod_a_class_of_its_own():

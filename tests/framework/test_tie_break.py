@@ -1,5 +1,6 @@
 import hashlib
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
@@ -100,7 +101,7 @@ def test_successive_pods_choose_independently():
     draws = 8000
 
     row_of = [chooser.one_of(table, np.arange(4), f"default/pod-{i}", 1) for i in range(draws + 1)]
-    counts = Counter(zip(row_of, row_of[1:], strict=False))
+    counts = Counter(pairwise(row_of))
 
     expected = draws / 16
     chi_square = sum((counts[a, b] - expected) ** 2 / expected for a in range(4) for b in range(4))
