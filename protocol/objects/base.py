@@ -33,9 +33,10 @@ _NUMBER_MAX_BITS = 4096
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARS)]
 OptionalName = Annotated[str, Field(max_length=NAME_MAX_CHARS)]
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
-Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Bytes = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Weight = Annotated[int, Field(ge=0, le=100)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 _NOTHING: dict[str, Any] = {}
 

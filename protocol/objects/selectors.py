@@ -11,12 +11,13 @@ from typing import Literal
 from pydantic import Field
 
 from roadstead.protocol.objects.base import (
-    Count,
-    Int32,
     Labels,
     Manifest,
     Many,
+    Name,
     OptionalName,
+    Positive,
+    Weight,
     nothing,
 )
 
@@ -52,7 +53,7 @@ class NodeSelector(Manifest):
 class PreferredSchedulingTerm(Manifest):
     """A weighted node selector term."""
 
-    weight: Int32 = 0
+    weight: Weight = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -66,7 +67,7 @@ class NodeAffinity(Manifest):
 class PodAffinityTerm(Manifest):
     """Pods by label and namespace, within a topology domain."""
 
-    topology_key: str = ""
+    topology_key: Name
     label_selector: LabelSelector | None = None
     namespaces: Many[str] = ()
     namespace_selector: LabelSelector | None = None
@@ -77,8 +78,8 @@ class PodAffinityTerm(Manifest):
 class WeightedPodAffinityTerm(Manifest):
     """A preferred pod affinity term."""
 
-    weight: Int32 = 0
-    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+    weight: Weight = 0
+    pod_affinity_term: PodAffinityTerm
 
 
 class PodAffinity(Manifest):
@@ -99,11 +100,11 @@ class Affinity(Manifest):
 class TopologySpreadConstraint(Manifest):
     """How evenly the pods that a selector matches are spread over topology domains."""
 
-    max_skew: Count = 0
-    topology_key: str = ""
-    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
+    max_skew: Positive
+    topology_key: Name
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
     label_selector: LabelSelector | None = None
-    min_domains: Count | None = None
+    min_domains: Positive | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
     match_label_keys: Many[str] = ()

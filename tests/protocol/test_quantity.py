@@ -1,0 +1,144 @@
+"""Quantities are exact, keep the laws of arithmetic, and survive hostile text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.protocol.quantity import (
+    EXPONENT_SPAN_MAX,
+    FORMAT_ERROR,
+    SUFFIX_ERROR,
+    TEXT_MAX_CHARS,
+    ZERO,
+    Quantity,
+    QuantityError,
+    parse_quantity,
+)
+
+SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+SUFFIXES += ["e3", "E-3", "e+6", "e0", "E2", "e-9"]
+NUMBERS = st.from_regex(r"[+-]?[0-9]{1,12}(\.[0-9]{0,6})?", fullmatch=True)
+TEXTS = st.builds(str.__add__, NUMBERS, st.sampled_from(SUFFIXES))
+QUANTITIES = TEXTS.map(parse_quantity)
+
+
+def exact(quantity: Quantity) -> Fraction:
+    return Fraction(quantity.unscaled) * Fraction(10) ** quantity.exponent
+
+
+@given(TEXTS)
+def test_a_canonical_notation_means_the_same_and_stays_the_same(text: str) -> None:
+    quantity = parse_quantity(text)
+    again = parse_quantity(str(quantity))
+    assert again == quantity
+    assert exact(again) == exact(quantity)
+    assert str(again.add(ZERO)) == str(again.add(ZERO).add(ZERO))
+
+
+@given(QUANTITIES, QUANTITIES)
+def test_sums_and_differences_are_exact(left: Quantity, right: Quantity) -> None:
+    assert exact(left.add(right)) == exact(left) + exact(right)
+    assert exact(left.sub(right)) == exact(left) - exact(right)
+
+
+@given(QUANTITIES, QUANTITIES, QUANTITIES)
+def test_addition_commutes_associates_and_is_undone(a: Quantity, b: Quantity, c: Quantity) -> None:
+    assert a.add(b) == b.add(a)
+    assert a.add(b).add(c) == a.add(b.add(c))
+    assert a.add(b).sub(b) == a
+
+
+@given(QUANTITIES, QUANTITIES)
+def test_order_is_that_of_the_numbers_and_equal_ones_hash_equal(a: Quantity, b: Quantity) -> None:
+    assert a.cmp(b) == (exact(a) > exact(b)) - (exact(a) < exact(b)) == -b.cmp(a)
+    assert (a == b) == (exact(a) == exact(b))
+    assert a != b or hash(a) == hash(b)
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(-9, 3))
+def test_values_are_rounded_away_from_zero(unscaled: int, exponent: int) -> None:
+    quantity = Quantity(unscaled, exponent)
+    number = abs(exact(quantity))
+    assert quantity.value() == quantity.sign * -(-number // 1)
+    assert quantity.milli_value() == quantity.sign * -(-number * 1000 // 1)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_quantity_or_a_quantity_error(text: str) -> None:
+    try:
+        quantity = parse_quantity(text)
+    except QuantityError:
+        return
+    assert str(quantity)
+    assert -(2**63) <= quantity.value() < 2**63
+    assert -(2**63) <= quantity.milli_value() < 2**63
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", FORMAT_ERROR), (" ", FORMAT_ERROR), ("1 ", FORMAT_ERROR), ("1\n", FORMAT_ERROR),
+        ("NaN", FORMAT_ERROR), ("inf", FORMAT_ERROR), ("Infinity", FORMAT_ERROR),
+        ("1_000", FORMAT_ERROR), ("1,5", FORMAT_ERROR), ("٣", FORMAT_ERROR), ("１", FORMAT_ERROR),
+        ("0x10", FORMAT_ERROR), ("1.2.3", FORMAT_ERROR), ("1\x00", FORMAT_ERROR),
+        ("12x", FORMAT_ERROR), ("true", FORMAT_ERROR), ("1e5.5", FORMAT_ERROR),
+        ("--1", SUFFIX_ERROR), ("1mm", SUFFIX_ERROR), ("1K", SUFFIX_ERROR), ("1kI", FORMAT_ERROR),
+        ("1e", SUFFIX_ERROR), ("1ee3", SUFFIX_ERROR), ("1e-", SUFFIX_ERROR), ("1+1", SUFFIX_ERROR),
+        ("1e2147483648", SUFFIX_ERROR), ("1e99999999999999999999", SUFFIX_ERROR),
+        ("9" * 500 + "e2147483647", "must not differ"),
+        ("9" * (TEXT_MAX_CHARS + 1), "must be no more than"),
+        ("0" * 10_000_000 + "x", "must be no more than"),
+        ("\ud800", FORMAT_ERROR), ("1" * 999 + "x", FORMAT_ERROR), ("0" * 999 + "x", FORMAT_ERROR),
+        ("." * 999, FORMAT_ERROR), ("1.5Kii", SUFFIX_ERROR),
+    ],
+)  # fmt: skip
+def test_hostile_text_is_refused(text: str, says: str) -> None:
+    with pytest.raises(QuantityError) as caught:
+        parse_quantity(text)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [("1e1000000", "10e999999"), ("1e-1000000", "1e-9"), ("0e2147483647", "0")],
+)  # fmt: skip
+def test_absurd_exponents_that_upstream_takes_cost_nothing(text: str, canonical: str) -> None:
+    quantity = parse_quantity(text)
+    assert str(quantity) == canonical
+    assert quantity.value() in (0, 1)
+    assert quantity.cmp(parse_quantity("5")) in (-1, 1)
+
+
+def test_amounts_a_million_digits_apart_compare_but_do_not_add() -> None:
+    huge, small = parse_quantity("1e1000000"), parse_quantity("1m")
+    assert huge.cmp(small) == 1
+    assert parse_quantity("-1e1000000").cmp(small) == -1
+    assert parse_quantity("-1e1000000").cmp(parse_quantity("-1")) == -1
+    with pytest.raises(QuantityError, match=str(EXPONENT_SPAN_MAX)):
+        huge.add(small)
+    with pytest.raises(QuantityError, match=str(EXPONENT_SPAN_MAX)):
+        small.sub(huge)
+
+
+def test_equality_with_other_things_is_false_and_zero_is_zero() -> None:
+    assert parse_quantity("1") != 1
+    assert parse_quantity("0") == parse_quantity("-0Ki") == ZERO
+    assert hash(parse_quantity("0")) == hash(parse_quantity("0e9"))
+    assert parse_quantity("1000m") == parse_quantity("1")
+
+
+def test_suffixes_beyond_the_largest_are_left_out_as_upstream_does() -> None:
+    assert str(parse_quantity("999999999999999999E").add(parse_quantity("1E"))) == "1"
+    binary = Quantity(2**70, 0, "BinarySI", is_big=True)
+    assert str(binary) == "1"
+
+
+def test_big_amounts_scaled_up_wrap_around() -> None:
+    big = Quantity(3, 25, is_big=True)
+    assert big.value() == -(2**63)
+    assert Quantity(5, 3, is_big=True).value() == 5000
+    assert Quantity(5, 0, is_big=True).value() == 5
