@@ -204,6 +204,11 @@ class CacheCore:
         """The node on which a pod is counted (or kept aside); None if it is not."""
         return self.placements.node_of(uid)
 
+    def placement_of(self, uid: str) -> Placement:
+        """A counted pod as the cluster would show it. KeyError for a pod that is not counted."""
+        record = self._records[uid]
+        return Placement(uid, record.key, record.facts, record.node_name)
+
     def counts(self) -> CacheCounts:
         states = [record.state for record in self._records.values()]
         nodes = self.placements.nodes

@@ -11,7 +11,7 @@ from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation, explain
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
-from roadstead.cycle.sharded import ShardedCycle
+from roadstead.cycle.sharded import MAX_ROUNDS, ShardedCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile
@@ -22,9 +22,6 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 
 ProfilesOf = Callable[[PodClasses], Mapping[str, Profile]]
-
-MAX_ROUNDS = 5
-"""Number of nodes, PreFilter's summaries, PreScore's, the answer; one to spare."""
 
 
 class LocalShards:

@@ -40,6 +40,9 @@ from roadstead.nodes.row_slice import join, join_nodes
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
+MAX_ROUNDS = 5
+"""Number of nodes, PreFilter's summaries, PreScore's, the answer; one to spare."""
+
 
 @dataclass(slots=True)
 class _ClassInBatch:
@@ -71,7 +74,7 @@ class ShardedCycle:
         self._profiles = profiles
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
-        self._node_count = 0
+        self.node_count = 0
         self._asked: dict[Hashable, _ClassInBatch] = {}
         self._keep = 1
 
@@ -88,7 +91,7 @@ class ShardedCycle:
 
     def _request(self) -> EvaluateRequest:
         asks = tuple(each.ask() for each in self._asked.values())
-        return EvaluateRequest(self._node_count, self._keep, 0, asks)
+        return EvaluateRequest(self.node_count, self._keep, 0, asks)
 
     def merged_ask(self, signature: Hashable) -> ClassAsk:
         """A class of the batch with all its summaries merged (after `absorb` made the batch)."""
@@ -105,8 +108,8 @@ class ShardedCycle:
         Raises UnsupportedError where a plugin that is not there yet would be needed.
         """
         node_count = sum(answer.node_count for answer in answers)
-        if node_count != self._node_count:
-            self._node_count = node_count
+        if node_count != self.node_count:
+            self.node_count = node_count
             for asked in self._asked.values():
                 asked.filters = asked.scores = None
             return self._request()
@@ -127,7 +130,7 @@ class ShardedCycle:
             _seed(evaluation, parts, sizes)
             run = ClassRun(evaluation, _rest(parts), next((p.error for p in parts if p.error), ""))
             classes[signature] = ClassInput(run, asked.filters or {}, asked.scores or {})
-        return BatchRun(table, self._node_count, classes, self._chooser, name_best=self._name_best)
+        return BatchRun(table, self.node_count, classes, self._chooser, name_best=self._name_best)
 
     def _candidates(self, answers: Sequence[ShardAnswer]) -> NodeTable:
         whole = [answer.nodes for answer in answers if answer.nodes is not None]

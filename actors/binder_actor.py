@@ -1,0 +1,145 @@
+"""Binder: a shell around BinderCore. One writer: verify, append, flush, acknowledge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import islice
+
+from roadstead.actors.messages import (
+    ActorStatus,
+    BindAnswer,
+    BindAnswers,
+    BindBatch,
+    BoundPage,
+    NodeBatch,
+    PageAsk,
+    PodBatch,
+    RunningPods,
+)
+from roadstead.actors.seam import NOTHING, Directory, Nothing
+from roadstead.binder import (
+    Acknowledge,
+    AppendJournal,
+    BinderCore,
+    BindRequest,
+    Bound,
+    Effect,
+    Halted,
+)
+from roadstead.cycle.verify import Verifier
+from roadstead.journal import Journal, JournalError, NullJournal
+from roadstead.placements import TableStore
+from roadstead.protocol.status import Status
+from roadstead.run import RunPlan, build_profiles
+
+
+class BinderActor:
+    """Commits binds in order. `journal` is the seam where they become durable."""
+
+    def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
+        store = TableStore()
+        self._verifier = Verifier(store.table, build_profiles(plan, store.table.classes))
+        self.core = BinderCore(store, self._verify)
+        self._journal = journal or NullJournal()
+        self._bound: dict[str, str] = {}
+        self._batches = 0
+        self._verifying_s = 0.0
+        self._halted = ""
+
+    def _verify(self, request: BindRequest) -> Status:
+        return self._verifier.verify(request.facts, request.node_name)
+
+    async def add_nodes(self, batch: NodeBatch) -> Nothing:
+        """Nodes appear."""
+        for facts in batch.nodes:
+            self.core.add_node(facts)
+        return NOTHING
+
+    async def add_running(self, batch: RunningPods) -> Nothing:
+        """Pods that run already: bound from the start."""
+        pods = [
+            (identity.uid, identity.key, facts, node)
+            for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
+        ]
+        self._perform(self.core.load(pods))
+        return NOTHING
+
+    async def add_pending(self, batch: PodBatch) -> Nothing:
+        """Pods that may be bound from now on."""
+        self.core.add_pods((i.uid, i.key, facts) for i, facts in batch.pods())
+        return NOTHING
+
+    async def bind(self, batch: BindBatch) -> BindAnswers:
+        """Commits a batch; the answers of its tokens, in their order."""
+        started = time.perf_counter()
+        rows = zip(batch.pods.pods(), batch.nodes, batch.tokens, strict=True)
+        requests = [
+            BindRequest(token, identity.uid, identity.key, node, facts, batch.owner, batch.epoch)
+            for (identity, facts), node, token in rows
+        ]
+        if self.core.current_epoch(batch.owner) is None:
+            self.core.advance_epoch(batch.owner, batch.epoch)
+        answers = self._perform(self.core.bind(requests))
+        self._verifying_s += time.perf_counter() - started
+        self._batches += 1
+        return BindAnswers(tuple(answers[r.token] for r in requests if r.token in answers))
+
+    def _perform(self, effects: Sequence[Effect]) -> dict[str, BindAnswer]:
+        """Performs effects and those that follow from them; the acknowledgements by token."""
+        answers: dict[str, BindAnswer] = {}
+        waiting = list(effects)
+        while waiting:
+            effect = waiting.pop(0)
+            if isinstance(effect, AppendJournal):
+                waiting += self._write(effect)
+            elif isinstance(effect, Acknowledge):
+                answers[effect.token] = self._answer(effect)
+            elif isinstance(effect, Halted):
+                self._halted = effect.reason
+        return answers
+
+    def _write(self, effect: AppendJournal) -> list[Effect]:
+        try:
+            self._journal.append(effect.records)
+            self._journal.flush()
+        except JournalError as failure:
+            return self.core.flush_failed(str(failure))
+        return self.core.flushed(effect.last_lsn)
+
+    def _answer(self, effect: Acknowledge) -> BindAnswer:
+        decision = effect.decision
+        if isinstance(decision, Bound):
+            self._bound[decision.uid] = decision.node_name
+            return BindAnswer(
+                effect.token,
+                decision.uid,
+                decision.node_name,
+                decision.lsn,
+                decision.version,
+                "",
+                (),
+            )
+        return BindAnswer(
+            effect.token,
+            decision.uid,
+            "",
+            0,
+            decision.version,
+            str(decision.cause),
+            decision.status.reasons,
+        )
+
+    async def bound(self, ask: PageAsk) -> BoundPage:
+        """Committed binds in commit order, a page at a time."""
+        page = list(islice(self._bound.items(), ask.start, ask.start + ask.count))
+        uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
+        return BoundPage(uids, nodes, len(self._bound))
+
+    async def status(self, _: Nothing) -> ActorStatus:
+        return ActorStatus(
+            f"had committed {len(self._bound)} binds in {self._batches} batches",
+            error=self._halted,
+            timings_s=(("bind", self._verifying_s),),
+            counts=(("bound", len(self._bound)), ("batches", self._batches)),
+        )

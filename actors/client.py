@@ -1,0 +1,149 @@
+"""Client: hands a run's inputs to its actors, follows it, and collects what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from roadstead.actors.messages import (
+    ADD_NODES,
+    ADD_PENDING,
+    ADD_RUNNING,
+    BOUND,
+    PENDING,
+    QUEUE_STATE,
+    RUN,
+    SUBMIT,
+    NodeBatch,
+    PageAsk,
+    PodBatch,
+    QueueState,
+    RunningPods,
+    pod_batch,
+)
+from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
+from roadstead.actors.seam import NOTHING, A, Method, Q
+from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.report.result import PendingPod, Placement
+from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
+
+T = TypeVar("T")
+
+CHUNK = 5_000
+"""Pods or nodes in one message."""
+
+LOOK_S = 0.1
+"""How often the client looks how far the run is."""
+
+
+class Client:
+    """One run, from inputs to outcome."""
+
+    def __init__(
+        self, supervisor: Supervisor, plan: RunPlan, progress: Callable[[Progress], None]
+    ) -> None:
+        self._supervisor = supervisor
+        self._plan = plan
+        self._progress = progress
+        self.timings_s: dict[str, float] = {}
+
+    async def run(self, inputs: RunInputs) -> RunOutcome:
+        """Everything scheduled. RunFailedError, or what stopped an actor, if it cannot be."""
+        await self._timed("load the cluster", self._load(inputs))
+        started = time.perf_counter()
+        await self._timed("submit pods", self._submit(inputs))
+        await self._timed("schedule", self._follow(len(inputs.pending)))
+        scheduling_s = time.perf_counter() - started
+        outcome = await self._timed("collect results", self._collect(inputs, scheduling_s))
+        return outcome
+
+    async def _timed(self, phase: str, work: asyncio.Future[T] | object) -> T:
+        started = time.perf_counter()
+        try:
+            return await work  # type: ignore[misc, return-value]
+        finally:
+            self.timings_s[phase] = time.perf_counter() - started
+
+    async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
+        timeout_s = self._plan.settings.deadlines.call_s
+        return await self._supervisor.refs[name].call(method, message, timeout_s=timeout_s)
+
+    async def _load(self, inputs: RunInputs) -> None:
+        """Nodes and running pods, to the cache (and so to the workers) and to the binder."""
+        self._progress(Progress("loading the cluster"))
+        for part in _chunks(inputs.nodes):
+            nodes = NodeBatch(tuple(part))
+            await asyncio.gather(
+                self._call(CACHE, ADD_NODES, nodes), self._call(BINDER, ADD_NODES, nodes)
+            )
+        for part in _chunks(inputs.running):
+            pods = pod_batch((identity, facts) for identity, facts, _ in part)
+            running = RunningPods(pods, tuple(node for _, _, node in part))
+            await asyncio.gather(
+                self._call(CACHE, ADD_RUNNING, running), self._call(BINDER, ADD_RUNNING, running)
+            )
+
+    async def _submit(self, inputs: RunInputs) -> None:
+        """All pods into the queue before the first decision: their order is that of the input."""
+        self._progress(Progress("submitting pods", total=len(inputs.pending)))
+        for part in _chunks(inputs.pending):
+            batch = pod_batch(part)
+            await self._call(BINDER, ADD_PENDING, batch)
+            await self._submit_batch(batch)
+
+    async def _submit_batch(self, batch: PodBatch) -> None:
+        answer = await self._call(QUEUE, SUBMIT, batch)
+        if answer.refused:
+            bound = self._plan.settings.bounds.queue_max_pods
+            raise RunFailedError(
+                f"the queue is full: it refused {len(answer.refused)} pods "
+                f"(bounds.queue_max_pods is {bound})"
+            )
+
+    async def _follow(self, total: int) -> None:
+        """Sets the schedulers going and waits until no pod can move any more."""
+        for index in range(self._plan.settings.schedulers):
+            await self._call(scheduler_name(index), RUN, NOTHING)
+        while True:
+            state = await self._call(QUEUE, QUEUE_STATE, NOTHING)
+            waiting = state.unschedulable + state.gated
+            self._progress(Progress("scheduling", state.done, waiting, total))
+            if _settled(state):
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _collect(self, inputs: RunInputs, scheduling_s: float) -> RunOutcome:
+        self._progress(Progress("collecting results", total=len(inputs.pending)))
+        key_of = {identity.uid: identity.key for identity, _ in inputs.pending}
+        placements: list[Placement] = []
+        while True:
+            page = await self._call(BINDER, BOUND, PageAsk(len(placements), CHUNK))
+            placements += [
+                Placement(key_of[uid], uid, node)
+                for uid, node in zip(page.uids, page.nodes, strict=True)
+            ]
+            if len(placements) >= page.total:
+                break
+        pending: list[PendingPod] = []
+        while True:
+            notes = await self._call(QUEUE, PENDING, PageAsk(len(pending), CHUNK))
+            pending += [
+                PendingPod(n.key, n.uid, n.message, n.reasons, n.plugins) for n in notes.notes
+            ]
+            if len(pending) >= notes.total:
+                break
+        for name in self._supervisor.refs:
+            status = await self._supervisor.look(name)
+            self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
+        return RunOutcome(tuple(placements), tuple(pending), scheduling_s, self.timings_s)
+
+
+def _settled(state: QueueState) -> bool:
+    return not (state.active or state.backoff or state.in_flight)
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), CHUNK):
+        yield items[start : start + CHUNK]

@@ -1,0 +1,125 @@
+"""The inline runtime: every actor is one mailbox task in this process.
+
+Messages of one actor are started in order; a handler that waits lets the next one run, as in an
+asynchronous Ray actor. Mailboxes are bounded: a sender waits, with its deadline, when one is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+
+from roadstead.actors.seam import (
+    A,
+    ActorLostError,
+    Dispatcher,
+    Factory,
+    Method,
+    Q,
+    Ref,
+    late,
+    open_reply,
+)
+from roadstead.protocol.codec import Envelope, Limits, to_wire
+
+_Waiting = tuple[bytes, "asyncio.Future[bytes]"]
+
+
+class InlineActor:
+    """A mailbox, the task that empties it, and the replies that are still owed."""
+
+    def __init__(self, name: str, dispatcher: Dispatcher, max_messages: int) -> None:
+        self.name = name
+        self.lost = False
+        self._dispatcher = dispatcher
+        self._mailbox: asyncio.Queue[_Waiting] = asyncio.Queue(max_messages)
+        self._owed: set[asyncio.Future[bytes]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._start(self._run())
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name=self.name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self) -> None:
+        while True:
+            data, future = await self._mailbox.get()
+            self._start(self._handle(data, future))
+
+    async def _handle(self, data: bytes, future: asyncio.Future[bytes]) -> None:
+        reply = await self._dispatcher.receive(data)
+        if not future.done():
+            future.set_result(reply)
+
+    async def ask(self, data: bytes) -> bytes:
+        """The reply to one message. ActorLostError if the actor ends before it answers."""
+        if self.lost:
+            raise ActorLostError(f"{self.name} is gone")
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._owed.add(future)
+        future.add_done_callback(self._owed.discard)
+        await self._mailbox.put((data, future))
+        return await future
+
+    def end(self) -> None:
+        """Ends the actor as a kill would: nothing in flight is answered."""
+        self.lost = True
+        for task in self._tasks:
+            task.cancel()
+        for future in list(self._owed):
+            if not future.done():
+                future.set_exception(ActorLostError(f"{self.name} is gone"))
+
+
+@dataclass(frozen=True, slots=True)
+class InlineRef:
+    """A Ref to an actor of this process."""
+
+    actor: InlineActor
+    limits: Limits
+
+    @property
+    def name(self) -> str:
+        return self.actor.name
+
+    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
+        data = Envelope(method.name, 0, 0, "", to_wire(message)).encode()
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await self.actor.ask(data)
+        except TimeoutError:
+            raise late(self.name, method.name, timeout_s) from None
+        return open_reply(self.name, method, reply, self.limits)
+
+
+class InlineRuntime:
+    """Starts, finds and ends actors in this process."""
+
+    def __init__(self, *, mailbox_max_messages: int, limits: Limits) -> None:
+        self._mailbox_max_messages = mailbox_max_messages
+        self._limits = limits
+        self._actors: dict[str, InlineActor] = {}
+
+    async def start(self, name: str, build: Factory, *, timeout_s: float) -> Ref:
+        """A new actor; its name is unique while it lives."""
+        assert name not in self._actors, f"{name} is running"
+        dispatcher = Dispatcher(name, build(self), self._limits)
+        self._actors[name] = InlineActor(name, dispatcher, self._mailbox_max_messages)
+        return self.find(name)
+
+    def find(self, name: str) -> Ref:
+        """A way to a running actor. KeyError for an unknown name."""
+        return InlineRef(self._actors[name], self._limits)
+
+    async def kill(self, name: str) -> None:
+        """Ends an actor at once."""
+        self._actors[name].end()
+
+    async def stop(self) -> None:
+        """Ends all actors."""
+        for actor in self._actors.values():
+            actor.end()
+        self._actors.clear()
+        await asyncio.sleep(0)

@@ -1,0 +1,99 @@
+"""Launcher: carries out runs on actors, on either runtime, and ends what it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+from roadstead.actors.client import Client
+from roadstead.actors.explainer import explain_pod
+from roadstead.actors.inline_runtime import InlineRuntime
+from roadstead.actors.seam import Runtime
+from roadstead.actors.supervisor import Supervisor
+from roadstead.cycle.explain import Explanation
+from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
+
+T = TypeVar("T")
+Tell = Callable[[Progress], None]
+
+
+class ActorLauncher:
+    """Runs on Ray or inline, as the plan's settings say."""
+
+    def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+        """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
+
+        async def work(client: Client, supervisor: Supervisor) -> RunOutcome:
+            return await client.run(inputs)
+
+        return _run(_with_actors(plan, progress, work))
+
+    def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
+        """Schedules what is pending, then explains `pod` on what is left."""
+
+        async def work(client: Client, supervisor: Supervisor) -> Explanation:
+            await client.run(inputs)
+            return await explain_pod(supervisor, plan, pod)
+
+        return _run(_with_actors(plan, progress, work))
+
+
+async def _with_actors(
+    plan: RunPlan,
+    progress: Tell,
+    work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
+) -> T:
+    """Starts the actors of a plan, does the work while they are watched, and ends them."""
+    progress(Progress("starting actors"))
+    started = asyncio.get_running_loop().time()
+    runtime = open_runtime(plan)
+    supervisor = Supervisor(runtime, plan)
+    try:
+        await supervisor.start()
+        client = Client(supervisor, plan, progress)
+        client.timings_s["start actors"] = asyncio.get_running_loop().time() - started
+        return await first_of(work(client, supervisor), supervisor.watch())
+    finally:
+        with contextlib.suppress(TimeoutError):
+            await supervisor.stop()
+
+
+async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:
+    """The result of the work, unless the watch raises first."""
+    working, watching = asyncio.create_task(work), asyncio.create_task(watch)
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if watching.done() and not watching.cancelled():
+            failure = watching.exception()
+            if failure is not None:
+                raise failure
+        if working.done() and working.exception() is not None:
+            # The watch knows better what an actor did that a call could not reach any more.
+            await asyncio.wait({watching}, timeout=1.0)
+            if watching.done() and (failure := watching.exception()) is not None:
+                raise failure
+        return await working
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+def open_runtime(plan: RunPlan) -> Runtime:
+    """The runtime that the settings name. Ray is imported only when it is wanted."""
+    settings = plan.settings
+    if settings.runtime == "inline":
+        bound = settings.bounds.mailbox_max_messages
+        return InlineRuntime(mailbox_max_messages=bound, limits=plan.limits)
+    from roadstead.actors.ray_runtime import RayRuntime
+
+    return RayRuntime(actors=3 + settings.shards + settings.schedulers, limits=plan.limits)
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)

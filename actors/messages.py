@@ -1,0 +1,292 @@
+"""Messages between actors: who sends them, who receives them, what it means when they come twice.
+
+Pods travel in batches, as columns beside a table of their classes; never one message per pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from roadstead.actors.seam import Nothing, method
+from roadstead.cycle.messages import ClassAsk, EvaluateRequest, ShardAnswer, ShardView
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class PodBatch:
+    """Pods as columns: `class_of[i]` points into `classes`."""
+
+    classes: tuple[PodFacts, ...]
+    uids: tuple[str, ...]
+    names: tuple[str, ...]
+    class_of: tuple[int, ...]
+
+    def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
+        """Each pod's identity and facts; pods of one class share one facts object."""
+        for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
+            facts = self.classes[index]
+            yield PodIdentity(uid, facts.namespace, name), facts
+
+
+def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]]) -> PodBatch:
+    """Columns of pods, in order."""
+    classes = ClassColumn()
+    uids, names = [], []
+    for identity, facts in pods:
+        uids.append(identity.uid)
+        names.append(identity.name)
+        classes.add(facts)
+    return PodBatch(classes.table, tuple(uids), tuple(names), tuple(classes.column))
+
+
+class ClassColumn:
+    """Builds a class table and the column of places in it; equal objects are looked up by id."""
+
+    __slots__ = ("_by_id", "_index_of", "column")
+
+    def __init__(self) -> None:
+        self.column: list[int] = []
+        self._by_id: dict[int, int] = {}
+        self._index_of: dict[PodFacts, int] = {}
+
+    def add(self, facts: PodFacts) -> None:
+        index = self._by_id.get(id(facts))
+        if index is None:
+            index = self._index_of.setdefault(facts, len(self._index_of))
+            if index == len(self._index_of) - 1:
+                self._by_id[id(facts)] = index
+        self.column.append(index)
+
+    @property
+    def table(self) -> tuple[PodFacts, ...]:
+        return tuple(self._index_of)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBatch:
+    """Client → cache and binder: nodes appear. Coming twice, they are updated to the same."""
+
+    nodes: tuple[NodeFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPods:
+    """Client → cache and binder: pods that run already, on `nodes[i]`. Known ones are skipped."""
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Queue → client: how many pods were taken, and which must come again (the queue is full)."""
+
+    accepted: int
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAsk:
+    """Scheduler → queue: pods, please; waits up to `wait_s` for the first."""
+
+    owner: str
+    epoch: int
+    max_pods: int
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """Queue → scheduler: pods under a lease; lease_id 0 means that there are none."""
+
+    lease_id: int
+    pods: PodBatch
+    attempts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingNote:
+    """Why a pod is pending: message, (reason, nodes), plugins."""
+
+    uid: str
+    key: str
+    message: str
+    reasons: tuple[tuple[str, int], ...]
+    plugins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """One pod that goes back to the queue; `reason` is a RequeueReason."""
+
+    uid: str
+    reason: str
+    rejected_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseReport:
+    """Scheduler → queue: what became of pods of a lease. The same report twice changes nothing."""
+
+    lease_id: int
+    done: tuple[str, ...]
+    given_back: tuple[GivenBack, ...]
+    notes: tuple[PendingNote, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """Queue → client: how many pods are where."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsk:
+    """Client → queue or binder: part of a long list."""
+
+    start: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """Queue → client: why pods are pending, in order of arrival."""
+
+    notes: tuple[PendingNote, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssumeBatch:
+    """Scheduler → cache: count these pods on these nodes, ahead of their commits."""
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Cache → scheduler: which tokens were refused, and how far each worker must have come."""
+
+    refused: tuple[tuple[str, str], ...]
+    worker_seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetBatch:
+    """Scheduler → cache: (uid, token) pairs to be forgotten or to be confirmed as bound."""
+
+    forget: tuple[tuple[str, str], ...]
+    finish: tuple[tuple[str, str], ...]
+    confirm: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaBatch:
+    """Cache → worker: changes of its rows, numbered from `first_seq`; known ones are skipped.
+
+    kinds[i] is a DeltaKind; pods[i] points into `classes` (-1 for none); `nodes` holds the facts
+    of the add_node and update_node deltas, in order.
+    """
+
+    first_seq: int
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    pods: tuple[int, ...]
+    classes: tuple[PodFacts, ...]
+    nodes: tuple[NodeFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewAsk:
+    """Whoever explains → worker: everything about one class on your rows."""
+
+    node_count: int
+    table_version: int
+    ask: ClassAsk
+
+
+@dataclass(frozen=True, slots=True)
+class BindBatch:
+    """Scheduler → binder: commit these. The same token gets the same answer."""
+
+    owner: str
+    epoch: int
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindAnswer:
+    """What became of one token. cause: "" if it is bound."""
+
+    token: str
+    uid: str
+    node_name: str
+    lsn: int
+    version: int
+    cause: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindAnswers:
+    answers: tuple[BindAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPage:
+    """Binder → client: committed binds in commit order: uid and node."""
+
+    uids: tuple[str, ...]
+    nodes: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActorStatus:
+    """Any actor → supervisor: what it did and holds, for people; error: why it cannot go on."""
+
+    text: str
+    error: str = ""
+    error_kind: str = ""
+    error_parts: tuple[str, ...] = ()
+    timings_s: tuple[tuple[str, float], ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of pods or nodes."""
+
+    names: tuple[str, ...]
+
+
+STATUS = method("status", Nothing, ActorStatus)
+ADD_NODES = method("add_nodes", NodeBatch, Nothing)
+ADD_RUNNING = method("add_running", RunningPods, Nothing)
+ADD_PENDING = method("add_pending", PodBatch, Nothing)
+SUBMIT = method("submit", PodBatch, Submitted)
+LEASE = method("lease", LeaseAsk, Leased)
+REPORT = method("report", LeaseReport, Nothing)
+QUEUE_STATE = method("queue_state", Nothing, QueueState)
+PENDING = method("pending", PageAsk, PendingPage)
+ASSUME = method("assume", AssumeBatch, Assumed)
+SETTLE = method("settle", ForgetBatch, Assumed)
+APPLY = method("apply", DeltaBatch, Nothing)
+EVALUATE = method("evaluate", EvaluateRequest, ShardAnswer)
+VIEW = method("view", ViewAsk, ShardView)
+BIND = method("bind", BindBatch, BindAnswers)
+BOUND = method("bound", PageAsk, BoundPage)
+RUN = method("run", Nothing, Nothing)
+STOP = method("stop", Nothing, Nothing)

@@ -1,0 +1,149 @@
+"""Queue: a shell around QueueCore. Pods come in, leases go out, reports come back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from roadstead.actors.messages import (
+    ActorStatus,
+    LeaseAsk,
+    Leased,
+    LeaseReport,
+    PageAsk,
+    PendingNote,
+    PendingPage,
+    PodBatch,
+    QueueState,
+    Submitted,
+    pod_batch,
+)
+from roadstead.actors.seam import NOTHING, Directory, Nothing
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.status import Status, unresolvable
+from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.run import RunPlan, build_profiles
+
+ASSIGNED_POD = "AssignedPodAdd"
+WOKEN_BY_PODS = frozenset({"InterPodAffinity", "PodTopologySpread"})
+"""Plugins whose refusal another pod's arrival may lift (upstream's EventsToRegister)."""
+
+_TICK_S = 0.25
+
+
+def hint(plugin: str, event: str, facts: PodFacts) -> bool:
+    """Whether an event may help a pod that a plugin rejected. Finer hints are still to come."""
+    return event != ASSIGNED_POD or plugin in WOKEN_BY_PODS
+
+
+class QueueActor:
+    """The scheduling queue of a run."""
+
+    def __init__(self, plan: RunPlan, directory: Directory) -> None:
+        self._plan = plan
+        self._profiles = build_profiles(plan, PodClasses())
+        settings = plan.settings
+        config = plan.config()
+        self.core: QueueCore[str] = QueueCore(
+            gate=self._gate,
+            hint=hint,
+            sort=next(iter(self._profiles.values())).queue_sort.sort_key,
+            settings=QueueSettings(
+                max_pods=settings.bounds.queue_max_pods,
+                lease_s=settings.deadlines.lease_s,
+                backoff_initial_s=config.pod_initial_backoff_s,
+                backoff_max_s=config.pod_max_backoff_s,
+            ),
+        )
+        self._notes: dict[str, PendingNote] = {}
+        self._arrived = asyncio.Event()
+
+    def _gate(self, facts: PodFacts) -> Status:
+        profile: Profile | None = self._profiles.get(facts.scheduler_name)
+        if profile is None:
+            return unresolvable(f'no profile has the scheduler name "{facts.scheduler_name}"')
+        return profile.gate(facts)
+
+    async def submit(self, batch: PodBatch) -> Submitted:
+        """Takes pods; those that come again are known already."""
+        now_s = time.monotonic()
+        pods = list(batch.pods())
+        answer = self.core.add(pods, now_s)
+        for identity, facts in pods:
+            status = self._gate(facts)
+            if not status.is_success:
+                self._notes[identity.uid] = PendingNote(
+                    identity.uid, identity.key, status.message, (), (status.plugin,)
+                )
+        self._arrived.set()
+        return Submitted(len(answer.accepted), answer.refused)
+
+    async def lease(self, ask: LeaseAsk) -> Leased:
+        """Pods under a lease, at once if there are any."""
+        deadline_s = time.monotonic() + ask.wait_s
+        while True:
+            now_s = time.monotonic()
+            self.core.tick(now_s)
+            batch = self.core.lease(ask.owner, ask.epoch, ask.max_pods, now_s)
+            if batch.pods or now_s >= deadline_s:
+                break
+            self._arrived.clear()
+            try:
+                async with asyncio.timeout(min(_TICK_S, deadline_s - now_s)):
+                    await self._arrived.wait()
+            except TimeoutError:
+                continue
+        pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
+        return Leased(batch.lease_id, pods, tuple(pod.attempts for pod in batch.pods))
+
+    async def report(self, report: LeaseReport) -> Nothing:
+        """What became of leased pods."""
+        now_s = time.monotonic()
+        for note in report.notes:
+            self._notes[note.uid] = note
+        if report.done:
+            self.core.done(report.lease_id, report.done)
+            for uid in report.done:
+                self._notes.pop(uid, None)
+            self.core.move(ASSIGNED_POD, now_s)
+        if report.given_back:
+            back = [
+                Requeue(each.uid, RequeueReason(each.reason), each.rejected_by)
+                for each in report.given_back
+            ]
+            self.core.requeue(report.lease_id, back, now_s)
+        self._arrived.set()
+        return NOTHING
+
+    async def queue_state(self, _: Nothing) -> QueueState:
+        counts = self.core.counts
+        return QueueState(
+            active=counts.active,
+            backoff=counts.backoff,
+            unschedulable=counts.unschedulable,
+            gated=counts.gated,
+            in_flight=counts.in_flight,
+            done=counts.done_total,
+        )
+
+    async def pending(self, ask: PageAsk) -> PendingPage:
+        """Why pods are pending, a page at a time."""
+        waiting = [
+            self._notes.get(pod.identity.uid)
+            or PendingNote(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
+            for state in PodState
+            for pod in self.core.pods(state)
+        ]
+        page = waiting[ask.start : ask.start + ask.count]
+        return PendingPage(tuple(page), len(waiting))
+
+    async def status(self, _: Nothing) -> ActorStatus:
+        counts = self.core.counts
+        return ActorStatus(
+            f"held {counts.active} active, {counts.backoff} backing off, "
+            f"{counts.unschedulable} unschedulable, {counts.gated} gated pods and "
+            f"{counts.in_flight} in flight; had given out {counts.leases} leases",
+            counts=(("leases", counts.leases),),
+        )

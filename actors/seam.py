@@ -1,0 +1,182 @@
+"""The seam between actors and what runs them.
+
+An actor is a plain class whose handlers are async methods; each takes one message and returns one.
+A `Method` names a handler and the types on both sides; callers hold a `Ref` and `call` it. What
+runs behind the Ref is a runtime: `inline` (one mailbox task per actor in this process) or `ray`
+(one process per actor). Messages are packed and unpacked on both, so that aliasing cannot hide.
+
+    caller ── Ref.call(METHOD, message, timeout_s) ──► Envelope bytes ──► Dispatcher.receive
+           ◄──────────── reply, or the error ───────── Envelope bytes ◄── handler(message)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, to_wire
+from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+ERROR = "error"
+REPLY = "reply"
+
+
+class ActorError(RoadsteadError):
+    """An actor could not do what it was asked: its handler failed."""
+
+
+class ActorLostError(RoadsteadError):
+    """An actor is gone: its process ended, or it was stopped."""
+
+
+class DeadlineError(RoadsteadError):
+    """An actor did not answer in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[Q, A]):
+    """A handler by its name, with the types of its message and its reply."""
+
+    name: str
+    message: type[Q]
+    reply: type[A]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A message or a reply without content."""
+
+
+NOTHING = Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong on the other side, as it travels."""
+
+    kind: str
+    text: str
+    parts: tuple[str, ...] = ()
+
+
+class Ref(Protocol):
+    """A way to an actor, wherever it runs."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
+        """The reply. ActorError, ActorLostError, DeadlineError, or the error that was raised."""
+        ...
+
+
+class Directory(Protocol):
+    """Finds actors by name; every actor is built with one."""
+
+    def find(self, name: str) -> Ref:
+        """A way to a running actor."""
+        ...
+
+
+Factory = Callable[[Directory], object]
+"""Builds an actor where it will run."""
+
+
+class Runtime(Directory, Protocol):
+    """Starts and ends actors."""
+
+    async def start(self, name: str, build: Factory, *, timeout_s: float) -> Ref: ...
+
+    async def kill(self, name: str) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+def late(actor: str, method_name: str, timeout_s: float) -> DeadlineError:
+    return DeadlineError(f"{actor} did not answer {method_name} within {timeout_s:g} s")
+
+
+class Dispatcher:
+    """Finds the handler of an actor for each envelope that arrives."""
+
+    __slots__ = ("_actor", "_handlers", "_limits", "name")
+
+    def __init__(self, name: str, actor: object, limits: Limits) -> None:
+        self.name = name
+        self._actor = actor
+        self._limits = limits
+        self._handlers: dict[str, Callable[[object], Awaitable[object]]] = {}
+
+    async def receive(self, data: bytes) -> bytes:
+        """Handles one envelope; the reply's bytes. An error of the handler is a reply, too."""
+        try:
+            envelope = Envelope.decode(data, self._limits)
+            reply = await self._handle(envelope)
+        except asyncio.CancelledError:
+            raise
+        except Exception as failure:
+            return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
+        return Envelope(REPLY, envelope.seq, envelope.epoch, envelope.token, reply).encode()
+
+    async def _handle(self, envelope: Envelope) -> object:
+        method = METHODS.get(envelope.kind)
+        handler = getattr(self._actor, envelope.kind, None) if method is not None else None
+        if method is None or handler is None:
+            raise ActorError(f"{self.name} has no handler {envelope.kind!r}")
+        return to_wire(await handler(from_wire(method.message, envelope.body)))
+
+
+METHODS: dict[str, Method[object, object]] = {}
+
+
+def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
+    """Declares a method once for all actors; names are unique."""
+    assert name not in METHODS, f"method {name} is declared twice"
+    declared = Method(name, message, reply)
+    METHODS[name] = declared  # type: ignore[assignment]
+    return declared
+
+
+def failure_out(failure: BaseException) -> Failure:
+    """An exception as it travels: known kinds in their parts, others as text with their place."""
+    if isinstance(failure, InputError):
+        parts = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
+        return Failure("InputError", str(failure), parts)
+    if isinstance(failure, UnsupportedError):
+        return Failure(
+            "UnsupportedError", str(failure), (failure.plugin, failure.obj, failure.field)
+        )
+    if isinstance(failure, RoadsteadError):
+        return Failure(type(failure).__name__, str(failure))
+    last = traceback.extract_tb(failure.__traceback__)[-1:]
+    place = f" at {last[0].name}:{last[0].lineno}" if last else ""
+    return Failure("ActorError", f"{type(failure).__name__}: {failure}{place}")
+
+
+def failure_in(actor: str, failure: Failure) -> RoadsteadError:
+    """The exception that a caller raises for a failure on the other side."""
+    if failure.kind == "InputError" and len(failure.parts) == 5:
+        rule, source, obj, field, value = failure.parts
+        return InputError(rule, source=source, obj=obj, field=field, value=value)
+    if failure.kind == "UnsupportedError" and len(failure.parts) == 3:
+        return UnsupportedError(*failure.parts)
+    known = {"ActorLostError": ActorLostError, "DeadlineError": DeadlineError}
+    if failure.kind in known:
+        return known[failure.kind](failure.text)
+    return ActorError(f"{actor}: {failure.text}")
+
+
+def open_reply(actor: str, declared: Method[Q, A], data: bytes, limits: Limits) -> A:
+    """The reply in bytes that came back, or the error it carries."""
+    envelope = Envelope.decode(data, limits)
+    if envelope.kind == ERROR:
+        raise failure_in(actor, from_wire(Failure, envelope.body))
+    if envelope.kind != REPLY:
+        raise CodecError(f"{actor} answered with {envelope.kind!r}")
+    return from_wire(declared.reply, envelope.body)

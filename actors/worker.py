@@ -1,0 +1,104 @@
+"""Worker: a shell around ShardCore. Applies deltas in order and answers evaluations."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from roadstead.actors.messages import ActorStatus, DeltaBatch, ViewAsk
+from roadstead.actors.seam import NOTHING, ActorError, Directory, Nothing
+from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
+from roadstead.cycle.shard import ShardCore
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.placements import DeltaKind
+from roadstead.run import RunPlan, build_profiles
+
+MAX_WAITING_DELTAS = 10_000
+"""Batches of deltas that may wait for an earlier one."""
+
+
+class WorkerActor:
+    """One shard. `applied` is the number of the last delta that its table holds."""
+
+    def __init__(self, name: str, plan: RunPlan, directory: Directory) -> None:
+        self._name = name
+        self._plan = plan
+        classes = PodClasses()
+        self.table = NodeTable(classes)
+        self.core = ShardCore(self.table, build_profiles(plan, classes))
+        self.applied = 0
+        self._early: dict[int, DeltaBatch] = {}
+        self._moved = asyncio.Condition()
+        self._evaluations = 0
+        self._evaluating_s = 0.0
+
+    async def apply(self, batch: DeltaBatch) -> Nothing:
+        """Deltas of the cache; those that come early wait for the ones before them."""
+        if len(self._early) >= MAX_WAITING_DELTAS:
+            raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
+        self._early[batch.first_seq] = batch
+        while (following := self._next_batch()) is not None:
+            self._apply(following)
+        async with self._moved:
+            self._moved.notify_all()
+        return NOTHING
+
+    def _next_batch(self) -> DeltaBatch | None:
+        for first in sorted(self._early):
+            if first <= self.applied + 1:
+                return self._early.pop(first)
+        return None
+
+    def _apply(self, batch: DeltaBatch) -> None:
+        nodes = iter(batch.nodes)
+        infos = [self.table.classes.info(facts) for facts in batch.classes]
+        rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
+        for seq, (kind, name, pod) in enumerate(rows, start=batch.first_seq):
+            facts = next(nodes) if kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE) else None
+            if seq <= self.applied:
+                continue
+            if kind == DeltaKind.ADD_POD:
+                self.table.add_pod(name, infos[pod])
+            elif kind == DeltaKind.REMOVE_POD:
+                self.table.remove_pod(name, infos[pod])
+            elif kind == DeltaKind.REMOVE_NODE:
+                self.table.remove_node(name)
+            elif kind == DeltaKind.ADD_NODE and facts is not None:
+                self.table.add_node(facts)
+            elif facts is not None:
+                self.table.update_node(facts)
+            self.applied = seq
+
+    async def evaluate(self, request: EvaluateRequest) -> ShardAnswer:
+        """Evaluates classes once the table has come as far as the request asks."""
+        await self._reach(request.table_version)
+        started = time.perf_counter()
+        answer = self.core.evaluate(request)
+        self._evaluating_s += time.perf_counter() - started
+        self._evaluations += 1
+        return answer
+
+    async def view(self, request: ViewAsk) -> ShardView:
+        """Everything about one class on this shard's rows."""
+        await self._reach(request.table_version)
+        return self.core.view(request.ask, request.node_count)
+
+    async def _reach(self, seq: int) -> None:
+        if self.applied >= seq:
+            return
+        async with asyncio.timeout(self._plan.settings.deadlines.call_s), self._moved:
+            await self._moved.wait_for(lambda: self.applied >= seq)
+
+    async def status(self, _: Nothing) -> ActorStatus:
+        zones = sorted({facts.zone for facts in self.table.columns.facts})
+        shown = ", ".join(
+            zone.replace(":\x00:", "/").strip("/") or "(no zone)" for zone in zones[:4]
+        )
+        more = f" and {len(zones) - 4} more" if len(zones) > 4 else ""
+        return ActorStatus(
+            f"held {len(self.table)} nodes of {shown}{more}; had applied {self.applied} changes "
+            f"and answered {self._evaluations} evaluations",
+            timings_s=(("evaluate", self._evaluating_s),),
+            counts=(("nodes", len(self.table)), ("evaluations", self._evaluations)),
+        )

@@ -1,0 +1,106 @@
+"""A run: what goes in, how it is carried out, and what comes out.
+
+The command line makes `RunInputs` and a `RunPlan`; a `Launcher` (the actors, which the core does
+not know) carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from roadstead.config.load import load_config
+from roadstead.config.model import SchedulerConfig, default_config
+from roadstead.config.settings import Settings
+from roadstead.cycle.explain import Explanation
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.framework.registry import Registry
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.codec import Limits
+from roadstead.report.result import PendingPod, Placement
+
+Pod = tuple[PodIdentity, PodFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """How a run is carried out; travels to every actor once, when it is built.
+
+    config_text: the KubeSchedulerConfiguration as written, "" for the default one.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    config_text: str = ""
+    config_source: str = ""
+    cluster: ClusterFacts = field(default_factory=ClusterFacts)
+
+    @property
+    def limits(self) -> Limits:
+        """Bounds of one message."""
+        return Limits(max_bytes=self.settings.bounds.message_max_bytes)
+
+    def config(self) -> SchedulerConfig:
+        """The configuration. ConfigError where it is wrong."""
+        if not self.config_text:
+            return default_config()
+        return load_config(self.config_text, source=self.config_source).config
+
+
+def build_profiles(
+    plan: RunPlan, classes: PodClasses, registry: Registry | None = None
+) -> dict[str, Profile]:
+    """The profiles of a plan by scheduler name, built for one process."""
+    registry = registry or in_tree_registry()
+    handle = Handle(classes, plan.cluster)
+    return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
+
+
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """Nodes as the API server would list them, pods that run (with their node), pods that wait."""
+
+    nodes: tuple[NodeFacts, ...]
+    running: tuple[tuple[PodIdentity, PodFacts, str], ...] = ()
+    pending: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is; phase is a few words."""
+
+    phase: str
+    placed: int = 0
+    pending: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What a run decided. scheduling_s: first pod submitted to last one decided."""
+
+    placements: tuple[Placement, ...]
+    pending: tuple[PendingPod, ...]
+    scheduling_s: float
+    timings_s: Mapping[str, float]
+
+
+class Launcher(Protocol):
+    """Carries out runs on actors."""
+
+    def run(
+        self, inputs: RunInputs, plan: RunPlan, progress: Callable[[Progress], None]
+    ) -> RunOutcome:
+        """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
+        ...
+
+    def explain(
+        self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Callable[[Progress], None]
+    ) -> Explanation:
+        """Schedules all pending pods but `pod`, then explains `pod` on what is left."""
+        ...
