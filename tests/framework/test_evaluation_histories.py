@@ -1,0 +1,191 @@
+"""An evaluation that was kept up to date says what a new one says of an equal table."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from roadstead.config.model import default_config
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.per_node import NodePlugin, adapt
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    Reads,
+    ScorePlugin,
+    SummarizesFilter,
+)
+from roadstead.framework.profile import Profile
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.status import SUCCESS, unschedulable
+from tests.builders import ROW_PLUGINS, advance, profile_of
+from tests.strategies import NODE_NAMES, nodes, pods, small_pods
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    pods: int
+
+    def merge(self, other):
+        return Total(self.pods + other.pods)
+
+
+class FewInAll(SummarizesFilter, FilterPlugin, ScorePlugin):
+    """Looks across nodes: refuses nodes with pods once the cluster holds more than three."""
+
+    name = "FewInAll"
+    reads = Reads.CLUSTER
+    filter_summary_type = Total
+
+    def filter_summary(self, pod, table):
+        pods = int(table.pod_count.sum())
+        return Total(pods) if pods else None
+
+    def filter(self, state, pod, table):
+        total = state.filter_summaries.get(self.name, Total(0))
+        crowded = (table.pod_count > 0) & (total.pods > 3)
+        return FilterResult.refuse(crowded, unschedulable("crowded"))
+
+    def score(self, state, pod, table):
+        total = state.filter_summaries.get(self.name, Total(0))
+        return np.full(len(table), total.pods % 101, dtype=np.int64)
+
+
+class NoUrgentNeighbours(NodePlugin):
+    """Looks at the pods on a node."""
+
+    name = "NoUrgentNeighbours"
+
+    def filter(self, pod, node):
+        urgent = any(other.facts.priority for other in node.pods)
+        return unschedulable("urgent neighbours") if urgent else SUCCESS
+
+    def score(self, pod, node):
+        return len(node.pods)
+
+
+def profiles(classes):
+    kinds = [FewInAll, adapt(NoUrgentNeighbours)]
+    names = [kind.name for kind in kinds]
+    wider = ROW_PLUGINS | {
+        "filter": [*ROW_PLUGINS["filter"], *names],
+        "score": [*ROW_PLUGINS["score"], *names],
+    }
+    return (
+        profile_of(ROW_PLUGINS, classes=classes),
+        profile_of(wider, classes=classes, plugins=kinds),
+        Profile(default_config().profiles[0], in_tree_registry(), Handle(classes)),
+    )
+
+
+def answers(evaluation):
+    """All that an evaluation says, by node name."""
+    outcome = (evaluation.pre_filter, evaluation.feasible.any(), evaluation.pre_score)
+    if not evaluation.pre_filter.status.is_success:
+        return outcome, {}
+    lines = {}
+    for row, name in enumerate(evaluation.table.names):
+        code = int(evaluation.codes[row])
+        refused = code > 0
+        lines[name] = (
+            evaluation.statuses[code - 1] if refused else code,
+            int(evaluation.positions[row]) if refused else None,
+            bool(evaluation.feasible[row]),
+            [None if raw is None else int(raw[row]) for raw in evaluation.raw],
+        )
+    return outcome, lines
+
+
+class Histories(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.table = NodeTable()
+        self.on_node = {}
+
+    @initialize(
+        first=st.lists(nodes(), min_size=1, max_size=5, unique_by=lambda facts: facts.name),
+        asked=st.lists(pods, min_size=1, max_size=2),
+    )
+    def start(self, first, asked):
+        for facts in first:
+            self.table.add_node(facts)
+            self.on_node[facts.name] = []
+        self.evaluations = [
+            Evaluation(profile, self.table.classes.info(facts), self.table)
+            for profile in profiles(self.table.classes)
+            for facts in asked
+        ]
+        self.look()
+
+    def place(self, pick, facts):
+        name = sorted(self.on_node)[pick % len(self.on_node)]
+        self.table.add_pod(name, self.table.classes.info(facts))
+        self.on_node[name].append(facts)
+
+    @precondition(lambda self: self.on_node)
+    @rule(pick=st.integers(0, 7), facts=small_pods)
+    def add_pod(self, pick, facts):
+        self.place(pick, facts)
+
+    @precondition(lambda self: self.on_node)
+    @rule(pick=st.integers(0, 7), which=st.integers(0, 1))
+    def place_an_asked_pod(self, pick, which):
+        self.place(pick, self.evaluations[which % len(self.evaluations)].pod.facts)
+
+    @precondition(lambda self: any(self.on_node.values()))
+    @rule(pick=st.integers(0, 7))
+    def remove_pod(self, pick):
+        holders = sorted(name for name, held in self.on_node.items() if held)
+        name = holders[pick % len(holders)]
+        self.table.remove_pod(name, self.table.classes.info(self.on_node[name].pop(0)))
+
+    @rule(facts=nodes(NODE_NAMES[:6]))
+    def add_or_update_node(self, facts):
+        if facts.name in self.on_node:
+            self.table.update_node(facts)
+        else:
+            self.table.add_node(facts)
+            self.on_node[facts.name] = []
+
+    @precondition(lambda self: self.on_node)
+    @rule(pick=st.integers(0, 7))
+    def remove_node(self, pick):
+        name = sorted(self.on_node)[pick % len(self.on_node)]
+        self.table.remove_node(name)
+        del self.on_node[name]
+
+    @rule()
+    def update_filters_only(self):
+        for evaluation in self.evaluations:
+            evaluation.update(len(self.table), evaluation.own_filter_summaries())
+
+    @rule()
+    def look(self):
+        rebuilt = self.rebuilt()
+        for evaluation in self.evaluations:
+            advance(evaluation)
+            fresh = Evaluation(evaluation.profile, evaluation.pod, rebuilt)
+            advance(fresh)
+            assert answers(evaluation) == answers(fresh)
+
+    def rebuilt(self):
+        """An equal table whose rows stand in another order."""
+        table = NodeTable(self.table.classes)
+        for row in reversed(range(len(self.table))):
+            facts = self.table.facts(row)
+            table.add_node(facts, int(self.table.arrivals[row]))
+            for info, count in self.table.pods(row).items():
+                table.add_pod(facts.name, info, count)
+        return table
+
+    def teardown(self):
+        if hasattr(self, "evaluations"):
+            self.look()
+
+
+Histories.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestHistories = Histories.TestCase
