@@ -1,0 +1,398 @@
+"""CycleCore: what becomes of each leased pod, from its decision to the end of its binding cycle.
+
+      NEW ── lease ──> LEASED ── place ──> ASSUMING ── accept ──> (ASSUMED) ── park ──> WAITING
+                         │ │                │ ↺ ask                 │  │ │               │  │
+                  reject │ │ fail           │ refuse                │  │ └── permit ──┐  │  │
+                         │ │                │                reject │  │ fail         v  │  │
+                         │ │                │                       │  │       (PERMITTED)  │
+                         │ │                │                       │  │      fail │ │ ^ permit
+                         │ │                │                       │  │           │ │ └──┘
+                         v │                │                       v  │           │ │   reject
+             UNSCHEDULABLE │ <──────────────│───────────────────────┘  │           │ │
+                           v                │                          v           │ │ bind
+                         FAILED <───────────│──────────────────────────┴───────────┘ v
+                           ^                v                                      BINDING
+                           │             CONFLICT <─────────── refuse ──────────────┤ │ ask
+                           └──────────────────────────────────── fail ──────────────┤ v
+             GONE <───────────────────── take (bound by another) ───────────────────┤ ASKED ↺ ask
+             BOUND <──────────────────── commit ────────────────────────────────────┘ (the same)
+
+      any live, BOUND ── delete ──> GONE      any live ── lease: a newer one, stays where it is
+      UNSCHEDULABLE, FAILED, CONFLICT, GONE ── lease ──> LEASED      BOUND ── lease: told Done again
+
+ASSUMED (Reserve and Permit are asked) and PERMITTED (PreBind and Bind are asked) are passed within
+one call. The way out without a bind is one method, `_end`: Unreserve in reverse order, forget,
+tell the queue. A refusal up to Permit makes a pod unschedulable; from PreBind on it is a failure,
+retried after backoff. While a bind request is out, nothing but the binder's answer (or the end of
+the pod itself) ends the attempt: what the binder acknowledged stays.
+
+Every call may come twice; the copy has no effects. A question is answered by its first answer, save
+that another answer of the binder under one token is an error of the binder. Plugins must not call
+the core. Time is the argument `now_s`. Upstream: pkg/scheduler/schedule_one.go (schedulingCycle,
+bindingCycle, handleBindingCycleError, handleSchedulingFailure), framework/runtime/
+waiting_pods_map.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from roadstead.config.durations import Duration
+from roadstead.cycle import steps
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.effects import Effect, Outbox, Verdict
+from roadstead.cycle.ledger import Ledger
+from roadstead.cycle.pods import (
+    AT_BINDER,
+    ENDED,
+    RESERVED,
+    TABLE,
+    Attempt,
+    BindAnswer,
+    BindOutcome,
+    CycleCounts,
+    PodEvent,
+    PodRecord,
+    PodState,
+    Wait,
+)
+from roadstead.cycle.verdicts import conflict, failed, no_node, refused_on_node
+from roadstead.framework.profile import Profile
+from roadstead.protocol.status import SUCCESS, Code, Status
+
+
+class CycleCore:
+    """The pods leased to one scheduler in one epoch of it; leases are numbered upwards.
+
+    profiles: by scheduler name. max_remembered: ended pods and attempts whose late copies are told
+    from news.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        epoch: int,
+        profiles: Mapping[str, Profile],
+        max_remembered: int = 65_536,
+    ) -> None:
+        self.owner, self.epoch = owner, epoch
+        self._profiles = profiles
+        self._ledger = Ledger(f"{owner}/{epoch}/", max_remembered)
+
+    def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Effect]:
+        """Pods enter. One that is being tried under an older lease goes on under this one.
+
+        Effects: Done for pods that this scheduler has bound already. Raises KeyError, with nothing
+        changed, for a pod of no profile.
+        """
+        profiles = [self._profiles[pod.info.facts.scheduler_name] for pod in pods]
+        out = Outbox()
+        for pod, profile in zip(pods, profiles, strict=True):
+            record = self._ledger.find(pod.uid)
+            if record is None or lease_id > record.lease_id:
+                self._lease_one(pod, profile, lease_id, record, out)
+        return out.effects()
+
+    def undecided(self, max_pods: int) -> tuple[PodInCycle, ...]:
+        """The first pods that wait for a decision; those a batch did not settle are among them."""
+        found = zip(range(max_pods), self._ledger.undecided.values(), strict=False)
+        return tuple(record.pod for _, record in found)
+
+    def decided(self, decisions: Sequence[Decision], read_version: int = 0) -> list[Effect]:
+        """What a batch decided.
+
+        A decision that comes too late is ignored: the pod is gone, or is leased for a newer
+        attempt. read_version: the version of the state that was read. Effects: Assume for nodes,
+        Requeue and Report for the rest. Raises, with nothing changed, IllegalTransitionError for a
+        pod that waits for no decision, and UnsupportedError, which then names the pod.
+        """
+        todo: dict[str, Decision] = {}
+        for decision in decisions:
+            if self._is_news(decision, todo.get(decision.pod.uid)):
+                todo[decision.pod.uid] = decision
+        verdicts = {
+            uid: self._verdict(decision)
+            for uid, decision in todo.items()
+            if decision.node_name is None
+        }
+        out = Outbox()
+        for uid, decision in todo.items():
+            record = self._ledger.live[uid]
+            record.decided = _gist(decision)
+            if decision.node_name is not None:
+                self._place(record, decision.node_name, read_version, out)
+            else:
+                self._end(record, _event_of(decision), out, verdicts[uid])
+        return out.effects()
+
+    def assumed(
+        self, accepted: Sequence[str], refused: Sequence[tuple[str, Status]], now_s: float
+    ) -> list[Effect]:
+        """The cache's answers by token: what it counts goes through Reserve, Permit, PreBind, Bind.
+
+        Effects: Bind, with FinishBinding before it; Requeue as conflict for what was refused. What
+        is accepted after its attempt ended is forgotten. Raises IllegalTransitionError, with
+        nothing changed, for a token that was never given.
+        """
+        answers = [*((token, SUCCESS) for token in accepted), *refused]
+        records = [
+            self._ledger.of_token(token, PodEvent.ACCEPT if status.is_success else PodEvent.REFUSE)
+            for token, status in answers
+        ]
+        out = Outbox()
+        for record, (_, status) in zip(records, answers, strict=True):
+            if record is not None:
+                self._assumed_one(record, status, now_s, out)
+        return out.effects()
+
+    def allow(self, uid: str, plugin: str) -> list[Effect]:
+        """A Permit plugin lets a waiting pod go; when none is left, it goes to the binder.
+
+        Nothing happens for a pod that does not wait for this plugin (upstream the same).
+        """
+        out = Outbox()
+        record = self._ledger.live.get(uid)
+        if record is not None and plugin in record.waits:
+            if len(record.waits) == 1:
+                self._permitted(record, out)
+            else:
+                self._ledger.let_go(record, plugin)
+        return out.effects()
+
+    def reject(self, uid: str, plugin: str, reason: str) -> list[Effect]:
+        """A Permit plugin refuses a waiting pod; nothing happens for a pod that does not wait."""
+        out = Outbox()
+        record = self._ledger.live.get(uid)
+        if record is not None and record.state is PodState.WAITING:
+            self._refused(record, _by(plugin, reason), out)
+        return out.effects()
+
+    def tick(self, now_s: float) -> list[Effect]:
+        """Waiting pods whose time is over are refused in the name of the plugin they wait for."""
+        out = Outbox()
+        while (record := self._ledger.waiting.first()) is not None and record.deadline_s <= now_s:
+            plugin, wait = min(record.waits.items(), key=lambda item: item[1].deadline_s)
+            waited = Duration(round(wait.wait_s * 1e9))
+            reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
+            self._refused(record, _by(plugin, reason), out)
+        return out.effects()
+
+    def next_deadline_s(self) -> float | None:
+        """When `tick` has something to do next; None while no pod waits."""
+        record = self._ledger.waiting.first()
+        return None if record is None else record.deadline_s
+
+    def bind_answered(self, answers: Sequence[BindAnswer]) -> list[Effect]:
+        """The binder's answers.
+
+        Effects: Confirm and Done for what is bound (after PostBind), Forget and Requeue for what is
+        not. Raises IllegalTransitionError, with nothing changed, for a token that was never given,
+        an attempt that is not at the binder, or another answer than before (I8).
+        """
+        todo: dict[str, tuple[PodRecord, BindAnswer]] = {}
+        for answer in answers:
+            record = self._ledger.of_token(answer.token, answer.event)
+            earlier = todo.get(answer.token)
+            if record is not None and self._is_answer(record, answer, earlier and earlier[1]):
+                todo[answer.token] = record, answer
+        out = Outbox()
+        for record, answer in todo.values():
+            record.answer = answer
+            self._answered_one(record, answer, out)
+        return out.effects()
+
+    def lost(self, tokens: Sequence[str]) -> list[Effect]:
+        """No answer came in time, so the outcome is unknown: ask again, and keep the assumption.
+
+        Effects: Assume again, or AskBinder. Nothing happens where an answer came meanwhile. Raises
+        IllegalTransitionError, with nothing changed, for a token that was never given.
+        """
+        records = [self._ledger.of_token(token, PodEvent.ASK) for token in dict.fromkeys(tokens)]
+        out = Outbox()
+        for record in records:
+            if record is not None and TABLE.allows(record.state, PodEvent.ASK):
+                self._ledger.go(record, PodEvent.ASK)
+                box = out.assume if record.state is PodState.ASSUMING else out.ask
+                box.append(record.trial)
+        return out.effects()
+
+    def deleted(self, uids: Iterable[str]) -> list[Effect]:
+        """Pods are gone from the cluster, or are no longer lent to us: undone, not requeued."""
+        out = Outbox()
+        for uid in uids:
+            record = self._ledger.find(uid)
+            if record is not None and TABLE.allows(record.state, PodEvent.DELETE):
+                self._end(record, PodEvent.DELETE, out, Verdict())
+        return out.effects()
+
+    @property
+    def idle(self) -> bool:
+        """No pod is between lease and end."""
+        return not self._ledger.live
+
+    def state_of(self, uid: str) -> PodState:
+        """Where a pod is; NEW for one that the core does not know (any more)."""
+        record = self._ledger.find(uid)
+        return PodState.NEW if record is None else record.state
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What the cache may count on our account, oldest first."""
+        return tuple(record.trial for record in self._ledger.attempts.values())
+
+    def counts(self) -> CycleCounts:
+        return self._ledger.counts()
+
+    def validate(self) -> None:
+        """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
+        self._ledger.validate()
+
+    def _lease_one(
+        self,
+        pod: PodInCycle,
+        profile: Profile,
+        lease_id: int,
+        known: PodRecord | None,
+        out: Outbox,
+    ) -> None:
+        record = known
+        if record is None or record.state in ENDED - {PodState.BOUND}:
+            record = self._ledger.begin(pod, profile, known)
+        self._ledger.go(record, PodEvent.LEASE)
+        record.lease_id = lease_id
+        if record.state is PodState.LEASED:
+            record.pod, record.profile = pod, profile
+        elif record.state is PodState.BOUND:
+            out.tell_done(record)
+
+    def _is_news(self, decision: Decision, earlier: Decision | None) -> bool:
+        """Whether to act on a decision; raises where it must not be. `earlier`: of this batch."""
+        pod, event = decision.pod, _event_of(decision)
+        record = self._ledger.find(pod.uid)
+        if record is None:
+            raise TABLE.illegal(pod.uid, PodState.NEW, event, ())
+        is_late = record.state is PodState.GONE and record.decided is None
+        if is_late or pod.attempt < record.pod.attempt:
+            return False
+        if _gist(decision) == (record.decided if earlier is None else _gist(earlier)):
+            return False
+        why = "" if earlier is None else "it is decided twice in a batch"
+        if pod.attempt > record.pod.attempt:
+            why = f"attempt {pod.attempt} was never leased"
+        if why:
+            raise TABLE.illegal(pod.uid, record.state, event, record.history, why)
+        TABLE.follow(pod.uid, record.state, event, record.history)
+        return True
+
+    def _verdict(self, decision: Decision) -> Verdict:
+        if decision.error:
+            return failed(decision.error)
+        assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
+        return no_node(
+            self._ledger.live[decision.pod.uid].profile, decision.pod, decision.diagnosis
+        )
+
+    def _place(self, record: PodRecord, node_name: str, read_version: int, out: Outbox) -> None:
+        pod = record.pod
+        token = self._ledger.next_token()
+        record.attempt = Attempt(token, pod.uid, pod.key, node_name, pod.info.facts, read_version)
+        self._ledger.go(record, PodEvent.PLACE)
+        out.assume.append(record.attempt)
+
+    def _assumed_one(self, record: PodRecord, status: Status, now_s: float, out: Outbox) -> None:
+        if record.state is PodState.ASSUMING:
+            record.accepted = status.is_success
+            if record.accepted:
+                self._reserve(record, now_s, out)
+            else:
+                self._end(record, PodEvent.REFUSE, out, conflict(status.message))
+        elif status.is_success and not record.accepted:
+            # The attempt ended before the cache had it.
+            record.accepted = True
+            out.forget.append(record.trial)
+
+    def _reserve(self, record: PodRecord, now_s: float, out: Outbox) -> None:
+        self._ledger.go(record, PodEvent.ACCEPT)
+        target = record.target
+        waits: dict[str, float] = {}
+        status = steps.reserve(record.profile, target)
+        if status.is_success:
+            status, waits = steps.permit(record.profile, target)
+        if not status.is_success:
+            self._refused(record, status, out)
+        elif waits:
+            record.waits = {
+                plugin: Wait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
+            }
+            self._ledger.go(record, PodEvent.PARK)
+        else:
+            self._permitted(record, out)
+
+    def _permitted(self, record: PodRecord, out: Outbox) -> None:
+        self._ledger.go(record, PodEvent.PERMIT)
+        status = steps.prepare(record.profile, record.target)
+        if status.is_success:
+            self._ledger.go(record, PodEvent.BIND)
+            out.bind.append(record.trial)
+        else:
+            self._end(record, PodEvent.FAIL, out, failed(status.message, status.plugin))
+
+    def _refused(self, record: PodRecord, status: Status, out: Outbox) -> None:
+        """Reserve or Permit did not let the pod through."""
+        if status.is_rejected:
+            self._end(record, PodEvent.REJECT, out, refused_on_node(status))
+        else:
+            self._end(record, PodEvent.FAIL, out, failed(status.message))
+
+    def _is_answer(self, record: PodRecord, answer: BindAnswer, earlier: BindAnswer | None) -> bool:
+        """Whether the binder says something new; raises where it must not say it."""
+        before, why = earlier or record.answer, ""
+        if before is not None:
+            if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):
+                return False
+            why = f"the binder said {before.outcome.value} {before.node_name} before"
+        elif record.state is PodState.GONE:
+            return False
+        elif answer.outcome is BindOutcome.BOUND and answer.node_name != record.trial.node_name:
+            why = f"bound to {answer.node_name}, sent to {record.trial.node_name}"
+        if why or record.state not in AT_BINDER:
+            raise TABLE.illegal(record.pod.uid, record.state, answer.event, record.history, why)
+        return True
+
+    def _answered_one(self, record: PodRecord, answer: BindAnswer, out: Outbox) -> None:
+        event = answer.event
+        if event is PodEvent.COMMIT:
+            self._ledger.go(record, event)
+            out.warn(record, steps.post_bind(record.profile, record.target))
+            out.confirm.append(record.trial)
+            out.tell_done(record)
+        elif event is PodEvent.REFUSE:
+            self._end(record, event, out, conflict(answer.message))
+        elif event is PodEvent.FAIL:
+            self._end(record, event, out, failed(answer.message))
+        else:
+            self._end(record, event, out, Verdict(is_taken=event is PodEvent.TAKE))
+
+    def _end(self, record: PodRecord, event: PodEvent, out: Outbox, verdict: Verdict) -> None:
+        """The one way out without a bind: Unreserve in reverse order, forget, tell the queue."""
+        state = record.state
+        self._ledger.go(record, event)
+        if state in RESERVED:
+            out.warn(record, steps.unreserve(record.profile, record.target))
+        # The cache may have assumed what is deleted before it answered.
+        if state in RESERVED or (state is PodState.ASSUMING and event is PodEvent.DELETE):
+            out.forget.append(record.trial)
+        out.tell(record, verdict)
+
+
+def _event_of(decision: Decision) -> PodEvent:
+    if decision.node_name is not None:
+        return PodEvent.PLACE
+    return PodEvent.FAIL if decision.error else PodEvent.REJECT
+
+
+def _gist(decision: Decision) -> tuple[int, str | None, str]:
+    return decision.pod.attempt, decision.node_name, decision.error
+
+
+def _by(plugin: str, reason: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, (reason,), plugin)

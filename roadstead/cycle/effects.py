@@ -1,0 +1,207 @@
+"""What the core asks its shell to do: effects, in the order to perform them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.pods import Attempt, PodRecord
+
+
+class RequeueReason(StrEnum):
+    """Why a pod goes back to the queue; values as `roadstead.queue.RequeueReason`."""
+
+    CONFLICT = "conflict"
+    UNSCHEDULABLE = "unschedulable"
+    ERROR = "error"
+
+
+class ReportKind(StrEnum):
+    """WARNING: a plugin failed where nothing follows from it (Unreserve, PostBind)."""
+
+    UNSCHEDULABLE = "unschedulable"
+    FAILED = "failed"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueItem:
+    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending."""
+
+    uid: str
+    reason: RequeueReason
+    rejected_by: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodReport:
+    """What a person is told of a pod.
+
+    reasons: sorted (reason, nodes that gave it). nominated_node: None leaves the pod's nomination
+    as it is, "" clears it.
+    """
+
+    uid: str
+    key: str
+    kind: ReportKind
+    message: str
+    reasons: tuple[tuple[str, int], ...] = ()
+    plugins: tuple[str, ...] = ()
+    nominated_node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Effect: the cache forgets these attempts, whether or not it counts them."""
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assume:
+    """Effect: the cache assumes these attempts; its answer goes to `assumed`."""
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskBinder:
+    """Effect: learn what became of these bind requests, and tell `bind_answered`.
+
+    To send the very requests again is the way to ask: the binder answers a token it knows as
+    before, and one that was lost on the way it now decides. "Not bound yet" would be no answer,
+    since the first request may still arrive.
+    """
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishBinding:
+    """Effect: tell the cache that the binder is about to have these attempts."""
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Effect: ask the binder to commit these attempts; its answers go to `bind_answered`."""
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Effect: tell the cache that these attempts are bound."""
+
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Effect: tell the queue that these pods of a lease are bound."""
+
+    lease_id: int
+    uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """Effect: give pods of a lease back to the queue."""
+
+    lease_id: int
+    items: tuple[RequeueItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Effect: tell people."""
+
+    reports: tuple[PodReport, ...]
+
+
+Effect = Forget | Assume | AskBinder | FinishBinding | Bind | Confirm | Done | Requeue | Report
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of a pod whose lease ends without a bind of ours.
+
+    reason: why it goes back to the queue; None if it does not. is_taken: another one bound it.
+    """
+
+    reason: RequeueReason | None = None
+    message: str = ""
+    reasons: tuple[tuple[str, int], ...] = ()
+    plugins: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    nominated_node: str | None = None
+    is_taken: bool = False
+
+    def report(self, pod: PodInCycle) -> PodReport:
+        is_failed = self.reason is RequeueReason.ERROR
+        kind = ReportKind.FAILED if is_failed else ReportKind.UNSCHEDULABLE
+        return PodReport(
+            pod.uid, pod.key, kind, self.message, self.reasons, self.plugins, self.nominated_node
+        )
+
+
+@dataclass(slots=True)
+class Outbox:
+    """The effects of one call, one batch per kind (and lease), in the order to perform them.
+
+    Rows are given free before anything else wants them, and before the pod is back in the queue.
+    """
+
+    forget: list[Attempt] = field(default_factory=list)
+    assume: list[Attempt] = field(default_factory=list)
+    ask: list[Attempt] = field(default_factory=list)
+    bind: list[Attempt] = field(default_factory=list)
+    confirm: list[Attempt] = field(default_factory=list)
+    done: dict[int, list[str]] = field(default_factory=dict)
+    requeue: dict[int, list[RequeueItem]] = field(default_factory=dict)
+    reports: list[PodReport] = field(default_factory=list)
+
+    def tell(self, record: PodRecord, verdict: Verdict) -> None:
+        """What queue and people are told of a pod that is not bound by us."""
+        uid, reason = record.pod.uid, verdict.reason
+        if verdict.is_taken:
+            self.tell_done(record)
+        if reason is None:
+            return
+        rejected_by = verdict.plugins if reason is RequeueReason.UNSCHEDULABLE else ()
+        item = RequeueItem(uid, reason, rejected_by, verdict.pending, verdict.message)
+        self.requeue.setdefault(record.lease_id, []).append(item)
+        if reason is not RequeueReason.CONFLICT:
+            self.reports.append(verdict.report(record.pod))
+
+    def tell_done(self, record: PodRecord) -> None:
+        """The pod is bound: it leaves the queue."""
+        self.done.setdefault(record.lease_id, []).append(record.pod.uid)
+
+    def warn(self, record: PodRecord, texts: Iterable[str]) -> None:
+        """Plugins that failed where nothing follows from it."""
+        uid, key = record.pod.uid, record.pod.key
+        self.reports += [PodReport(uid, key, ReportKind.WARNING, text) for text in texts]
+
+    def effects(self) -> list[Effect]:
+        found: list[Effect] = []
+        if self.forget:
+            found.append(Forget(tuple(self.forget)))
+        if self.assume:
+            found.append(Assume(tuple(self.assume)))
+        if self.ask:
+            found.append(AskBinder(tuple(self.ask)))
+        if self.bind:
+            found += [FinishBinding(tuple(self.bind)), Bind(tuple(self.bind))]
+        if self.confirm:
+            found.append(Confirm(tuple(self.confirm)))
+        found += [Done(lease_id, tuple(uids)) for lease_id, uids in self.done.items()]
+        found += [Requeue(lease_id, tuple(items)) for lease_id, items in self.requeue.items()]
+        if self.reports:
+            found.append(Report(tuple(self.reports)))
+        return found

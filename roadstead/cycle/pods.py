@@ -1,0 +1,223 @@
+"""What a scheduler keeps of a leased pod: its states, its attempt, and what it was told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.steps import Target
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.profile import Profile
+from roadstead.transitions import History, TransitionTable
+
+
+class PodState(StrEnum):
+    """Where a leased pod is; the machine is drawn in `roadstead.cycle.core`."""
+
+    NEW = "new"
+    LEASED = "leased"
+    ASSUMING = "assuming"
+    ASSUMED = "assumed"
+    WAITING = "waiting"
+    PERMITTED = "permitted"
+    BINDING = "binding"
+    ASKED = "asked"
+    BOUND = "bound"
+    UNSCHEDULABLE = "unschedulable"
+    FAILED = "failed"
+    CONFLICT = "conflict"
+    GONE = "gone"
+
+
+class PodEvent(StrEnum):
+    """What happens to a leased pod; which calls lead to it is said at the machine."""
+
+    LEASE = "lease"
+    PLACE = "place"
+    REJECT = "reject"
+    FAIL = "fail"
+    ACCEPT = "accept"
+    REFUSE = "refuse"
+    PARK = "park"
+    PERMIT = "permit"
+    BIND = "bind"
+    ASK = "ask"
+    COMMIT = "commit"
+    TAKE = "take"
+    DELETE = "delete"
+
+
+_S, _E = PodState, PodEvent
+
+PASSING = frozenset({_S.ASSUMED, _S.PERMITTED})
+"""States that a pod enters and leaves within one call."""
+
+AT_BINDER = frozenset({_S.BINDING, _S.ASKED})
+"""A bind request is out, and its outcome is not known."""
+
+RESERVED = frozenset({_S.ASSUMED, _S.WAITING, _S.PERMITTED, *AT_BINDER})
+"""The cache counts the pod on its node, and Reserve plugins hold what it needs."""
+
+TRYING = frozenset({_S.ASSUMING, *RESERVED})
+"""The pod has an attempt, which the cache may count on its node."""
+
+LIVE = frozenset({_S.LEASED, *TRYING}) - PASSING
+"""Where a pod of this scheduler can be between two calls."""
+
+ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
+
+TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+    "cycle",
+    {
+        (_S.LEASED, _E.PLACE): _S.ASSUMING,
+        (_S.LEASED, _E.REJECT): _S.UNSCHEDULABLE,
+        (_S.LEASED, _E.FAIL): _S.FAILED,
+        (_S.ASSUMING, _E.ACCEPT): _S.ASSUMED,
+        (_S.ASSUMING, _E.REFUSE): _S.CONFLICT,
+        (_S.ASSUMING, _E.ASK): _S.ASSUMING,
+        (_S.ASSUMED, _E.REJECT): _S.UNSCHEDULABLE,
+        (_S.ASSUMED, _E.FAIL): _S.FAILED,
+        (_S.ASSUMED, _E.PARK): _S.WAITING,
+        (_S.ASSUMED, _E.PERMIT): _S.PERMITTED,
+        (_S.WAITING, _E.REJECT): _S.UNSCHEDULABLE,
+        (_S.WAITING, _E.PERMIT): _S.PERMITTED,
+        (_S.PERMITTED, _E.FAIL): _S.FAILED,
+        (_S.PERMITTED, _E.BIND): _S.BINDING,
+        **{(state, _E.ASK): _S.ASKED for state in AT_BINDER},
+        **{(state, _E.COMMIT): _S.BOUND for state in AT_BINDER},
+        **{(state, _E.REFUSE): _S.CONFLICT for state in AT_BINDER},
+        **{(state, _E.FAIL): _S.FAILED for state in AT_BINDER},
+        **{(state, _E.TAKE): _S.GONE for state in AT_BINDER},
+        **{(state, _E.LEASE): state for state in LIVE},
+        **{(state, _E.LEASE): _S.LEASED for state in (_S.NEW, *ENDED - {_S.BOUND})},
+        (_S.BOUND, _E.LEASE): _S.BOUND,
+        **{(state, _E.DELETE): _S.GONE for state in (*LIVE, _S.BOUND)},
+    },
+)
+
+
+class BindOutcome(StrEnum):
+    """The binder's answer as the cycle sees it.
+
+    CONFLICT: the state was not as read (the binder's causes constraint, unknown_node): back to the
+    head. TAKEN: bound by another attempt (already_bound). GONE: no such pod any more (deleted).
+    FAILED: anything else: back with backoff.
+    """
+
+    BOUND = "bound"
+    CONFLICT = "conflict"
+    TAKEN = "taken"
+    GONE = "gone"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to put one pod on one node; `token` names it to cache and binder.
+
+    read_version: the version of the state that the decision was made on.
+    """
+
+    token: str
+    uid: str
+    key: str
+    node_name: str
+    facts: PodFacts
+    read_version: int = 0
+
+
+_EVENT_OF = {
+    BindOutcome.BOUND: PodEvent.COMMIT,
+    BindOutcome.CONFLICT: PodEvent.REFUSE,
+    BindOutcome.TAKEN: PodEvent.TAKE,
+    BindOutcome.GONE: PodEvent.DELETE,
+    BindOutcome.FAILED: PodEvent.FAIL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BindAnswer:
+    """What became of an attempt at the binder; `message` says why it was not bound."""
+
+    token: str
+    outcome: BindOutcome
+    node_name: str = ""
+    message: str = ""
+
+    @property
+    def event(self) -> PodEvent:
+        return _EVENT_OF[self.outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class CycleCounts:
+    """How many pods are where now; the totals count how leases of pods began and ended."""
+
+    leased: int
+    assuming: int
+    waiting: int
+    binding: int
+    asked: int
+    begun_total: int
+    bound_total: int
+    unschedulable_total: int
+    failed_total: int
+    conflict_total: int
+    gone_total: int
+
+    @property
+    def live(self) -> int:
+        return self.leased + self.assuming + self.waiting + self.binding + self.asked
+
+    @property
+    def ended_total(self) -> int:
+        failed = self.unschedulable_total + self.failed_total + self.conflict_total
+        return self.bound_total + failed + self.gone_total
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A Permit plugin lets the pod wait `wait_s` seconds, until `deadline_s`."""
+
+    wait_s: float
+    deadline_s: float
+
+
+@dataclass(slots=True, eq=False)
+class PodRecord:
+    """The core's own record of a pod from lease to end.
+
+    seq: its number, unique. decided: (attempt number, node or None, error) of the decision taken.
+    accepted: the cache counted it. answer: the binder's. waits: plugin → its wait, while WAITING.
+    """
+
+    pod: PodInCycle
+    profile: Profile
+    seq: int
+    lease_id: int = 0
+    state: PodState = PodState.NEW
+    history: History = ()
+    decided: tuple[int, str | None, str] | None = None
+    attempt: Attempt | None = None
+    accepted: bool = False
+    answer: BindAnswer | None = None
+    waits: dict[str, Wait] = field(default_factory=dict)
+
+    @property
+    def trial(self) -> Attempt:
+        """The attempt of a pod that has one."""
+        assert self.attempt is not None, f"{self.pod.uid} was never placed"
+        return self.attempt
+
+    @property
+    def target(self) -> Target:
+        """The pod and its node as plugins see them."""
+        namespace, _, name = self.pod.key.partition("/")
+        identity = PodIdentity(self.pod.uid, namespace, name)
+        return identity, self.pod.info.facts, self.trial.node_name
+
+    @property
+    def deadline_s(self) -> float:
+        """When the first of its waits is over."""
+        return min(wait.deadline_s for wait in self.waits.values())

@@ -1,0 +1,110 @@
+"""From Reserve to PostBind: the plugins of a profile, run for one pod and its node.
+
+A plugin that raises fails its pod, never the scheduler: the exception becomes an Error status.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go (RunReservePluginsReserve,
+RunReservePluginsUnreserve, RunPermitPlugins, RunPreBindPlugins, RunBindPlugins,
+RunPostBindPlugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.plugin import PermitPlugin
+from roadstead.framework.profile import Profile
+from roadstead.protocol.status import SUCCESS, Code, Status, error
+
+MAX_PERMIT_WAIT_S = 900.0
+"""Upstream's maxTimeout of Permit."""
+
+Target = tuple[PodIdentity, PodFacts, str]
+"""Pod, facts, and name of the node: what every plugin from Reserve on is given."""
+
+
+def reserve(profile: Profile, target: Target) -> Status:
+    """The first status that is not Success, or Success."""
+    for plugin in profile.reserve:
+        status = _ask(plugin.name, plugin.reserve, target)
+        if not status.is_success:
+            return _final("Reserve", status)
+    return SUCCESS
+
+
+def unreserve(profile: Profile, target: Target) -> Iterator[str]:
+    """Undoes all Reserves in reverse order, also those that never ran; yields what failed."""
+    for plugin in reversed(profile.reserve):
+        yield from _tell("Unreserve", plugin.name, plugin.unreserve, target)
+
+
+def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
+    """Success with the plugins to wait for (seconds, at most MAX_PERMIT_WAIT_S), or a refusal."""
+    waits: dict[str, float] = {}
+    for plugin in profile.permit:
+        status, wait_s = _ask_permit(plugin, target)
+        if status.code is Code.WAIT:
+            waits[plugin.name] = wait_s
+        elif not status.is_success:
+            return _final("Permit", status), {}
+    return SUCCESS, waits
+
+
+def prepare(profile: Profile, target: Target) -> Status:
+    """PreBind and Bind: Success hands the pod to the binder."""
+    for before in profile.pre_bind:
+        status = _ask(before.name, before.pre_bind, target)
+        if not status.is_success:
+            return _final("PreBind", status)
+    for plugin in profile.bind:
+        status = _ask(plugin.name, plugin.bind, target)
+        if not status.is_skip:
+            return _final("Bind", status)
+    return error("no Bind plugin took the pod")
+
+
+def post_bind(profile: Profile, target: Target) -> Iterator[str]:
+    """Tells that the pod is bound; yields what failed."""
+    for plugin in profile.post_bind:
+        yield from _tell("PostBind", plugin.name, plugin.post_bind, target)
+
+
+def _ask(name: str, call: Callable[[PodIdentity, PodFacts, str], Status], target: Target) -> Status:
+    try:
+        return _named(call(*target), name)
+    except Exception as failure:
+        return Status(Code.ERROR, (_text(failure),), name)
+
+
+def _ask_permit(plugin: PermitPlugin, target: Target) -> tuple[Status, float]:
+    try:
+        status, timeout_s = plugin.permit(*target)
+        # In this order a timeout that is not a number is none.
+        return _named(status, plugin.name), min(max(0.0, timeout_s), MAX_PERMIT_WAIT_S)
+    except Exception as failure:
+        return Status(Code.ERROR, (_text(failure),), plugin.name), 0.0
+
+
+def _tell(
+    point: str, name: str, call: Callable[[PodIdentity, PodFacts, str], None], target: Target
+) -> Iterator[str]:
+    try:
+        call(*target)
+    except Exception as failure:
+        yield f'running {point} plugin "{name}": {_text(failure)}'
+
+
+def _named(status: Status, name: str) -> Status:
+    return SUCCESS if status.is_success else Status(status.code, status.reasons, name)
+
+
+def _final(point: str, status: Status) -> Status:
+    """What a status comes to: success, a refusal by its plugin, or else an error of the point."""
+    if status.is_success or status.is_rejected:
+        return status
+    what = status.message or status.code.upstream_name
+    return error(f'running {point} plugin "{status.plugin}": {what}')
+
+
+def _text(failure: Exception) -> str:
+    return f"{type(failure).__name__}: {failure}"
