@@ -254,14 +254,23 @@ def _dataclass_decoder(cls: type) -> _Coder:
 
 def _place(cls: type, names: list[str], data: object) -> str:
     """Where a list that was refused goes wrong, for the error's text."""
-    if isinstance(data, (list, tuple)) and len(data) == len(names):
-        _, kinds = _field_kinds(cls)
-        for name, kind, each in zip(names, kinds, data, strict=True):
-            try:
-                _decoder(kind)(each)
-            except CodecError:
-                return f"{cls.__name__}.{name}"
-    return cls.__name__
+    if not isinstance(data, (list, tuple)) or len(data) != len(names):
+        return cls.__name__
+    _, kinds = _field_kinds(cls)
+    wrong = [
+        name
+        for name, kind, each in zip(names, kinds, data, strict=True)
+        if _is_refused(_decoder(kind), each)
+    ]
+    return ".".join([cls.__name__, *wrong[:1]])
+
+
+def _is_refused(decode: _Coder, data: object) -> bool:
+    try:
+        decode(data)
+    except CodecError:
+        return True
+    return False
 
 
 def _dataclass_encoder(cls: type) -> _Coder:

@@ -109,7 +109,7 @@ def field_path(location: Sequence[str | int]) -> str:
             path += f"[{part}]"
         elif _PLAIN_KEY.fullmatch(part):
             path += f".{part}" if path else part
-        elif part != "[key]":
+        else:
             path += f"[{cut_short(part)}]"
     return path
 
@@ -119,7 +119,7 @@ def _input_error(kind: str, manifest: object, error: ValidationError) -> InputEr
     location = first["loc"]
     rule = _rule(first)
     if location and location[-1] == "[key]":
-        rule = "keys must be strings"
+        location, rule = location[:-2], "must be a string to be a key"
     return InputError(
         rule,
         obj=describe(kind, manifest),

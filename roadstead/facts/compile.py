@@ -229,7 +229,7 @@ def _host_ports(containers: tuple[objects.Container, ...]) -> tuple[HostPort, ..
 def _volumes(volumes: Iterable[objects.Volume]) -> Iterator[Volume]:
     """Volumes of the kinds that some plugin reads; other kinds leave no trace."""
     for volume in volumes:
-        for field in volume.model_fields_set - {"name"}:
+        for field in sorted(volume.model_fields_set - {"name"}):
             source = getattr(volume, field)
             if source is not None:
                 kind = objects.Volume.model_fields[field].alias
@@ -245,7 +245,7 @@ def _source(source: objects.Manifest) -> Labels:
         alias = type(source).model_fields[field].alias or field
         if isinstance(value, bool):
             pairs += [(alias, "true")] if value else []
-        elif isinstance(value, list):
+        elif isinstance(value, tuple):
             pairs += [(alias, str(each)) for each in value]
         elif isinstance(value, (str, int)):
             pairs.append((alias, str(value)))

@@ -142,3 +142,9 @@ def test_big_amounts_scaled_up_wrap_around() -> None:
     assert big.value() == -(2**63)
     assert Quantity(5, 3, is_big=True).value() == 5000
     assert Quantity(5, 0, is_big=True).value() == 5
+
+
+def test_less_than_one_in_a_binary_notation_is_told_in_a_decimal_one() -> None:
+    small = parse_quantity("0.0001Ki")
+    assert (str(small), small.format) == ("102400u", "DecimalSI")
+    assert str(parse_quantity("0.5Ki")) == "512"
