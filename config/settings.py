@@ -12,9 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from roadstead.config.decode import validation_problems
 from roadstead.config.errors import ConfigError
-from roadstead.config.reader import read_document
 from roadstead.protocol.errors import InputError
 
 SETTINGS_FILE: Final = "roadstead.yaml"
@@ -115,9 +113,7 @@ def load_settings(
     `overrides`: field → value, a nested field as `deadlines.call_s`; None means not given. Raises
     ConfigError (an InputError) with the path of every field that is unknown or out of range.
     """
-    document = read_document(text, source=source)
-    if document is None:
-        document = {}
+    document = _read(text, source) if text else {}
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
         from_file = Settings.model_validate(document)
@@ -126,6 +122,8 @@ def load_settings(
         source = "flags"
         return Settings.model_validate(_with_overrides(from_file.model_dump(), given))
     except ValidationError as error:
+        from roadstead.config.decode import validation_problems
+
         problems = validation_problems(error, "")
         raise ConfigError("decode", problems, source=source) from None
 
@@ -140,6 +138,14 @@ def load_settings_file(
         reason = error.strerror or type(error).__name__
         raise InputError(f"cannot be read: {reason}", source=str(path)) from None
     return load_settings(content, source=str(path), overrides=overrides)
+
+
+def _read(text: str | bytes, source: str) -> object:
+    # Flags alone need no YAML: every command starts here, and few have a file.
+    from roadstead.config.reader import read_document
+
+    document = read_document(text, source=source)
+    return {} if document is None else document
 
 
 def _with_overrides(document: dict[str, Any], given: Mapping[str, object]) -> dict[str, Any]:

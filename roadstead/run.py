@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from roadstead.config.load import load_config
 from roadstead.config.model import SchedulerConfig, default_config
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
@@ -49,6 +48,9 @@ class RunPlan:
         """The configuration. ConfigError where it is wrong."""
         if not self.config_text:
             return default_config()
+        # The schema and YAML take a third of a second: only a run with a configuration needs them.
+        from roadstead.config.load import load_config
+
         return load_config(self.config_text, source=self.config_source).config
 
 

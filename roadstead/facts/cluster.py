@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from roadstead.facts.parse_selectors import parse_label_selector
 from roadstead.facts.pod import Labels
 from roadstead.facts.selectors import LabelSelector, Requirement
-from roadstead.protocol import objects
+
+if TYPE_CHECKING:
+    from roadstead.protocol import objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ def compile_cluster(
     stateful_sets: Iterable[objects.StatefulSet] = (),
 ) -> ClusterFacts:
     """The facts of validated objects. SelectorError where a selector does not parse."""
+    # Every actor imports this module for its facts alone; the models of manifests are large.
+    from roadstead.facts.parse_selectors import parse_label_selector
+
     by_labels = (("Service", services), ("ReplicationController", replication_controllers))
     by_selector = (("ReplicaSet", replica_sets), ("StatefulSet", stateful_sets))
     selecting = [
