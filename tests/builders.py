@@ -121,7 +121,7 @@ def table_of(*nodes, classes=None):
 
 def put(table, node_name, *pods):
     for facts in pods:
-        table.add_pod(node_name, table.classes.info(facts))
+        table.add_pod(node_name, table.columns.classes.info(facts))
 
 
 def config_of(points, args=None, scheduler_name="default-scheduler"):
@@ -146,7 +146,7 @@ def profile_of(points, *, args=None, plugins=None, classes=None):
 
 def evaluated(profile, facts, table):
     """A class of pods evaluated over a whole table, to the raw scores."""
-    evaluation = Evaluation(profile, table.classes.info(facts), table)
+    evaluation = Evaluation(profile, table.columns.classes.info(facts), table)
     advance(evaluation)
     return evaluation
 
@@ -163,7 +163,7 @@ def advance(evaluation):
 def state_for(plugin, table, facts):
     """The state in which a plugin's Filter and Score find themselves; None after a Skip."""
     state = CycleState(len(table))
-    info = table.classes.info(facts)
+    info = table.columns.classes.info(facts)
     if hasattr(plugin, "score_summary"):
         everywhere = np.ones(len(table), dtype=np.bool_)
         summary = plugin.score_summary(state, info, table, everywhere)
@@ -176,7 +176,7 @@ def state_for(plugin, table, facts):
 
 def filter_with(plugin, facts, table):
     """What a plugin's Filter says of each row: None, or the refusal's (code name, reasons)."""
-    info = table.classes.info(facts)
+    info = table.columns.classes.info(facts)
     result = plugin.filter(CycleState(len(table)), info, table)
     if result.codes is None:
         return [None] * len(table)
@@ -189,7 +189,7 @@ def score_with(plugin, facts, table):
     state = state_for(plugin, table, facts)
     if state is None:
         return None
-    return plugin.score(state, table.classes.info(facts), table).tolist()
+    return plugin.score(state, table.columns.classes.info(facts), table).tolist()
 
 
 def normalized_with(plugin, facts, table):
@@ -197,7 +197,7 @@ def normalized_with(plugin, facts, table):
     state = state_for(plugin, table, facts)
     if state is None:
         return None
-    info = table.classes.info(facts)
+    info = table.columns.classes.info(facts)
     raw = plugin.score(state, info, table)
     return plugin.normalize(state, info, raw, Extremes.of(raw)).tolist()
 

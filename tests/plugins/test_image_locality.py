@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.framework.cycle_state import CycleState
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.image_locality import ImageLocality, ImageNodes
+from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from tests.builders import MIB, node, pod, score_with, table_of
+from tests.plugins.upstream import image_locality_score
+from tests.plugins.worlds import both
+from tests.strategies import clusters, pods
+
+PLUGIN = ImageLocality()
+
+
+def wanting(*images, containers=None):
+    return pod(images=images, container_count=containers or len(images))
+
+
+def with_images(*image_sets):
+    return table_of(*(node(f"n{i}", images=images) for i, images in enumerate(image_sets, 1)))
+
+
+def summary_of(table, facts):
+    info = table.columns.classes.info(facts)
+    return PLUGIN.score_summary(CycleState(0), info, table, np.ones(len(table), dtype=np.bool_))
+
+
+def merged(*summaries):
+    told = [each for each in summaries if each is not None]
+    result = told[0] if told else None
+    for each in told[1:]:
+        result = result.merge(each)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("size_mib", "score"),
+    [(22, 0), (23, 0), (33, 1), (511, 49), (512, 50), (1000, 100), (4000, 100)],
+)
+def test_a_size_is_scaled_between_23_and_1000_mib(size_mib, score):
+    table = with_images({"app:v1": size_mib * MIB})
+
+    assert score_with(PLUGIN, wanting("app:v1"), table) == [score]
+
+
+def test_a_rare_image_counts_for_less():
+    table = with_images({"app:v1": 1000 * MIB}, {}, {"app:v1": 1000 * MIB}, {})
+
+    assert score_with(PLUGIN, wanting("app:v1"), table) == [48, 0, 48, 0]
+
+
+def test_images_add_up_and_the_bound_grows_with_the_containers():
+    table = with_images({"a:1": 600 * MIB, "b:1": 400 * MIB})
+
+    assert score_with(PLUGIN, wanting("a:1", "b:1"), table) == [49]
+    assert score_with(PLUGIN, wanting("a:1", "a:1"), table) == [59]
+    assert score_with(PLUGIN, wanting("a:1", containers=3), table) == [19]
+
+
+def test_an_image_that_nobody_has_scores_nothing():
+    assert score_with(PLUGIN, wanting("other:v1"), with_images({"app:v1": 500 * MIB})) == [0]
+
+
+def test_the_size_is_that_of_the_node_that_came_first():
+    table = with_images({"app:v1": 100 * MIB}, {"app:v1": 900 * MIB})
+
+    assert score_with(PLUGIN, wanting("app:v1"), table) == [7, 7]
+    table.remove_node("n1")
+    assert score_with(PLUGIN, wanting("app:v1"), table) == [89]
+
+
+def test_images_of_nodes_that_are_gone_do_not_matter():
+    table = with_images({"gone:v1": 500 * MIB}, {"app:v1": 500 * MIB})
+    table.remove_node("n1")
+
+    assert score_with(PLUGIN, wanting("gone:v1", "app:v1"), table) == [24]
+
+
+def test_a_summary_names_images_holders_first_arrival_and_size():
+    table = with_images({}, {"a:1": 5, "b:1": 7}, {"a:1": 6})
+
+    assert summary_of(table, wanting("b:1", "a:1", "c:1", "a:1")) == ImageNodes(
+        (("a:1", 2, 1, 5), ("b:1", 1, 1, 7))
+    )
+    assert summary_of(table, wanting("c:1")) is None
+    assert summary_of(table_of(), wanting("a:1")) is None
+
+
+def test_summaries_cross_a_boundary():
+    summary = ImageNodes((("a:1", 2, 1, 5),))
+
+    assert from_wire(ImageNodes, unpack(pack(to_wire(summary)))) == summary
+
+
+def test_all_nodes_count_not_only_feasible_ones():
+    table = with_images({"a:1": 5}, {"a:1": 5})
+    nothing = np.zeros(2, dtype=np.bool_)
+
+    told = PLUGIN.score_summary(CycleState(2), table.classes.info(wanting("a:1")), table, nothing)
+
+    assert told == ImageNodes((("a:1", 2, 0, 5),))
+
+
+@given(clusters, pods)
+def test_scores_are_upstreams(cluster, wanted):
+    table, nodes = both(cluster)
+
+    assert score_with(PLUGIN, wanted, table) == [
+        image_locality_score(wanted, each, nodes) for each in nodes
+    ]
+
+
+@given(clusters, pods, st.lists(st.integers(0, 2), min_size=5, max_size=5))
+def test_shards_agree_on_what_one_table_says(cluster, wanted, shard_of):
+    whole, _ = both(cluster)
+    shards = [NodeTable() for _ in range(3)]
+    for arrival, (facts, _) in enumerate(cluster):
+        shards[shard_of[arrival]].add_node(facts, arrival)
+
+    parts = [summary_of(shard, wanted) for shard in shards]
+    together = merged(*parts)
+    assert together == merged(*reversed(parts)) == summary_of(whole, wanted)
+
+    state = CycleState(len(whole))
+    if together is not None:
+        state.score_summaries[PLUGIN.name] = together
+    scores = {
+        name: score
+        for shard in shards
+        for name, score in zip(
+            shard.names,
+            PLUGIN.score(state, shard.classes.info(wanted), shard).tolist(),
+            strict=True,
+        )
+    }
+    assert scores == dict(zip(whole.names, score_with(PLUGIN, wanted, whole), strict=True))

@@ -1,0 +1,181 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.plugin_args import NodeResourcesFitArgs
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import PreFilterResult
+from roadstead.plugins.node_resources_fit import NodeResourcesFit
+from roadstead.protocol.status import SUCCESS
+from tests.builders import (
+    GIB,
+    GPU,
+    evaluated,
+    filter_with,
+    hopeless,
+    node,
+    pod,
+    profile_of,
+    put,
+    refused,
+    table_of,
+)
+from tests.plugins.upstream import fits_request
+from tests.plugins.worlds import assert_filters_alike_through_views, both
+from tests.strategies import HUGE, clusters, pods
+
+FIT = NodeResourcesFit(NodeResourcesFitArgs())
+
+
+def busy_node(*on_node, **facts):
+    table = table_of(node("n1", **facts))
+    put(table, "n1", *on_node)
+    return table
+
+
+def said(wanted, table, plugin=FIT):
+    return filter_with(plugin, wanted, table)
+
+
+def test_what_is_just_free_fits_and_one_more_does_not():
+    table = busy_node(pod(cpu=1500, memory=5 * GIB), cpu=4000, memory=8 * GIB)
+
+    assert said(pod(cpu=2500, memory=3 * GIB), table) == [None]
+    assert said(pod(cpu=2501), table) == [refused("Insufficient cpu")]
+    assert said(pod(memory=3 * GIB + 1), table) == [refused("Insufficient memory")]
+
+
+def test_all_that_is_short_is_told():
+    table = busy_node(pod(cpu=4000, memory=8 * GIB), pods=1)
+
+    ((code, reasons),) = said(pod(cpu=1, memory=1), table)
+
+    assert code == "Unschedulable"
+    assert reasons == ("Too many pods", "Insufficient cpu", "Insufficient memory")
+
+
+def test_what_exceeds_the_whole_node_is_unresolvable():
+    table = busy_node(pod(memory=8 * GIB), cpu=4000)
+
+    assert said(pod(cpu=4001), table) == [hopeless("Insufficient cpu")]
+    assert said(pod(cpu=4000), table) == [None]
+    assert said(pod(cpu=4001, memory=1), table) == [
+        hopeless("Insufficient cpu", "Insufficient memory")
+    ]
+
+
+def test_a_full_node_of_pods_is_told_even_to_a_pod_without_requests():
+    table = busy_node(pod(), pod(), pods=2)
+
+    assert said(pod(), table) == [refused("Too many pods")]
+    assert said(pod(cpu=0, memory=0), table) == [refused("Too many pods")]
+
+
+def test_a_node_that_takes_no_pods_is_not_unresolvable():
+    assert said(pod(), busy_node(pods=0)) == [refused("Too many pods")]
+
+
+def test_a_pod_that_requests_nothing_fits_on_an_overfull_node():
+    table = busy_node(pod(cpu=9000, memory=9 * GIB), cpu=4000)
+
+    assert said(pod(), table) == said(pod(cpu=0, memory=0, others={GPU: 0}), table) == [None]
+    assert said(pod(cpu=1), table) == [refused("Insufficient cpu")]
+
+
+def test_a_zero_request_among_others_is_not_checked():
+    table = busy_node(pod(memory=9 * GIB), memory=8 * GIB)
+
+    assert said(pod(cpu=1, memory=0), table) == [None]
+
+
+def test_scoring_defaults_do_not_count_for_fitting():
+    table = busy_node(*[pod()] * 100, cpu=100)
+
+    assert said(pod(cpu=100), table) == [None]
+
+
+@pytest.mark.parametrize("resource", [GPU, HUGE, "ephemeral-storage", "attachable-volumes-x"])
+def test_other_resources_are_counted_alike(resource):
+    table = busy_node(pod(others={resource: 1}), others={resource: 3})
+
+    assert said(pod(others={resource: 2}), table) == [None]
+    assert said(pod(others={resource: 3}), table) == [refused(f"Insufficient {resource}")]
+    assert said(pod(others={resource: 4}), table) == [hopeless(f"Insufficient {resource}")]
+
+
+def test_a_resource_that_no_node_has_is_unresolvable():
+    assert said(pod(others={GPU: 1}), busy_node()) == [hopeless(f"Insufficient {GPU}")]
+
+
+def test_ignored_resources_and_groups_are_not_checked():
+    plugin = NodeResourcesFit(
+        NodeResourcesFitArgs(
+            ignored_resources=("example.com/ignored",), ignored_resource_groups=("ignored.io",)
+        )
+    )
+    table = busy_node()
+
+    assert said(pod(others={"example.com/ignored": 1}), table, plugin) == [None]
+    assert said(pod(others={"ignored.io/any": 1}), table, plugin) == [None]
+    assert said(pod(others={"notignored.io/any": 1}), table, plugin) == [
+        hopeless("Insufficient notignored.io/any")
+    ]
+
+
+def test_only_extended_resources_can_be_ignored():
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=("cpu", HUGE)))
+
+    assert said(pod(cpu=9000), busy_node(), plugin) == [hopeless("Insufficient cpu")]
+    assert said(pod(others={HUGE: 1}), busy_node(), plugin) == [hopeless(f"Insufficient {HUGE}")]
+
+
+def test_rows_with_the_same_shortage_share_a_status():
+    table = table_of(node("n1", cpu=100), node("n2", cpu=900), node("n3", cpu=100))
+
+    result = FIT.filter(CycleState(3), table.classes.info(pod(cpu=500)), table)
+
+    assert result.codes.tolist() == [1, 0, 1]
+    assert len(result.statuses) == 1
+
+
+def test_thirty_short_resources_are_all_told():
+    names = [f"example.com/r{i:02}" for i in range(30)]
+
+    ((code, reasons),) = said(pod(others=dict.fromkeys(names, 1)), busy_node())
+
+    assert code == "UnschedulableAndUnresolvable"
+    assert reasons == tuple(f"Insufficient {name}" for name in names)
+
+
+def test_pre_filter_and_pre_score_never_skip():
+    table = table_of(node("n1"))
+    info, state = table.classes.info(pod()), CycleState(1)
+
+    assert FIT.pre_filter(state, info) == PreFilterResult()
+    assert FIT.pre_score(state, info) is SUCCESS
+
+
+def test_a_profile_fits_and_scores_with_one_plugin():
+    points = {point: ["NodeResourcesFit"] for point in ("preFilter", "filter", "preScore", "score")}
+    table = table_of(node("n1"), node("n2", cpu=100))
+
+    evaluation = evaluated(profile_of(points), pod(cpu=2000, memory=4 * GIB), table)
+
+    assert evaluation.feasible.tolist() == [True, False]
+    assert evaluation.raw[0].tolist()[0] == 50
+
+
+@given(clusters, pods, st.booleans())
+def test_fitting_is_upstreams_for_any_pods_and_nodes(cluster, wanted, ignores):
+    ignored = (GPU,) if ignores else ()
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=ignored))
+    table, nodes = both(cluster)
+
+    expected = []
+    for each in nodes:
+        short = fits_request(wanted, each, ignored)
+        code = hopeless if any(unresolvable for _, unresolvable in short) else refused
+        expected.append(code(*(reason for reason, _ in short)) if short else None)
+
+    assert filter_with(plugin, wanted, table) == expected
+    assert_filters_alike_through_views(plugin, wanted, table)

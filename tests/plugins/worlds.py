@@ -1,0 +1,29 @@
+"""Random clusters twice over: as a table, and as upstream's list of nodes."""
+
+import numpy as np
+
+from tests.builders import filter_with, put, score_with, table_of
+from tests.plugins.upstream import NodeInfo
+
+
+def both(cluster):
+    """(table, [NodeInfo]) of the same nodes and pods, rows in the order of the list."""
+    table = table_of(*(facts for facts, _ in cluster))
+    for facts, pods in cluster:
+        put(table, facts.name, *pods)
+    return table, [NodeInfo(facts, list(pods)) for facts, pods in cluster]
+
+
+def assert_filters_alike_through_views(plugin, facts, table):
+    """A view of some rows gets the answers of these rows."""
+    rows = np.arange(len(table))[::-2]
+    whole = filter_with(plugin, facts, table)
+    assert filter_with(plugin, facts, table.view(rows)) == [whole[row] for row in rows]
+
+
+def assert_scores_alike_through_views(plugin, facts, table):
+    """A view of some rows gets the raw scores of these rows, for plugins without summaries."""
+    rows = np.arange(len(table))[::-2]
+    whole = score_with(plugin, facts, table)
+    part = score_with(plugin, facts, table.view(rows))
+    assert part == (None if whole is None else [whole[row] for row in rows])
