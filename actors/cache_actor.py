@@ -13,9 +13,9 @@ from roadstead.actors.messages import (
     Assumed,
     ClassColumn,
     DeltaBatch,
-    ForgetBatch,
     NodeBatch,
     RunningPods,
+    Settle,
 )
 from roadstead.actors.names import worker_name
 from roadstead.actors.seam import NOTHING, Directory, Nothing, Ref
@@ -45,10 +45,10 @@ class CacheActor:
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear; the first batches decide how zones are dealt to workers."""
-        if not self.core.store.node_names():
+        if not self.core.placements.store.node_names():
             self.sharding.plan(batch.nodes)
         deltas = [delta for facts in batch.nodes for delta in self._add_node(facts)]
-        await self._stream(deltas)
+        await self._deliver(deltas)
         return NOTHING
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
@@ -61,7 +61,7 @@ class CacheActor:
             Placement(identity.uid, identity.key, facts, node)
             for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
         ]
-        await self._stream(self.core.confirm(placements))
+        await self._deliver(self.core.confirm(placements))
         return NOTHING
 
     async def assume(self, batch: AssumeBatch) -> Assumed:
@@ -72,22 +72,28 @@ class CacheActor:
             for (identity, facts), node, token in rows
         ]
         answer = self.core.assume(assumptions, time.monotonic())
-        await self._stream(answer.deltas)
-        return self._answer((each.token, each.status.message) for each in answer.refused)
+        self._stream(answer.deltas)
+        token_of = dict(zip(batch.pods.uids, batch.tokens, strict=True))
+        return self._answer([(token_of[r.uid], r.status.message) for r in answer.refused])
 
-    async def settle(self, batch: ForgetBatch) -> Assumed:
+    async def settle(self, batch: Settle) -> Assumed:
         """Ends assumptions: forgotten, or finished and confirmed."""
         now_s = time.monotonic()
         forgotten = self.core.forget(batch.forget)
         self.core.finish_binding(batch.finish, now_s)
         confirmed = self.core.confirm([self.core.placement_of(uid) for uid in batch.confirm])
-        await self._stream([*forgotten.deltas, *confirmed])
+        self._stream([*forgotten.deltas, *confirmed])
         return self._answer(())
 
-    def _answer(self, refused: object) -> Assumed:
-        return Assumed(tuple(refused), tuple(self._seqs))  # type: ignore[arg-type]
+    def _answer(self, refused: Sequence[tuple[str, str]]) -> Assumed:
+        return Assumed(tuple(refused), tuple(self._seqs))
 
-    async def _stream(self, deltas: Sequence[Delta]) -> None:
+    async def _deliver(self, deltas: Sequence[Delta]) -> None:
+        """Streams deltas and waits until every worker has them."""
+        self._stream(deltas)
+        await asyncio.gather(*self._streams)
+
+    def _stream(self, deltas: Sequence[Delta]) -> None:
         """Hands each worker the deltas of its rows, numbered, without waiting for it."""
         if self._lost:
             raise RoadsteadError(self._lost)
@@ -116,10 +122,10 @@ class CacheActor:
         return self._workers[shard]
 
     async def status(self, _: Nothing) -> ActorStatus:
-        counts = self.core.counts
+        counts = self.core.counts()
         return ActorStatus(
-            f"held {len(self.core.store.node_names())} nodes and {counts} pods; "
-            f"had streamed {sum(self._seqs)} changes",
+            f"held {counts.nodes} nodes, {counts.assumed} assumed and {counts.added} confirmed "
+            f"pods; had streamed {sum(self._seqs)} changes",
             error=self._lost,
         )
 

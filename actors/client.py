@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from roadstead.actors.messages import (
@@ -51,20 +52,22 @@ class Client:
 
     async def run(self, inputs: RunInputs) -> RunOutcome:
         """Everything scheduled. RunFailedError, or what stopped an actor, if it cannot be."""
-        await self._timed("load the cluster", self._load(inputs))
+        with self._phase("load the cluster"):
+            await self._load(inputs)
         started = time.perf_counter()
-        await self._timed("submit pods", self._submit(inputs))
-        await self._timed("schedule", self._follow(len(inputs.pending)))
+        with self._phase("submit pods"):
+            await self._submit(inputs)
+        with self._phase("schedule"):
+            await self._follow(len(inputs.pending))
         scheduling_s = time.perf_counter() - started
-        outcome = await self._timed("collect results", self._collect(inputs, scheduling_s))
-        return outcome
+        with self._phase("collect results"):
+            return await self._collect(inputs, scheduling_s)
 
-    async def _timed(self, phase: str, work: asyncio.Future[T] | object) -> T:
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
-        try:
-            return await work  # type: ignore[misc, return-value]
-        finally:
-            self.timings_s[phase] = time.perf_counter() - started
+        yield
+        self.timings_s[name] = time.perf_counter() - started
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
@@ -78,9 +81,9 @@ class Client:
             await asyncio.gather(
                 self._call(CACHE, ADD_NODES, nodes), self._call(BINDER, ADD_NODES, nodes)
             )
-        for part in _chunks(inputs.running):
-            pods = pod_batch((identity, facts) for identity, facts, _ in part)
-            running = RunningPods(pods, tuple(node for _, _, node in part))
+        for bound in _chunks(inputs.running):
+            pods = pod_batch((identity, facts) for identity, facts, _ in bound)
+            running = RunningPods(pods, tuple(node for _, _, node in bound))
             await asyncio.gather(
                 self._call(CACHE, ADD_RUNNING, running), self._call(BINDER, ADD_RUNNING, running)
             )

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
-from roadstead.actors.messages import EVALUATE, VIEW, ViewAsk
-from roadstead.actors.names import worker_name
-from roadstead.actors.seam import Ref
+from roadstead.actors.messages import SETTLE, VIEW, Settle, ViewAsk
+from roadstead.actors.names import CACHE, worker_name
+from roadstead.actors.rounds import begin_batch
 from roadstead.actors.supervisor import Supervisor
-from roadstead.cycle.batch import BatchRun, PodInCycle
+from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.explain import Explanation, explain
-from roadstead.cycle.messages import EvaluateRequest, ShardAnswer
-from roadstead.cycle.sharded import MAX_ROUNDS, ShardedCycle, with_version
+from roadstead.cycle.sharded import ShardedCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.protocol.errors import InputError, RoadsteadError
+from roadstead.protocol.errors import InputError
 from roadstead.run import Pod, RunPlan, build_profiles
 
 
@@ -37,7 +35,9 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     workers = [supervisor.refs[worker_name(i)] for i in range(plan.settings.shards)]
     cycle = ShardedCycle(classes, profiles, TieBreak())
     timeout_s = plan.settings.deadlines.call_s
-    batch = await begin_batch(cycle, [asked], workers, [0] * len(workers), timeout_s)
+    cache = supervisor.refs[CACHE]
+    reached = await cache.call(SETTLE, Settle((), (), ()), timeout_s=timeout_s)
+    batch = await begin_batch(cycle, [asked], workers, reached.worker_seqs, timeout_s)
     ask = cycle.merged_ask(signature)
     message = ViewAsk(cycle.node_count, 0, ask)
     views = await asyncio.gather(
@@ -45,33 +45,3 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     )
     filters, scores = batch.summaries(signature)
     return explain(profile, asked, views, filters, scores)
-
-
-async def begin_batch(
-    cycle: ShardedCycle,
-    pods: Sequence[PodInCycle],
-    workers: Sequence[Ref],
-    versions: Sequence[int],
-    timeout_s: float,
-) -> BatchRun:
-    """All rounds with the workers, up to a batch that is ready to be decided.
-
-    versions: how far each worker's table must have come.
-    """
-    request = cycle.begin(pods)
-    for _ in range(MAX_ROUNDS):
-        answers = await asyncio.gather(
-            *(
-                _ask(worker, with_version(request, version), timeout_s)
-                for worker, version in zip(workers, versions, strict=True)
-            )
-        )
-        following = cycle.absorb(answers)
-        if isinstance(following, BatchRun):
-            return following
-        request = following
-    raise RoadsteadError("the workers did not agree on the number of nodes and their summaries")
-
-
-async def _ask(worker: Ref, request: EvaluateRequest, timeout_s: float) -> ShardAnswer:
-    return await worker.call(EVALUATE, request, timeout_s=timeout_s)

@@ -12,21 +12,23 @@ from roadstead.actors.seam import Nothing, method
 from roadstead.cycle.messages import ClassAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.wire import facts_in, facts_out
 
 
 @dataclass(frozen=True, slots=True)
 class PodBatch:
-    """Pods as columns: `class_of[i]` points into `classes`."""
+    """Pods as columns: `class_of[i]` points into `classes` (see `roadstead.facts.wire`)."""
 
-    classes: tuple[PodFacts, ...]
+    classes: tuple[bytes, ...]
     uids: tuple[str, ...]
     names: tuple[str, ...]
     class_of: tuple[int, ...]
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Each pod's identity and facts; pods of one class share one facts object."""
+        classes = [facts_in(data) for data in self.classes]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
-            facts = self.classes[index]
+            facts = classes[index]
             yield PodIdentity(uid, facts.namespace, name), facts
 
 
@@ -60,8 +62,8 @@ class ClassColumn:
         self.column.append(index)
 
     @property
-    def table(self) -> tuple[PodFacts, ...]:
-        return tuple(self._index_of)
+    def table(self) -> tuple[bytes, ...]:
+        return tuple(facts_out(facts) for facts in self._index_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +184,9 @@ class Assumed:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetBatch:
-    """Scheduler → cache: (uid, token) pairs to be forgotten or to be confirmed as bound."""
+class Settle:
+    """Scheduler → cache: how assumptions end: (uid, token) pairs forgotten or about to be bound,
+    and uids that are bound."""
 
     forget: tuple[tuple[str, str], ...]
     finish: tuple[tuple[str, str], ...]
@@ -202,7 +205,7 @@ class DeltaBatch:
     kinds: tuple[str, ...]
     names: tuple[str, ...]
     pods: tuple[int, ...]
-    classes: tuple[PodFacts, ...]
+    classes: tuple[bytes, ...]
     nodes: tuple[NodeFacts, ...]
 
 
@@ -282,7 +285,7 @@ REPORT = method("report", LeaseReport, Nothing)
 QUEUE_STATE = method("queue_state", Nothing, QueueState)
 PENDING = method("pending", PageAsk, PendingPage)
 ASSUME = method("assume", AssumeBatch, Assumed)
-SETTLE = method("settle", ForgetBatch, Assumed)
+SETTLE = method("settle", Settle, Assumed)
 APPLY = method("apply", DeltaBatch, Nothing)
 EVALUATE = method("evaluate", EvaluateRequest, ShardAnswer)
 VIEW = method("view", ViewAsk, ShardView)

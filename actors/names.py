@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 QUEUE, CACHE, BINDER = "queue", "cache", "binder"
+WORKER, SCHEDULER = "worker", "scheduler"
 
 
 def worker_name(index: int) -> str:
-    return f"worker-{index}"
+    return f"{WORKER}-{index}"
 
 
 def scheduler_name(index: int) -> str:
-    return f"scheduler-{index}"
+    return f"{SCHEDULER}-{index}"

@@ -30,6 +30,8 @@ ASSIGNED_POD = "AssignedPodAdd"
 WOKEN_BY_PODS = frozenset({"InterPodAffinity", "PodTopologySpread"})
 """Plugins whose refusal another pod's arrival may lift (upstream's EventsToRegister)."""
 
+WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
+
 _TICK_S = 0.25
 
 
@@ -118,7 +120,7 @@ class QueueActor:
         return NOTHING
 
     async def queue_state(self, _: Nothing) -> QueueState:
-        counts = self.core.counts
+        counts = self.core.counts()
         return QueueState(
             active=counts.active,
             backoff=counts.backoff,
@@ -133,14 +135,14 @@ class QueueActor:
         waiting = [
             self._notes.get(pod.identity.uid)
             or PendingNote(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
-            for state in PodState
+            for state in (*WAITING, PodState.IN_FLIGHT)
             for pod in self.core.pods(state)
         ]
         page = waiting[ask.start : ask.start + ask.count]
         return PendingPage(tuple(page), len(waiting))
 
     async def status(self, _: Nothing) -> ActorStatus:
-        counts = self.core.counts
+        counts = self.core.counts()
         return ActorStatus(
             f"held {counts.active} active, {counts.backoff} backing off, "
             f"{counts.unschedulable} unschedulable, {counts.gated} gated pods and "

@@ -121,7 +121,7 @@ class RayRuntime:
         )
 
     async def start(self, name: str, build: Factory, *, timeout_s: float) -> Ref:
-        """A new actor, once it answers. DeadlineError if it does not, ActorLostError if it fails."""
+        """A new actor, once it answers. DeadlineError if it is late, ActorLostError if it fails."""
         options = {
             "name": name,
             "num_cpus": 0,

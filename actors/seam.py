@@ -116,7 +116,7 @@ class Dispatcher:
     async def receive(self, data: bytes) -> bytes:
         """Handles one envelope; the reply's bytes. An error of the handler is a reply, too."""
         try:
-            envelope = Envelope.decode(data, self._limits)
+            envelope = Envelope.decode(data, self._limits, typed=True)
             reply = await self._handle(envelope)
         except asyncio.CancelledError:
             raise
@@ -174,7 +174,7 @@ def failure_in(actor: str, failure: Failure) -> RoadsteadError:
 
 def open_reply(actor: str, declared: Method[Q, A], data: bytes, limits: Limits) -> A:
     """The reply in bytes that came back, or the error it carries."""
-    envelope = Envelope.decode(data, limits)
+    envelope = Envelope.decode(data, limits, typed=True)
     if envelope.kind == ERROR:
         raise failure_in(actor, from_wire(Failure, envelope.body))
     if envelope.kind != REPLY:

@@ -10,13 +10,12 @@ import asyncio
 import logging
 from functools import partial
 
-from roadstead.actors.scheduler import SchedulerActor
-
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.messages import STATUS, ActorStatus
-from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name, worker_name
+from roadstead.actors.messages import STATUS, STOP, ActorStatus
+from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER, scheduler_name, worker_name
 from roadstead.actors.queue_actor import QueueActor
+from roadstead.actors.scheduler import SchedulerActor
 from roadstead.actors.seam import (
     NOTHING,
     ActorLostError,
@@ -109,6 +108,10 @@ class Supervisor:
         return f"{failure}.{did} The run ends here; what the binder acknowledged is in its list."
 
     async def stop(self) -> None:
-        """Ends all actors within the deadline."""
-        async with asyncio.timeout(self._plan.settings.deadlines.stop_s):
+        """Tells the schedulers to take no more, then ends all actors, within the deadline."""
+        timeout_s = self._plan.settings.deadlines.stop_s
+        schedulers = [ref for name, ref in self.refs.items() if name.startswith(SCHEDULER)]
+        stops = (ref.call(STOP, NOTHING, timeout_s=timeout_s) for ref in schedulers)
+        await asyncio.gather(*stops, return_exceptions=True)
+        async with asyncio.timeout(timeout_s):
             await self._runtime.stop()

@@ -9,6 +9,7 @@ from roadstead.actors.messages import ActorStatus, DeltaBatch, ViewAsk
 from roadstead.actors.seam import NOTHING, ActorError, Directory, Nothing
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
+from roadstead.facts.wire import facts_in
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
@@ -52,7 +53,7 @@ class WorkerActor:
 
     def _apply(self, batch: DeltaBatch) -> None:
         nodes = iter(batch.nodes)
-        infos = [self.table.classes.info(facts) for facts in batch.classes]
+        infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
         for seq, (kind, name, pod) in enumerate(rows, start=batch.first_seq):
             facts = next(nodes) if kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE) else None

@@ -68,9 +68,11 @@ class Envelope:
         return pack([VERSION, self.kind, self.seq, self.epoch, self.token, self.body])
 
     @classmethod
-    def decode(cls, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Envelope:
+    def decode(
+        cls, data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False
+    ) -> Envelope:
         """The envelope of bytes; CodecError for another version or anything malformed."""
-        parts = unpack(data, limits)
+        parts = unpack(data, limits, typed=typed)
         if type(parts) is not list or not parts:
             raise CodecError("not an envelope")
         if parts[0] != VERSION or type(parts[0]) is not int:
@@ -90,8 +92,11 @@ def pack(value: object) -> bytes:
         raise CodecError(f"cannot be packed: {cut_short(str(error))}") from None
 
 
-def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS) -> object:
+def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False) -> object:
     """The plain data of msgpack bytes: None, bool, int, float, str, bytes, lists and maps.
+
+    typed: `from_wire` follows, whose types bound the depth and refuse what may not cross; only size
+    is checked here then.
 
     Raises:
         CodecError: too long, too deep, too many items, an extension type, a key that is no string,
@@ -108,6 +113,8 @@ def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS) -> object:
     except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
         text = cut_short(str(error) or type(error).__name__)
         raise CodecError(f"not msgpack: {text}") from None
+    if typed:
+        return value
     may_hold_timestamps = _TIMESTAMP.search(data) is not None
     if may_hold_timestamps or limits.max_depth < MSGPACK_DEPTH_MAX or limits.max_items < len(data):
         _check_shape(value, limits)
@@ -170,6 +177,9 @@ def _same(value: object) -> object:
     return value
 
 
+_LEAVES = (str, int, bool, bytes)
+
+
 def _leaf_decoder(kind: type) -> _Coder:
     def decode(data: object) -> object:
         if type(data) is not kind:
@@ -217,6 +227,19 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
         if type(data) is not list and type(data) is not tuple:
             raise CodecError(f"want a list, got {cut_short(data)}")
         return tuple([inner(each) for each in data])
+
+    return decode
+
+
+def _leaves_decoder(kind: type) -> _Coder:
+    """A sequence of one plain type, checked without a call per element."""
+    only = {kind}
+    one_by_one = _sequence_decoder(_leaf_decoder(kind))
+
+    def decode(data: object) -> object:
+        if type(data) is list and set(map(type, data)) <= only:
+            return tuple(data)
+        return one_by_one(data)
 
     return decode
 
@@ -303,7 +326,7 @@ def _optional_inner(kind: object) -> object | None:
 @cache
 def _decoder(kind: object) -> _Coder:
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind in (str, int, bool, bytes):
+    if kind in _LEAVES:
         return _leaf_decoder(cast("type", kind))
     if kind is float:
         return _finite
@@ -311,6 +334,8 @@ def _decoder(kind: object) -> _Coder:
         return _same
     if origin is Literal:
         return _literal_decoder(arguments)
+    if origin is tuple and arguments[-1:] == (Ellipsis,) and arguments[0] in _LEAVES:
+        return _leaves_decoder(arguments[0])
     if origin is tuple and arguments[-1:] == (Ellipsis,):
         return _sequence_decoder(_decoder(arguments[0]))
     if origin is tuple:

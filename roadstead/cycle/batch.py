@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -81,6 +82,7 @@ class BatchRun:
         self._chooser = chooser
         self._name_best = name_best
         self._placed: dict[PodInfo, None] = {}
+        self._asked_about: dict[Hashable, int] = {}
 
     def summaries(self, signature: Hashable) -> tuple[Summaries, Summaries]:
         """The merged summaries of a class: before PreFilter, and before PreScore."""
@@ -91,8 +93,7 @@ class BatchRun:
         """The decision for the next pod, which takes effect on the table; None ends the batch."""
         each = self._classes[pod.signature]
         run = each.run
-        profile = run.evaluation.profile
-        if any(profile.may_be_changed_by(pod.info, placed) for placed in self._placed):
+        if self._changed_elsewhere(pod):
             return None
         if run.error:
             # Scoring fails while rows are feasible, which earlier placements may have changed.
@@ -103,6 +104,18 @@ class BatchRun:
         if not run.evaluation.pre_filter.status.is_success or not run.has_feasible:
             return Decision(pod, None, diagnosis=run.diagnosis())
         return self._choose(pod, run)
+
+    def _changed_elsewhere(self, pod: PodInCycle) -> bool:
+        """Whether an earlier placement may have changed more for this class than its own row."""
+        known = self._asked_about.get(pod.signature, 0)
+        if known == len(self._placed):
+            return False
+        profile = self._classes[pod.signature].run.evaluation.profile
+        news = islice(self._placed, known, None)
+        if any(profile.may_be_changed_by(pod.info, placed) for placed in news):
+            return True
+        self._asked_about[pod.signature] = len(self._placed)
+        return False
 
     def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
         nominated = self._nominated_row(pod, run)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.facts.pod import PodFacts
 from roadstead.nodes.row_slice import NodeSlice, RowSlice
 
 WireSummary = tuple[str, bytes]
@@ -28,10 +27,11 @@ class WireStatus:
 class ClassAsk:
     """One class to evaluate.
 
+    facts: as bytes (see `roadstead.facts.wire`).
     filters, scores: summaries merged over all shards, or None where they are not known yet.
     """
 
-    facts: PodFacts
+    facts: bytes
     filters: tuple[WireSummary, ...] | None = None
     scores: tuple[WireSummary, ...] | None = None
 

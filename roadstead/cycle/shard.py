@@ -25,6 +25,7 @@ from roadstead.cycle.messages import (
     ShardView,
 )
 from roadstead.cycle.wire import filters_in, refusals_out, scores_in, status_out, summaries_out
+from roadstead.facts.wire import facts_in
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Reads
@@ -48,9 +49,10 @@ class ShardCore:
 
     def evaluation(self, ask: ClassAsk) -> Evaluation:
         """The kept evaluation of a class, or a new one. KeyError for an unknown profile."""
-        profile = self._profiles[ask.facts.scheduler_name]
-        info = self.table.classes.info(ask.facts)
-        signature = profile.signature(ask.facts, "")
+        facts = facts_in(ask.facts)
+        profile = self._profiles[facts.scheduler_name]
+        info = self.table.classes.info(facts)
+        signature = profile.signature(facts, "")
         # A plugin that cannot sign makes each class of facts its own: "" is no pod's UID.
         key = (signature, info) if signature == (profile.scheduler_name, "") else signature
         found = self._evaluations.get(key)

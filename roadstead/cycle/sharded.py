@@ -29,6 +29,7 @@ from roadstead.cycle.wire import (
     status_in,
     summaries_out,
 )
+from roadstead.facts.wire import facts_out
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.plugin import Reads
@@ -53,7 +54,7 @@ class _ClassInBatch:
 
     def ask(self) -> ClassAsk:
         return ClassAsk(
-            self.pod.info.facts,
+            facts_out(self.pod.info.facts),
             None if self.filters is None else summaries_out(self.filters),
             None if self.scores is None else summaries_out(self.scores),
         )
@@ -97,7 +98,7 @@ class ShardedCycle:
         """A class of the batch with all its summaries merged (after `absorb` made the batch)."""
         asked = self._asked[signature]
         return ClassAsk(
-            asked.pod.info.facts,
+            facts_out(asked.pod.info.facts),
             summaries_out(asked.filters or {}),
             summaries_out(asked.scores or {}),
         )

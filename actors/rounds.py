@@ -1,0 +1,43 @@
+"""The rounds of one batch: asking all workers until they have told all that there is to merge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from roadstead.actors.messages import EVALUATE
+from roadstead.actors.seam import Ref
+from roadstead.cycle.batch import BatchRun, PodInCycle
+from roadstead.cycle.messages import EvaluateRequest, ShardAnswer
+from roadstead.cycle.sharded import MAX_ROUNDS, ShardedCycle, with_version
+from roadstead.protocol.errors import RoadsteadError
+
+
+async def begin_batch(
+    cycle: ShardedCycle,
+    pods: Sequence[PodInCycle],
+    workers: Sequence[Ref],
+    versions: Sequence[int],
+    timeout_s: float,
+) -> BatchRun:
+    """All rounds with the workers, up to a batch that is ready to be decided.
+
+    versions: how far each worker's table must have come.
+    """
+    request = cycle.begin(pods)
+    for _ in range(MAX_ROUNDS):
+        answers = await asyncio.gather(
+            *(
+                _ask(worker, with_version(request, version), timeout_s)
+                for worker, version in zip(workers, versions, strict=True)
+            )
+        )
+        following = cycle.absorb(answers)
+        if isinstance(following, BatchRun):
+            return following
+        request = following
+    raise RoadsteadError("the workers did not agree on the number of nodes and their summaries")
+
+
+async def _ask(worker: Ref, request: EvaluateRequest, timeout_s: float) -> ShardAnswer:
+    return await worker.call(EVALUATE, request, timeout_s=timeout_s)

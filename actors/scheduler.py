@@ -1,0 +1,324 @@
+"""Scheduler: a shell around CycleCore and ShardedCycle.
+
+    lease ─► begin batch with the workers ─► decide ─► assume ─► bind ─► confirm, done
+                                                │                  └──► forget, requeue
+                                                └─► requeue, note why
+
+One loop leases and decides; binding goes on beside it, as upstream's binding cycle does, because a
+decided pod is assumed and the next batch sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from roadstead.actors.messages import (
+    ASSUME,
+    BIND,
+    LEASE,
+    REPORT,
+    SETTLE,
+    ActorStatus,
+    AssumeBatch,
+    Assumed,
+    BindBatch,
+    GivenBack,
+    LeaseAsk,
+    LeaseReport,
+    PendingNote,
+    PodBatch,
+    Settle,
+    pod_batch,
+)
+from roadstead.actors.messages import BindAnswer as WireAnswer
+from roadstead.actors.names import BINDER, CACHE, QUEUE, worker_name
+from roadstead.actors.rounds import begin_batch
+from roadstead.actors.seam import (
+    NOTHING,
+    DeadlineError,
+    Directory,
+    Nothing,
+    Ref,
+    failure_out,
+)
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.core import CycleCore
+from roadstead.cycle.effects import (
+    AskBinder,
+    Assume,
+    Bind,
+    Confirm,
+    Done,
+    Effect,
+    FinishBinding,
+    Forget,
+    Report,
+    Requeue,
+)
+from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
+from roadstead.cycle.sharded import ShardedCycle
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.status import unschedulable
+from roadstead.run import RunPlan, build_profiles
+
+LOG = logging.getLogger("roadstead.scheduler")
+
+LEASE_WAIT_S = 0.5
+DECISIONS_AT_ONCE = 64
+"""Decisions between two looks at the loop, so that answers are not kept waiting."""
+
+_OUTCOMES = {
+    "": BindOutcome.BOUND,
+    "constraint": BindOutcome.CONFLICT,
+    "unknown_node": BindOutcome.CONFLICT,
+    "already_bound": BindOutcome.TAKEN,
+    "deleted": BindOutcome.GONE,
+}
+"""What a binder's cause means to the cycle; any other one fails the attempt."""
+
+
+class SchedulerActor:
+    """One scheduler of a run."""
+
+    def __init__(self, name: str, plan: RunPlan, directory: Directory) -> None:
+        self._name = name
+        self._plan = plan
+        self._directory = directory
+        self._classes = PodClasses()
+        self._profiles = build_profiles(plan, self._classes)
+        settings = plan.settings
+        tie_break = TieBreak(settings.tie_break, settings.seed)
+        self._cycle = ShardedCycle(self._classes, self._profiles, tie_break)
+        self._epoch = 1
+        self.core = CycleCore(name, self._epoch, self._profiles)
+        self._seqs = [0] * settings.shards
+        self._refs: dict[str, Ref] = {}
+        self._loop: asyncio.Task[None] | None = None
+        self._binding: set[asyncio.Task[None]] = set()
+        self._may_bind = asyncio.Semaphore(settings.bounds.inflight_max_batches)
+        self._failure: BaseException | None = None
+        self._spent_s: dict[str, float] = {}
+        self._batches = 0
+
+    async def run(self, _: Nothing) -> Nothing:
+        """Sets the scheduler going; told twice, it goes on."""
+        if self._loop is None:
+            self._loop = asyncio.create_task(self._go_on(), name=self._name)
+        return NOTHING
+
+    async def stop(self, _: Nothing) -> Nothing:
+        """Takes no more pods; what is at the binder stays there."""
+        tasks = [*self._binding, *([self._loop] if self._loop is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return NOTHING
+
+    async def _go_on(self) -> None:
+        try:
+            while True:
+                await self._step()
+        except asyncio.CancelledError:
+            raise
+        except Exception as failure:
+            LOG.exception("%s cannot go on", self._name)
+            self._failure = failure
+
+    async def _step(self) -> None:
+        """One lease or one batch."""
+        await self._perform(self.core.tick(time.monotonic()))
+        pods = self.core.undecided(self._plan.settings.batch)
+        if not pods:
+            await self._lease()
+            return
+        decisions = await self._decide(pods)
+        await self._perform(self.core.decided(decisions))
+        self._batches += 1
+
+    async def _lease(self) -> None:
+        ask = LeaseAsk(self._name, self._epoch, self._plan.settings.batch, LEASE_WAIT_S)
+        started = time.perf_counter()
+        leased = await self._ref(QUEUE).call(LEASE, ask, timeout_s=self._call_s + LEASE_WAIT_S)
+        self._spend("lease", started)
+        if leased.lease_id:
+            pods = [
+                self._in_cycle(identity, facts, attempt)
+                for (identity, facts), attempt in zip(
+                    leased.pods.pods(), leased.attempts, strict=True
+                )
+            ]
+            await self._perform(self.core.lease(leased.lease_id, pods))
+
+    def _in_cycle(self, identity: PodIdentity, facts: PodFacts, attempt: int) -> PodInCycle:
+        profile = self._profiles[facts.scheduler_name]
+        signature = profile.signature(facts, identity.uid)
+        info = self._classes.info(facts)
+        return PodInCycle(identity.uid, identity.key, info, signature, attempt)
+
+    async def _decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        """Decisions for the first of the pods, as many as one evaluation settles (at least one)."""
+        workers = [self._ref(worker_name(index)) for index in range(len(self._seqs))]
+        started = time.perf_counter()
+        batch = await begin_batch(self._cycle, pods, workers, self._seqs, self._call_s)
+        self._spend("evaluate", started)
+        started = time.perf_counter()
+        decisions: list[Decision] = []
+        for pod in pods:
+            decision = batch.decide(pod)
+            if decision is None:
+                break
+            decisions.append(decision)
+            if len(decisions) % DECISIONS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self._spend("decide", started)
+        return decisions
+
+    async def _perform(self, effects: Sequence[Effect]) -> None:
+        """Performs effects in order; binding goes on beside."""
+        finishing: tuple[Attempt, ...] = ()
+        notes = _notes(effects)
+        for effect in effects:
+            if isinstance(effect, Assume):
+                await self._assume(effect.attempts)
+            elif isinstance(effect, FinishBinding):
+                finishing = effect.attempts
+            elif isinstance(effect, (Bind, AskBinder)):
+                self._start_binding(finishing, effect.attempts)
+                finishing = ()
+            elif isinstance(effect, Forget):
+                await self._settle(Settle(forget=_pairs(effect.attempts), finish=(), confirm=()))
+            elif isinstance(effect, Confirm):
+                uids = tuple(attempt.uid for attempt in effect.attempts)
+                await self._settle(Settle(forget=(), finish=(), confirm=uids))
+            elif isinstance(effect, (Done, Requeue)):
+                await self._report(effect, notes)
+                notes = ()
+        if notes:
+            await self._send_report(LeaseReport(0, (), (), notes))
+
+    async def _assume(self, attempts: Sequence[Attempt]) -> None:
+        started = time.perf_counter()
+        batch = AssumeBatch(
+            _pods(attempts), tuple(a.node_name for a in attempts), tuple(a.token for a in attempts)
+        )
+        answer = await self._ref(CACHE).call(ASSUME, batch, timeout_s=self._call_s)
+        self._reached(answer)
+        refused = [(token, unschedulable(why)) for token, why in answer.refused]
+        not_taken = {token for token, _ in refused}
+        accepted = [a.token for a in attempts if a.token not in not_taken]
+        self._spend("assume", started)
+        await self._perform(self.core.assumed(accepted, refused, time.monotonic()))
+
+    def _start_binding(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> None:
+        task = asyncio.create_task(self._bind(tuple(finishing), tuple(attempts)))
+        self._binding.add(task)
+        task.add_done_callback(self._bound_or_failed)
+
+    def _bound_or_failed(self, task: asyncio.Task[None]) -> None:
+        self._binding.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._failure = self._failure or failure
+
+    async def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> None:
+        async with self._may_bind:
+            if finishing:
+                await self._settle(Settle(forget=(), finish=_pairs(finishing), confirm=()))
+            batch = BindBatch(
+                self._name,
+                self._epoch,
+                _pods(attempts),
+                tuple(a.node_name for a in attempts),
+                tuple(a.token for a in attempts),
+            )
+            started = time.perf_counter()
+            try:
+                answer = await self._ref(BINDER).call(BIND, batch, timeout_s=self._call_s)
+            except DeadlineError:
+                await self._perform(self.core.lost([a.token for a in attempts]))
+                return
+            self._spend("bind", started)
+            answers = [_answer(each) for each in answer.answers]
+            await self._perform(self.core.bind_answered(answers))
+
+    async def _settle(self, message: Settle) -> None:
+        self._reached(await self._ref(CACHE).call(SETTLE, message, timeout_s=self._call_s))
+
+    def _reached(self, answer: Assumed) -> None:
+        pairs = zip(self._seqs, answer.worker_seqs, strict=True)
+        self._seqs = [max(known, told) for known, told in pairs]
+
+    async def _report(self, effect: Done | Requeue, notes: tuple[PendingNote, ...]) -> None:
+        if isinstance(effect, Done):
+            await self._send_report(LeaseReport(effect.lease_id, effect.uids, (), notes))
+            return
+        back = tuple(
+            GivenBack(item.uid, str(item.reason), item.rejected_by) for item in effect.items
+        )
+        await self._send_report(LeaseReport(effect.lease_id, (), back, notes))
+
+    async def _send_report(self, report: LeaseReport) -> None:
+        started = time.perf_counter()
+        await self._ref(QUEUE).call(REPORT, report, timeout_s=self._call_s)
+        self._spend("report", started)
+
+    @property
+    def _call_s(self) -> float:
+        return self._plan.settings.deadlines.call_s
+
+    def _ref(self, name: str) -> Ref:
+        found = self._refs.get(name)
+        if found is None:
+            found = self._refs[name] = self._directory.find(name)
+        return found
+
+    def _spend(self, phase: str, started: float) -> None:
+        self._spent_s[phase] = self._spent_s.get(phase, 0.0) + time.perf_counter() - started
+
+    async def status(self, _: Nothing) -> ActorStatus:
+        counts = self.core.counts()
+        status = ActorStatus(
+            f"had decided {self._batches} batches and bound {counts.bound_total} pods; "
+            f"{counts.live} pods were under way",
+            timings_s=tuple(self._spent_s.items()),
+            counts=(("batches", self._batches), ("bound", counts.bound_total)),
+        )
+        if self._failure is None:
+            return status
+        failure = failure_out(self._failure)
+        return replace(
+            status, error=failure.text, error_kind=failure.kind, error_parts=failure.parts
+        )
+
+
+def _pods(attempts: Sequence[Attempt]) -> PodBatch:
+    return pod_batch((_identity(attempt), attempt.facts) for attempt in attempts)
+
+
+def _identity(attempt: Attempt) -> PodIdentity:
+    namespace = attempt.facts.namespace
+    return PodIdentity(attempt.uid, namespace, attempt.key.removeprefix(f"{namespace}/"))
+
+
+def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
+    return tuple((attempt.uid, attempt.token) for attempt in attempts)
+
+
+def _answer(wire: WireAnswer) -> BindAnswer:
+    outcome = _OUTCOMES.get(wire.cause, BindOutcome.FAILED)
+    message = ", ".join((wire.cause, *wire.reasons)) if wire.cause else ""
+    return BindAnswer(wire.token, outcome, wire.node_name, message)
+
+
+def _notes(effects: Sequence[Effect]) -> tuple[PendingNote, ...]:
+    return tuple(
+        PendingNote(each.uid, each.key, each.message, each.reasons, each.plugins)
+        for effect in effects
+        if isinstance(effect, Report)
+        for each in effect.reports
+    )
