@@ -26,11 +26,12 @@ tell the queue. A refusal up to Permit makes a pod unschedulable; from PreBind o
 retried after backoff. While a bind request is out, nothing but the binder's answer (or the end of
 the pod itself) ends the attempt: what the binder acknowledged stays.
 
-Every call may come twice; the copy has no effects. A question is answered by its first answer, save
-that another answer of the binder under one token is an error of the binder. Plugins must not call
-the core. Time is the argument `now_s`. Upstream: pkg/scheduler/schedule_one.go (schedulingCycle,
-bindingCycle, handleBindingCycleError, handleSchedulingFailure), framework/runtime/
-waiting_pods_map.go.
+Every call may come twice; the copy has no effects (only `lost` asks again, as it is meant to). A
+question is answered by its first answer, save that another answer of the binder under one token is
+an error of the binder. Plugins must not call the core. Time is the argument `now_s`.
+
+Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
+handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
 """
 
 from __future__ import annotations
@@ -278,9 +279,8 @@ class CycleCore:
         why = "" if earlier is None else "it is decided twice in a batch"
         if pod.attempt > record.pod.attempt:
             why = f"attempt {pod.attempt} was never leased"
-        if why:
+        if why or record.state is not PodState.LEASED:
             raise TABLE.illegal(pod.uid, record.state, event, record.history, why)
-        TABLE.follow(pod.uid, record.state, event, record.history)
         return True
 
     def _verdict(self, decision: Decision) -> Verdict:

@@ -84,15 +84,15 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
         (_S.WAITING, _E.PERMIT): _S.PERMITTED,
         (_S.PERMITTED, _E.FAIL): _S.FAILED,
         (_S.PERMITTED, _E.BIND): _S.BINDING,
-        **{(state, _E.ASK): _S.ASKED for state in AT_BINDER},
-        **{(state, _E.COMMIT): _S.BOUND for state in AT_BINDER},
-        **{(state, _E.REFUSE): _S.CONFLICT for state in AT_BINDER},
-        **{(state, _E.FAIL): _S.FAILED for state in AT_BINDER},
-        **{(state, _E.TAKE): _S.GONE for state in AT_BINDER},
-        **{(state, _E.LEASE): state for state in LIVE},
-        **{(state, _E.LEASE): _S.LEASED for state in (_S.NEW, *ENDED - {_S.BOUND})},
+        **{(state, _E.ASK): _S.ASKED for state in sorted(AT_BINDER)},
+        **{(state, _E.COMMIT): _S.BOUND for state in sorted(AT_BINDER)},
+        **{(state, _E.REFUSE): _S.CONFLICT for state in sorted(AT_BINDER)},
+        **{(state, _E.FAIL): _S.FAILED for state in sorted(AT_BINDER)},
+        **{(state, _E.TAKE): _S.GONE for state in sorted(AT_BINDER)},
+        **{(state, _E.LEASE): state for state in sorted(LIVE)},
+        **{(state, _E.LEASE): _S.LEASED for state in (_S.NEW, *sorted(ENDED - {_S.BOUND}))},
         (_S.BOUND, _E.LEASE): _S.BOUND,
-        **{(state, _E.DELETE): _S.GONE for state in (*LIVE, _S.BOUND)},
+        **{(state, _E.DELETE): _S.GONE for state in (*sorted(LIVE), _S.BOUND)},
     },
 )
 
@@ -193,6 +193,7 @@ class PodRecord:
     """
 
     pod: PodInCycle
+    identity: PodIdentity
     profile: Profile
     seq: int
     lease_id: int = 0
@@ -213,9 +214,7 @@ class PodRecord:
     @property
     def target(self) -> Target:
         """The pod and its node as plugins see them."""
-        namespace, _, name = self.pod.key.partition("/")
-        identity = PodIdentity(self.pod.uid, namespace, name)
-        return identity, self.pod.info.facts, self.trial.node_name
+        return self.identity, self.pod.info.facts, self.trial.node_name
 
     @property
     def deadline_s(self) -> float:

@@ -12,7 +12,7 @@ from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
 from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.status import SUCCESS, Code, Status
+from roadstead.protocol.status import SUCCESS, Code, Status, error
 
 CLEAR = ""
 """The nomination of a pod after any failure that PostFilter has no say in."""
@@ -31,6 +31,9 @@ def no_node(profile: Profile, pod: PodInCycle, diagnosis: Diagnosis) -> Verdict:
         except UnsupportedError as missing:
             name = f'Pod "{pod.key}"'
             raise UnsupportedError(missing.plugin, name, missing.field) from missing
+        except Exception as failure:
+            text = f"running PostFilter plugins: {type(failure).__name__}: {failure}"
+            result = PostFilterResult(error(text))
     suffix = "" if result.status.is_success else result.status.message
     return _unschedulable(diagnosis, suffix, result.nominated_node)
 
