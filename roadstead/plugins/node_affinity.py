@@ -18,7 +18,6 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from roadstead.config.plugin_args import NodeAffinityArgs
-from roadstead.facts.parse_selectors import parse_node_selector, parse_preferred_terms
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement, selector_error
 from roadstead.framework.cycle_state import CycleState
@@ -37,7 +36,6 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
-from roadstead.protocol import objects
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
 
 WeightedTerm = tuple[int, NodeSelectorTerm]
@@ -56,13 +54,20 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         self._added_required: tuple[NodeSelectorTerm, ...] | None = None
         self._added_preferred: tuple[WeightedTerm, ...] | None = None
         if args.added_affinity is not None:
-            added = objects.NodeAffinity.model_validate(args.added_affinity)
-            required = added.required_during_scheduling_ignored_during_execution
-            preferred = added.preferred_during_scheduling_ignored_during_execution
-            if required is not None:
-                self._added_required = parse_node_selector(required)
-            if preferred:
-                self._added_preferred = parse_preferred_terms(preferred)
+            self._add(args.added_affinity)
+
+    def _add(self, manifest: object) -> None:
+        # Only here are the models of manifests needed, which every process would else load.
+        from roadstead.facts.parse_selectors import parse_node_selector, parse_preferred_terms
+        from roadstead.protocol import objects
+
+        added = objects.NodeAffinity.model_validate(manifest)
+        required = added.required_during_scheduling_ignored_during_execution
+        preferred = added.preferred_during_scheduling_ignored_during_execution
+        if required is not None:
+            self._added_required = parse_node_selector(required)
+        if preferred:
+            self._added_preferred = parse_preferred_terms(preferred)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
         facts = pod.facts
