@@ -9,7 +9,7 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -35,6 +35,12 @@ from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulab
 
 TOO_MANY_PODS = "Too many pods"
 
+Check = tuple[str, Bools, Bools | None]
+"""A reason, the rows that are short (bool[row]), and those that always will be."""
+
+_MAX_CHECKS = 31
+"""A combination of reasons takes two bits each of an int64."""
+
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "NodeResourcesFit"
@@ -49,7 +55,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
-        checks = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
+        checks: list[Check] = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
         for code, amount in zip(pod.codes.tolist(), pod.amounts.tolist(), strict=True):
             name = table.resource_names[code]
             if self._is_ignored(name):
@@ -76,8 +82,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (pod.requests, nonzero, pod.container_requests)
 
 
-def _combine(failed: Iterable[tuple[str, Bools, Bools | None]]) -> FilterResult:
-    """One status per combination of reasons that occurs. Each check: reason, short, hopeless."""
+def _combine(failed: Sequence[Check]) -> FilterResult:
+    """One status per combination of reasons that occurs."""
+    if len(failed) > _MAX_CHECKS:
+        return _joined(_combine(failed[:_MAX_CHECKS]), _combine(failed[_MAX_CHECKS:]))
     bits: I64 | None = None
     names = []
     for position, (name, short, hopeless) in enumerate(failed):
@@ -87,13 +95,32 @@ def _combine(failed: Iterable[tuple[str, Bools, Bools | None]]) -> FilterResult:
         bits = bit if bits is None else bits | bit
         names.append(name)
     assert bits is not None
-    assert len(names) < 32, "a combination of reasons must fit into 64 bits"
     combinations, codes = np.unique(bits, return_inverse=True)
     statuses = tuple(
         _status(int(combination), names) for combination in combinations if combination
     )
     offset = 0 if combinations[0] == 0 else 1
     return FilterResult((codes + offset).astype(np.int32), statuses)
+
+
+def _joined(first: FilterResult, second: FilterResult) -> FilterResult:
+    """The reasons of both, for every pair that occurs."""
+    assert first.codes is not None
+    assert second.codes is not None
+    told_first, told_second = (SUCCESS, *first.statuses), (SUCCESS, *second.statuses)
+    pairs = first.codes.astype(np.int64) * len(told_second) + second.codes
+    present, codes = np.unique(pairs, return_inverse=True)
+    statuses = tuple(
+        _worse(told_first[pair // len(told_second)], told_second[pair % len(told_second)])
+        for pair in present.tolist()
+        if pair
+    )
+    offset = 0 if present[0] == 0 else 1
+    return FilterResult((codes + offset).astype(np.int32), statuses)
+
+
+def _worse(one: Status, other: Status) -> Status:
+    return Status(max(one.code, other.code), (*one.reasons, *other.reasons))
 
 
 def _status(combination: int, names: list[str]) -> Status:

@@ -138,13 +138,34 @@ def test_rows_with_the_same_shortage_share_a_status():
     assert len(result.statuses) == 1
 
 
-def test_thirty_short_resources_are_all_told():
-    names = [f"example.com/r{i:02}" for i in range(30)]
+@pytest.mark.parametrize("count", [30, 31, 32, 62, 100])
+def test_any_number_of_short_resources_is_told(count):
+    names = [f"example.com/r{i:03}" for i in range(count)]
+    wanted = pod(others=dict.fromkeys(names, 1))
+    table = table_of(
+        node("n1", pods=0),
+        node("n2", others=dict.fromkeys(names, 1)),
+        node("n3", others=dict.fromkeys(names[:-1], 1)),
+        node("n4", others=dict.fromkeys(names[1:], 1)),
+    )
+    put(table, "n3", pod(others={names[0]: 1}))
 
-    ((code, reasons),) = said(pod(others=dict.fromkeys(names, 1)), busy_node())
+    assert said(wanted, table) == [
+        hopeless("Too many pods", *(f"Insufficient {name}" for name in names)),
+        None,
+        hopeless(f"Insufficient {names[0]}", f"Insufficient {names[-1]}"),
+        hopeless(f"Insufficient {names[0]}"),
+    ]
 
-    assert code == "UnschedulableAndUnresolvable"
-    assert reasons == tuple(f"Insufficient {name}" for name in names)
+
+def test_no_row_may_pass_where_many_resources_are_short():
+    names = [f"example.com/r{i:03}" for i in range(40)]
+    table = table_of(node("n1", others=dict.fromkeys(names, 1)))
+    put(table, "n1", pod(others=dict.fromkeys(names, 1)))
+
+    assert said(pod(others=dict.fromkeys(names, 1)), table) == [
+        refused(*(f"Insufficient {name}" for name in names))
+    ]
 
 
 def test_pre_filter_and_pre_score_never_skip():
