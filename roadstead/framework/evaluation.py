@@ -134,6 +134,8 @@ class Evaluation:
             elif status.code is Code.UNSCHEDULABLE:
                 rejection = status
             elif not status.is_success:
+                if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    status = _failure("PreFilter", status)
                 return self._pre_filtered(status, names, narrowed_by, position + 1)
             elif result.node_names is not None:
                 narrowed_by.append(plugin.name)
@@ -256,8 +258,7 @@ class Evaluation:
             if status.is_skip:
                 self.state.skip_score.add(plugin.name)
             elif not status.is_success:
-                text = f'running PreScore plugin "{plugin.name}": {status.message}'
-                return Status(Code.ERROR, (text,), plugin.name)
+                return _failure("PreScore", Status(status.code, status.reasons, plugin.name))
         return SUCCESS
 
     def _run_scores(self, changed: Rows | None) -> None:
@@ -282,6 +283,11 @@ class Evaluation:
             return seeded
         scores: I64 = np.ascontiguousarray(plugin.score(self.state, self.pod, self.table))
         return scores.copy() if scores.base is not None else scores
+
+
+def _failure(phase: str, status: Status) -> Status:
+    text = f'running {phase} plugin "{status.plugin}": {status.message}'
+    return Status(Code.ERROR, (text,), status.plugin)
 
 
 def _nothing_left(plugins: list[str]) -> Status:

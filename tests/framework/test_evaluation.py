@@ -182,12 +182,14 @@ def test_the_last_unschedulable_pre_filter_speaks_after_all_ran():
 
 
 def test_an_error_of_pre_filter_stops_the_phase():
-    evaluation = spied(Spy("A", pre_filter=PreFilterResult(error("broken"))), Spy("B"))
+    for status in (error("broken"), Status(Code.WAIT, ("broken",))):
+        evaluation = spied(Spy("A", pre_filter=PreFilterResult(status)), Spy("B"))
 
-    advance(evaluation)
+        advance(evaluation)
 
-    assert evaluation.pre_filter.status.code is Code.ERROR
-    assert evaluation.pre_filter.unreached == ("B",)
+        message = 'running PreFilter plugin "A": broken'
+        assert evaluation.pre_filter.status == Status(Code.ERROR, (message,), "A")
+        assert evaluation.pre_filter.unreached == ("B",)
 
 
 def narrowing(*names):
