@@ -35,9 +35,9 @@ _NUMBER_START = frozenset("+-.0123456789")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INTEGERS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"[-+]?(0|[1-9][0-9]*)"), 10),
-    (re.compile(r"[-+]?0x[0-9a-fA-F]+"), 16),
-    (re.compile(r"[-+]?0o?[0-7]+"), 8),
-    (re.compile(r"[-+]?0b[01]+"), 2),
+    (re.compile(r"[-+]?0[xX][0-9a-fA-F]+"), 16),
+    (re.compile(r"[-+]?0[oO]?[0-7]+"), 8),
+    (re.compile(r"[-+]?0[bB][01]+"), 2),
 )
 _NUMBER_MAX_CHARS = 400
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
@@ -222,7 +222,7 @@ class YamlReader:
             raise self._refusal(f"number {cut_short(text)} is too long")
         for pattern, base in _INTEGERS:
             if pattern.fullmatch(digits):
-                value = int(digits.replace("0o", "0"), base)
+                value = int(digits.lower().replace("0o", "0"), base)
                 if _INT_MIN <= value <= _INT_MAX:
                     return value
         if not _FLOAT.fullmatch(digits):

@@ -52,14 +52,13 @@ Many = Annotated[tuple[T, ...], Field(strict=False)]
 
 
 def read_quantity(value: object) -> Quantity:
-    """A quantity of a JSON string or number, no less than zero.
+    """A quantity of a JSON string or number, no less than zero; one that is one already stays.
 
     Raises:
         PydanticCustomError: anything else, booleans, NaN and infinities included.
     """
-    text = _quantity_text(value)
     try:
-        quantity = parse_quantity(text)
+        quantity = value if type(value) is Quantity else parse_quantity(_quantity_text(value))
     except QuantityError as error:
         rule = 'is not a quantity (want e.g. "500m", "4")'
         raise PydanticCustomError("quantity", rule) from error

@@ -21,6 +21,7 @@ from roadstead.protocol.objects import (
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    PodStatus,
     PriorityClass,
     ResourceRequirements,
     SelectorRequirement,
@@ -143,7 +144,8 @@ def _pod_level_requests(
     if not (resources.requests or resources.limits):
         return {}
     bare = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
-    of_containers = pod_requests(pod.model_copy(update={"spec": bare}))
+    whole = {"spec": bare, "status": PodStatus()}
+    of_containers = pod_requests(pod.model_copy(update=whole))
     requests: dict[str, Quantity] = dict(resources.requests)
     for name, value in of_containers.items():
         if is_pod_level(name) and not name.startswith(HUGE_PAGES_PREFIX):
@@ -151,7 +153,9 @@ def _pod_level_requests(
     for name, value in resources.limits.items():
         if is_pod_level(name):
             requests.setdefault(name, value)
-    return {"resources": ResourceRequirements(requests=requests, limits=resources.limits)}
+    if requests == resources.requests:
+        return {}
+    return {"resources": resources.model_copy(update={"requests": requests})}
 
 
 @by_identity

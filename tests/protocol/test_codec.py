@@ -224,6 +224,26 @@ def test_whole_numbers_are_read_as_floats_where_floats_are_wanted() -> None:
     assert isinstance(score, float)
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    words: tuple[str, ...]
+
+
+def test_sequences_of_plain_values_are_checked_one_by_one_where_one_is_wrong() -> None:
+    assert from_wire(Words, unpack(pack([["a", "b"]]), typed=True)) == Words(("a", "b"))
+    assert from_wire(Words, [("a",)]) == Words(("a",))
+    with pytest.raises(CodecError, match=r"Words\.words: want str, got 1"):
+        from_wire(Words, [["a", 1]])
+    with pytest.raises(CodecError, match=r"Words\.words: want a list"):
+        from_wire(Words, ["ab"])
+
+
+def test_what_is_read_into_types_is_checked_by_the_types_alone() -> None:
+    stamp = b"\x91\x91\xd6\xff\x00\x00\x00\x00"
+    with pytest.raises(CodecError, match=r"Words\.words: want str"):
+        from_wire(Words, unpack(stamp, typed=True))
+
+
 def test_nan_is_refused_on_the_way_out_too() -> None:
     with pytest.raises(CodecError, match="finite"):
         to_wire(Inner("x", math.nan))

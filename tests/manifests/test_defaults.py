@@ -1,0 +1,195 @@
+"""Raw manifests get what the API server fills in, and filling it in twice changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.manifests.defaults import default_node, default_pod
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects import Node, Pod, PriorityClass, validate
+
+MIB = 1024 * 1024
+HUGE = "hugepages-2Mi"
+REQUIRED, PREFERRED = (
+    f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred")
+)
+
+
+def raw(*, labels: dict[str, str] | None = None, **spec: Any) -> Pod:
+    whole = {"containers": [{"name": "c"}]} | spec
+    manifest = {"metadata": {"name": "web", "labels": labels}, "spec": whole}
+    return cast("Pod", validate("Pod", manifest, source=""))
+
+
+def requests_of(pod: Pod) -> dict[str, int]:
+    return dict(compile_pod(pod)[1].requests)
+
+
+def limits(**amounts: str) -> dict[str, Any]:
+    return {"resources": {"limits": amounts}}
+
+
+def priority_class(name: str, value: int, **fields: object) -> PriorityClass:
+    manifest = {"metadata": {"name": name}, "value": value, **fields}
+    return cast("PriorityClass", validate("PriorityClass", manifest, source=""))
+
+
+def test_namespace_scheduler_and_priority_are_filled_in() -> None:
+    found = default_pod(raw())
+    assert found.metadata.namespace == "default"
+    assert found.spec.scheduler_name == "default-scheduler"
+    assert found.spec.priority == 0
+
+
+def test_a_pod_that_has_everything_stays_the_same_object() -> None:
+    whole = default_pod(raw(containers=[{"name": "c", **limits(cpu="1")}]))
+    assert default_pod(whole) is whole
+
+
+def test_requests_default_to_limits_resource_by_resource() -> None:
+    resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "1", "memory": "1Mi"}}
+    found = default_pod(
+        raw(
+            containers=[{"name": "c", "resources": resources}, {"name": "d"}],
+            initContainers=[{"name": "i", **limits(cpu="2")}],
+        )
+    )
+    assert requests_of(found) == {"cpu": 2000, "memory": MIB}
+    assert requests_of(raw(containers=[{"name": "c", **limits(cpu="1")}])) == {}
+
+
+@pytest.mark.parametrize(
+    ("resources", "requests"),
+    [
+        ({"limits": {"cpu": "4"}}, {"cpu": 1000, "memory": MIB}),
+        ({"limits": {"memory": "4Mi"}, "requests": {"cpu": "2"}}, {"cpu": 2000, "memory": MIB}),
+        (
+            {"limits": {"hugepages-2Mi": "4Mi"}},
+            {"cpu": 1000, "hugepages-2Mi": 4 * MIB, "memory": MIB},
+        ),
+        ({"limits": {"x.io/gpu": "4"}}, {"cpu": 1000, "memory": MIB}),
+        ({}, {"cpu": 1000, "memory": MIB}),
+    ],
+)
+def test_pod_level_requests_default_to_those_of_containers_then_to_limits(
+    resources: dict[str, Any], requests: dict[str, int]
+) -> None:
+    pod = raw(containers=[{"name": "c", **limits(cpu="1", memory="1Mi")}], resources=resources)
+    assert requests_of(default_pod(pod)) == requests
+
+
+def test_what_only_containers_may_request_stays_with_them() -> None:
+    containers = [{"name": "c", **limits(**{"x.io/gpu": "1", HUGE: "2Mi"})}]
+    found = default_pod(raw(containers=containers, resources={"requests": {"cpu": "1"}}))
+    assert found.spec.resources is not None
+    assert set(found.spec.resources.requests) == {"cpu"}
+    assert requests_of(found) == {"cpu": 1000, HUGE: 2 * MIB, "x.io/gpu": 1}
+
+
+def test_pod_level_limits_stand_for_what_no_container_names() -> None:
+    assert requests_of(default_pod(raw(resources={"limits": {"cpu": "3"}}))) == {"cpu": 3000}
+
+
+def test_host_networking_makes_container_ports_host_ports() -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 9}]
+    pod = raw(containers=[{"name": "c", "ports": ports}], hostNetwork=True)
+    found = compile_pod(default_pod(pod))[1]
+    assert [each.port for each in found.host_ports] == [9, 80]
+    again = default_pod(default_pod(pod))
+    assert compile_pod(again)[1] == found
+
+
+def test_priorities_come_from_their_class() -> None:
+    classes = {
+        each.metadata.name: each
+        for each in (
+            priority_class("high", 1000, preemptionPolicy="Never"),
+            priority_class("usual", 10, globalDefault=True),
+            priority_class("lower", 5, globalDefault=True),
+        )
+    }
+    high = default_pod(raw(priorityClassName="high"), classes).spec
+    assert (high.priority, high.preemption_policy) == (1000, "Never")
+    assert default_pod(raw(), classes).spec.priority == 5
+    assert default_pod(raw(priority=3), classes).spec.priority == 3
+    node_critical = default_pod(raw(priorityClassName="system-node-critical"))
+    assert node_critical.spec.priority == 2_000_001_000
+    assert default_pod(raw(priorityClassName="high", priority=7)).spec.priority == 7
+
+
+def test_an_unknown_priority_class_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        default_pod(raw(priorityClassName="high"), source="a.yaml")
+    assert str(caught.value) == (
+        'a.yaml: Pod "web": spec.priorityClassName: "high" is not a priority class'
+        " among the manifests"
+    )
+
+
+def test_a_pod_without_containers_is_refused() -> None:
+    with pytest.raises(InputError, match=r'Pod "web": spec\.containers: must not be empty'):
+        default_pod(raw(containers=[]))
+
+
+def test_keys_to_match_are_merged_into_pod_affinity_once() -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["rev", "missing"],
+        "mismatchLabelKeys": ["tenant"],
+    }
+    blind = {"topologyKey": "zone", "matchLabelKeys": ["rev"]}
+    affinity = {
+        "podAffinity": {REQUIRED: [term, blind]},
+        "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]},
+    }
+    pod = default_pod(raw(labels={"rev": "1", "tenant": "a"}, affinity=affinity))
+    found = compile_pod(pod)[1]
+    for each in (found.pod_affinity[0], found.preferred_pod_anti_affinity[0]):
+        assert each.selector is not None
+        assert [(r.key, r.operator, r.values) for r in each.selector.requirements] == [
+            ("app", "In", ("web",)), ("rev", "In", ("1",)), ("tenant", "NotIn", ("a",)),
+        ]  # fmt: skip
+    assert found.pod_affinity[1].selector is None
+    assert compile_pod(default_pod(pod))[1] == found
+
+
+def test_affinity_without_keys_is_left_alone() -> None:
+    affinity = {"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}
+    pod = raw(affinity=affinity)
+    assert default_pod(pod).spec.affinity is pod.spec.affinity
+
+
+def test_what_a_node_has_is_what_pods_may_use_unless_it_says_otherwise() -> None:
+    def node(**status: object) -> Node:
+        return cast(
+            "Node", validate("Node", {"metadata": {"name": "n"}, "status": status}, source="")
+        )
+
+    full = {"cpu": "4", "pods": "10"}
+    assert compile_node(default_node(node(capacity=full))).allocatable_pods == 10
+    told = node(capacity=full, allocatable={"cpu": "3"})
+    assert default_node(told) is told
+    assert compile_node(default_node(node())).allocatable == ()
+
+
+AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "500m", "2"]))
+RESOURCES = st.fixed_dictionaries({}, optional={"requests": AMOUNTS, "limits": AMOUNTS})
+CONTAINERS = st.lists(st.fixed_dictionaries({"resources": RESOURCES}), min_size=1, max_size=3)
+
+
+@given(CONTAINERS, CONTAINERS, st.none() | RESOURCES, st.booleans())
+def test_defaults_are_filled_in_once_and_for_all(
+    containers: list[Any], init: list[Any], resources: Any, host_network: bool
+) -> None:
+    pod = raw(
+        containers=containers, initContainers=init, resources=resources, hostNetwork=host_network
+    )
+    once = default_pod(pod)
+    assert default_pod(once) == once
+    assert compile_pod(default_pod(once)) == compile_pod(once)
