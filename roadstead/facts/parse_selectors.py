@@ -177,6 +177,8 @@ def value_rules(value: str) -> tuple[str, ...]:
 
 def go_quote(text: str) -> str:
     """Go's %q of a string."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return '"' + "".join(_escaped(char) for char in text) + '"'
 
 
