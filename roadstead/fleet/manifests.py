@@ -28,7 +28,7 @@ ANY_IP = "0.0.0.0"  # noqa: S104
 
 UNPRINTED = (
     *("nominated_node_name", "is_terminating", "volumes", "resource_claims", "owner"),
-    "scored_nonzero",
+    "container_requests",
     *("pod_affinity", "pod_anti_affinity", "preferred_pod_affinity"),
     *("preferred_pod_anti_affinity", "spread_constraints"),
 )

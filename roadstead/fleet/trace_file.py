@@ -184,8 +184,8 @@ def _check_amounts(body: TraceBody) -> None:
         for entry in (*node.allocatable, *node.images):
             _check_amount("allocatable", entry)
     for pod in body.pod_classes:
-        scored = (pod.nonzero_cpu_milli, pod.nonzero_memory_bytes, *(pod.scored_nonzero or ()))
-        for entry in (*pod.requests, *(("scored", amount) for amount in scored)):
+        scored = (("cpu", pod.nonzero_cpu_milli), ("memory", pod.nonzero_memory_bytes))
+        for entry in (*pod.requests, *scored, *(pod.container_requests or ())):
             _check_amount("requests", entry)
 
 

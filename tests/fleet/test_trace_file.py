@@ -185,7 +185,7 @@ def test_bodies_that_do_not_hold_together_are_refused_by_column(path, changes, t
     [
         (PodFacts(requests=(("cpu", -1),)), 'requests["cpu"]: -1 is out of range'),
         (PodFacts(requests=(("memory", 1 << 63),)), 'requests["memory"]: 9223372036854775808 is'),
-        (PodFacts(nonzero_memory_bytes=-5), 'requests["scored"]: -5 is out of range'),
+        (PodFacts(nonzero_memory_bytes=-5), 'requests["memory"]: -5 is out of range'),
         (NodeFacts(name="n", allocatable=(("cpu", -1),)), 'allocatable["cpu"]: -1 is out'),
         (NodeFacts(name="n", allocatable_pods=-1), 'allocatable["pods"]: -1 is out of range'),
         (NodeFacts(name="n", images=(("a:1", -1),)), 'allocatable["a:1"]: -1 is out of range'),
