@@ -1,0 +1,115 @@
+import pytest
+
+from roadstead.facts.pod import PodIdentity, Volume
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import PostFilterPlugin, PostFilterView, PreEnqueuePlugin
+from roadstead.framework.registry import extension_points
+from roadstead.plugins import missing
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import SKIP, SUCCESS, Code
+from tests.builders import evaluated, filter_with, node, pod, profile_of, table_of
+
+KINDS = [
+    kind
+    for kind in vars(missing).values()
+    if isinstance(kind, type)
+    and issubclass(kind, missing.MissingPlugin)
+    and kind is not missing.MissingPlugin
+]
+CLAIM = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
+HARMLESS = tuple(
+    Volume(f"v{i}", kind, ()) for i, kind in enumerate(("emptyDir", "configMap", "secret"))
+)
+
+
+def pre_filtered(kind, facts):
+    table = table_of(node("n1"))
+    return kind().pre_filter(CycleState(1), table.classes.info(facts))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pod_that_needs_nothing_of_it_is_skipped(kind):
+    table = table_of(node("n1"), node("n2"))
+    plugin, info = kind(), table.classes.info(pod(volumes=HARMLESS))
+
+    assert pre_filtered(kind, pod(volumes=HARMLESS)).status == SKIP
+    assert plugin.pre_score(CycleState(2), info) == SKIP
+    assert plugin.score(CycleState(2), info, table).tolist() == [0, 0]
+    assert filter_with(plugin, pod(), table) == [None, None]
+    assert plugin.sign(pod(volumes=HARMLESS)) == plugin.sign(pod()) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "volume_kinds"),
+    [
+        (missing.VolumeRestrictions, ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")),
+        (missing.VolumeRestrictions, ("persistentVolumeClaim", "ephemeral")),
+        (missing.NodeVolumeLimits, ("gcePersistentDisk", "awsElasticBlockStore", "azureDisk")),
+        (missing.NodeVolumeLimits, ("azureFile", "cinder", "portworxVolume", "vsphereVolume")),
+        (missing.NodeVolumeLimits, ("csi", "persistentVolumeClaim", "ephemeral")),
+        (missing.VolumeBinding, ("persistentVolumeClaim", "ephemeral")),
+        (missing.VolumeZone, ("persistentVolumeClaim", "ephemeral")),
+    ],
+)
+def test_a_volume_that_needs_it_is_refused_by_field(kind, volume_kinds):
+    for volume_kind in volume_kinds:
+        wanted = pod(volumes=(*HARMLESS, Volume("data", volume_kind, ())))
+
+        with pytest.raises(UnsupportedError) as refusal:
+            pre_filtered(kind, wanted)
+
+        assert (refusal.value.plugin, refusal.value.field) == (
+            kind.name,
+            f'spec.volumes["data"].{volume_kind}',
+        )
+        assert kind().sign(wanted) != kind().sign(pod())
+
+
+def test_resource_claims_are_refused_by_field():
+    with pytest.raises(UnsupportedError, match=r"spec.resourceClaims: needs .* DynamicResources"):
+        pre_filtered(missing.DynamicResources, pod(resource_claims=("gpu",)))
+
+
+def test_a_refused_pod_never_passes_an_evaluation():
+    profile = profile_of({"preFilter": ["VolumeBinding"], "filter": ["VolumeBinding"]})
+
+    with pytest.raises(UnsupportedError):
+        evaluated(profile, pod(volumes=(CLAIM,)), table_of(node("n1")))
+
+
+@pytest.mark.parametrize("kind", [missing.VolumeBinding, missing.DynamicResources])
+def test_nothing_is_reserved_and_nothing_prepared_for_a_bind(kind):
+    plugin, identity = kind(), PodIdentity("uid", "default", "web")
+
+    assert plugin.reserve(identity, pod(), "n1") is SUCCESS
+    assert plugin.unreserve(identity, pod(), "n1") is None
+    assert plugin.pre_bind(identity, pod(), "n1") is SUCCESS
+    assert extension_points(kind) >= {"preFilter", "filter", "reserve", "preBind"}
+
+
+def test_dynamic_resources_have_no_claims_to_give_back():
+    plugin = missing.DynamicResources()
+
+    result = plugin.post_filter(pod(), PostFilterView(3, 3, 0, SUCCESS))
+
+    assert result.status.code is Code.UNSCHEDULABLE
+    assert result.status.reasons == ("no new claims to deallocate",)
+    assert plugin.pre_enqueue(pod()) is SUCCESS
+    assert isinstance(plugin, PostFilterPlugin)
+    assert isinstance(plugin, PreEnqueuePlugin)
+
+
+def test_dynamic_resources_fail_where_their_pre_filter_did_not_run():
+    failed = PostFilterView(3, 0, 0, SUCCESS, unreached=("DynamicResources",))
+
+    status = missing.DynamicResources().post_filter(pod(), failed).status
+
+    assert (status.code, status.reasons) == (Code.ERROR, ("not found",))
+
+
+def test_a_missing_plugin_must_say_what_it_looks_at():
+    class Vague(missing.MissingPlugin):
+        name = "Vague"
+
+    with pytest.raises(AssertionError, match="Vague must say what it looks at"):
+        pre_filtered(Vague, pod())
