@@ -1,0 +1,79 @@
+"""`roadstead demo`: a generated fleet, scheduled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.options import (
+    Form,
+    PlanOptions,
+    demo_plan_parameters,
+    format_option,
+    gathered,
+    output_option,
+)
+from roadstead.cli.session import Session
+
+NODES: Final = 2_000
+PODS: Final = 10_000
+SMALL_NODES: Final = 200
+SMALL_PODS: Final = 1_000
+COUNT_MAX: Final = 10_000_000
+
+_COUNT = click.IntRange(1, COUNT_MAX)
+
+
+@click.command("demo", cls=ReportingCommand)
+@click.option("--small", is_flag=True, help=f"{SMALL_NODES} nodes and {SMALL_PODS:,} pods.")
+@click.option("--nodes", type=_COUNT, metavar="N", help=f"Number of nodes [default: {NODES:,}].")
+@click.option("--pods", type=_COUNT, metavar="N", help=f"Number of pods [default: {PODS:,}].")
+@gathered("plan", PlanOptions, demo_plan_parameters)
+@output_option
+@format_option
+@click.pass_obj
+def demo_command(
+    session: Session,
+    *,
+    small: bool,
+    nodes: int | None,
+    pods: int | None,
+    plan: PlanOptions,
+    output: Path | None,
+    form: Form,
+) -> None:
+    """Schedule a generated fleet, to see it work.
+
+    Nodes with and without GPUs, and pods of mixed shapes in the statistics of a production GPU
+    cluster, made from the seed: nothing is downloaded. Starts a local Ray for the run and stops
+    it; with --runtime inline everything happens in this process.
+
+    \b
+    Examples:
+      roadstead demo                       # 2,000 nodes, 10,000 pods, on Ray
+      roadstead demo --small --runtime inline
+                                           # a second's work, without Ray
+      roadstead demo --nodes 500 --pods 20000 --seed 7
+                                           # more than fits: see why pods wait
+      roadstead demo --output out          # keep every placement
+      roadstead demo --format json | jq .pods_per_s
+    """
+    default = (SMALL_NODES, SMALL_PODS) if small else (NODES, PODS)
+    with session.watch.phase("read inputs"):
+        from roadstead.cli import inputs, scheduling
+        from roadstead.cli import plan as plans
+
+        report = scheduling.Report(form, output)
+        report.check()
+        settings = plans.read_settings(plan)
+        loaded = inputs.load_generated(
+            nodes or default[0],
+            pods or default[1],
+            settings.seed,
+            with_digests=output is not None,
+        )
+    run_plan = plans.make_plan(settings, plans.ConfigText(), loaded.cluster)
+    scheduling.schedule(session, loaded, run_plan, report)

@@ -1,0 +1,47 @@
+"""Expected errors as a person sees them: one text on standard error, an exit status, no traceback.
+
+1  the run failed
+2  the input is wrong: a file, an object, a field, a flag
+3  the run needs a plugin that this version does not have yet
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
+
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+UNSUPPORTED: Final = 3
+
+
+class ReportingCommand(click.Command):
+    """A command whose expected errors end in a text and an exit status."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            result: object = super().invoke(ctx)
+        except RoadsteadError as error:
+            click.echo(error_text(error), err=True)
+            raise click.exceptions.Exit(exit_status(error)) from error
+        return result
+
+
+def exit_status(error: RoadsteadError) -> int:
+    if isinstance(error, InputError):
+        return BAD_INPUT
+    return UNSUPPORTED if isinstance(error, UnsupportedError) else FAILED
+
+
+def error_text(error: RoadsteadError) -> str:
+    """The error's own text; a failed run, which says nothing of the user's input, is introduced."""
+    if isinstance(error, UnsupportedError):
+        where = ": ".join(part for part in (error.obj, error.field) if part)
+        return (
+            f"{where}: needs the plugin {error.plugin}, which this version does not have yet\n"
+            "Roadstead refuses what it would get wrong; without this pod the others can be scheduled."
+        )
+    return str(error) if isinstance(error, InputError) else f"The run failed: {error}"

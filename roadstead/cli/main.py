@@ -1,0 +1,88 @@
+"""The command line: a group whose commands are loaded when they are called.
+
+`roadstead --help` loads nothing but click: what a command needs is imported by the command, and
+what only its run needs when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from roadstead import __version__
+from roadstead.cli.session import Session
+
+if TYPE_CHECKING:
+    from roadstead.cli.session import OpenLauncher
+
+_PACKAGE: Final = "roadstead.cli"
+
+# Name: (module, attribute, one line of help).
+_COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
+    {
+        "demo": ("demo_command", "demo_command", "Schedule a generated fleet, to see it work."),
+        "schedule": ("schedule_command", "schedule_command", "Schedule manifests or a trace."),
+        "explain": ("explain_command", "explain_command", "Why one pod goes where it goes."),
+        "trace": ("trace_command", "trace_group", "Import and look at traces."),
+        "config": ("config_command", "config_command", "Print the configuration in effect."),
+    }
+)
+
+_HELP: Final = """Roadstead, a Kubernetes-compatible scheduler that runs as actors on Ray.
+
+\b
+Examples:
+  roadstead demo                          # see it work: nothing needed
+  roadstead schedule --cluster nodes.yaml --pods app/
+                                          # where would my pods go?
+  kubectl get nodes,pods -A -o yaml | roadstead schedule --cluster -
+                                          # a cluster's own pending pods
+  roadstead explain web-0 --cluster nodes.yaml --pods app/
+                                          # node by node: why, or why not
+  roadstead trace import openb data/openb -o openb.trace
+  roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
+  roadstead config --preset binpack       # a configuration to start from
+
+\b
+Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not there yet is needed.
+"""
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name, and loads one when it is wanted."""
+
+    def __init__(self, open_launcher: OpenLauncher) -> None:
+        super().__init__(
+            "roadstead", help=_HELP, context_settings={"help_option_names": ["-h", "--help"]}
+        )
+        self._open_launcher = open_launcher
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.obj = Session(self._open_launcher, tuple(args))
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        command = getattr(import_module(f"{_PACKAGE}.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
+
+
+def build_cli(open_launcher: OpenLauncher) -> click.Group:
+    """The command line; `open_launcher` is called once by each command that has a run."""
+    group = LazyGroup(open_launcher)
+    click.version_option(__version__, prog_name="roadstead", message="%(prog)s %(version)s")(group)
+    return group

@@ -1,0 +1,174 @@
+"""Options that several commands share, gathered into one object each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+
+Callback = Callable[..., None]
+Form = Literal["table", "json"]
+
+STDIN: Final = "-"
+PRESETS: Final = "binpack, default, gpu-binpack, spread"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Where nodes and pods come from: manifests, or a trace."""
+
+    cluster: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+    trace: Path | None = None
+
+    def check(self, *others: str | None) -> None:
+        """UsageError unless it says one source; `others` may be "-" (standard input), too."""
+        if self.trace is not None and (self.cluster or self.pods):
+            raise click.UsageError("--trace excludes --cluster and --pods")
+        if self.trace is None and not self.cluster and not self.pods:
+            raise click.UsageError("say what to schedule: --cluster and --pods, or --trace")
+        if self.trace is None and not self.cluster:
+            raise click.UsageError("--pods needs --cluster, which has the nodes")
+        if (*self.cluster, *self.pods, *others).count(STDIN) > 1:
+            raise click.UsageError("only one option can read standard input (-)")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """How a run is carried out; None: as the settings file has it, or their default."""
+
+    runtime: str | None = None
+    shards: int | None = None
+    seed: int | None = None
+    schedulers: int | None = None
+    batch: int | None = None
+    tie_break: str | None = None
+    journal: str | None = None
+    settings: Path | None = None
+    config: str | None = None
+    preset: str | None = None
+
+    def check(self) -> None:
+        if self.config is not None and self.preset is not None:
+            raise click.UsageError("--config and --preset exclude each other")
+
+    def overrides(self) -> dict[str, object]:
+        """Settings given as flags; None where one was not given."""
+        names = ("runtime", "shards", "seed", "schedulers", "batch", "tie_break", "journal")
+        return {name: getattr(self, name) for name in names}
+
+
+_RUNTIME = click.option(
+    "--runtime",
+    type=click.Choice(["ray", "inline"]),
+    help="ray: actors in processes of a local Ray (the default). inline: in this process.",
+)
+_SHARDS = click.option(
+    "--shards",
+    type=int,
+    metavar="N",
+    help="Workers that share the nodes by zone [default: 2]. Decisions stay the same.",
+)
+_SEED = click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    help="Start of every random choice [default: 0]. Same seed, same placement.",
+)
+
+source_parameters = (
+    click.option(
+        "--cluster",
+        multiple=True,
+        metavar="FILES",
+        help="The cluster: nodes, pods, namespaces, services … A file, a folder, a glob or -; "
+        "may be given again.",
+    ),
+    click.option(
+        "--pods",
+        multiple=True,
+        metavar="FILES",
+        help="What to schedule on it: pods, and workloads that make pods. As --cluster.",
+    ),
+    click.option(
+        "--trace",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="A trace in place of manifests; see roadstead trace --help.",
+    ),
+)
+_CONFIG_OPTIONS = (
+    click.option(
+        "--config", metavar="FILE", help="A KubeSchedulerConfiguration v1, YAML or JSON, or -."
+    ),
+    click.option("--preset", metavar="NAME", help=f"A configuration that ships: {PRESETS}."),
+)
+_SETTINGS_OPTIONS = (
+    click.option(
+        "--schedulers",
+        type=int,
+        metavar="N",
+        help="Schedulers at work at once [default: 1]. With one, decisions are kube-scheduler's.",
+    ),
+    click.option(
+        "--batch",
+        type=int,
+        metavar="N",
+        help="Pods that a scheduler takes at a time [default: 512].",
+    ),
+    click.option(
+        "--tie-break",
+        type=click.Choice(["random", "first"]),
+        help="Among equally good nodes: one at random (the default), or the first by name.",
+    ),
+    click.option("--journal", metavar="DIR", help="Folder of the binder's journal."),
+    click.option(
+        "--settings",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A roadstead.yaml with these settings and more; flags go before it.",
+    ),
+)
+
+demo_plan_parameters = (_RUNTIME, _SHARDS, _SEED)
+plan_parameters = (*_CONFIG_OPTIONS, _RUNTIME, _SHARDS, _SEED, *_SETTINGS_OPTIONS)
+
+output_option = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write placements, pending pods and nodes (Parquet, JSON), summary.json and run.json.",
+)
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print the result.",
+)
+
+
+def gathered(
+    name: str,
+    kind: type[SourceOptions] | type[PlanOptions],
+    parameters: tuple[Callable[[Callback], Callback], ...],
+) -> Callable[[Callback], Callback]:
+    """Adds parameters to a command, which gets them as one object of `kind` named `name`."""
+    own = {field.name for field in fields(kind)}
+
+    def decorate(command: Callback) -> Callback:
+        @functools.wraps(command)
+        def call(*args: Any, **given: Any) -> None:
+            mine: dict[str, Any] = {field: given.pop(field) for field in own & given.keys()}
+            command(*args, **{name: kind(**mine)}, **given)
+
+        for parameter in reversed(parameters):
+            call = parameter(call)
+        return call
+
+    return decorate

@@ -1,0 +1,67 @@
+"""`roadstead schedule`: the user's manifests, or a trace, scheduled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.options import (
+    Form,
+    PlanOptions,
+    SourceOptions,
+    format_option,
+    gathered,
+    output_option,
+    plan_parameters,
+    source_parameters,
+)
+from roadstead.cli.session import Session
+
+
+@click.command("schedule", cls=ReportingCommand)
+@gathered("source", SourceOptions, source_parameters)
+@gathered("plan", PlanOptions, plan_parameters)
+@output_option
+@format_option
+@click.pass_obj
+def schedule_command(
+    session: Session, *, source: SourceOptions, plan: PlanOptions, output: Path | None, form: Form
+) -> None:
+    """Schedule manifests or a trace.
+
+    Reads nodes and what else the cluster has from --cluster, pods and workloads from --pods, and
+    decides every pending pod as kube-scheduler would. Nothing is sent anywhere: the result is
+    printed and, with --output, written.
+
+    Manifests are YAML or JSON, lists as kubectl prints them included. Pods with a nodeName run
+    already; the others are pending, those of --cluster first. Deployments, ReplicaSets,
+    StatefulSets, DaemonSets, Jobs and CronJobs of --pods make the pods that are still missing.
+
+    \b
+    Examples:
+      roadstead schedule --cluster nodes.yaml --pods app/
+      roadstead schedule --cluster 'dump/*.json' --pods deploy.yaml --pods jobs.yaml
+      kubectl get nodes,pods,svc,rs,sts,ns -A -o yaml > cluster.yaml
+      roadstead schedule --cluster cluster.yaml --pods new.yaml --output out
+                                           # what a change would do to a real cluster
+      kustomize build app | roadstead schedule --cluster cluster.yaml --pods -
+      roadstead schedule --cluster cluster.yaml --pods app/ --preset binpack
+      roadstead schedule --trace openb.trace --seed 1 --output out
+    """
+    source.check(plan.config)
+    plan.check()
+    with session.watch.phase("read inputs"):
+        from roadstead.cli import plan as plans
+        from roadstead.cli import scheduling
+        from roadstead.cli.sources import load
+
+        report = scheduling.Report(form, output)
+        report.check()
+        settings = plans.read_settings(plan)
+        config = plans.read_config(plan)
+        loaded = load(source, with_digests=output is not None)
+        digests = plans.plan_digests(plan, config) if output is not None else ()
+    run_plan = plans.make_plan(settings, config, loaded.cluster)
+    scheduling.schedule(session, loaded, run_plan, report, digests)

@@ -1,0 +1,137 @@
+"""Carrying out a run and telling what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from roadstead.cli.inputs import Loaded
+from roadstead.cli.options import Form
+from roadstead.cli.progress import shown_progress
+from roadstead.cli.session import Session
+from roadstead.protocol.errors import InputError
+from roadstead.report.node_use import node_use
+from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
+from roadstead.report.summary import Summary, summarize, summary_document
+from roadstead.run import RunOutcome, RunPlan
+
+READ, WRITE = "read inputs", "write output"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the result goes: printed in a form, and into a directory if one is named."""
+
+    form: Form
+    output: Path | None
+
+    def check(self) -> None:
+        """InputError for a directory that is not ours to write to: before the run, not after."""
+        if self.output is not None:
+            from roadstead.report.output import check_directory
+
+            check_directory(self.output)
+
+
+def schedule(
+    session: Session,
+    loaded: Loaded,
+    plan: RunPlan,
+    report: Report,
+    digests: tuple[InputDigest, ...] = (),
+) -> None:
+    """Run the plan, write the output directory, print the result.
+
+    digests: of the configuration and settings files. RoadsteadError where any of it fails.
+    """
+    tell_notes(loaded)
+    with shown_progress() as tell:
+        outcome = session.open_launcher().run(loaded.inputs, plan, tell)
+    result = make_result(session, loaded, plan, outcome)
+    if report.output is not None:
+        with session.watch.phase(WRITE):
+            _write(report.output, replace(result, inputs=(*loaded.digests, *digests)), plan)
+    timings_s = {**result.timings_s, **_written(session)}
+    result = replace(result, timings_s=timings_s, elapsed_s=session.watch.elapsed_s)
+    print_result(summarize(result), report)
+
+
+def tell_notes(loaded: Loaded) -> None:
+    for note in loaded.notes:
+        click.echo(note, err=True)
+
+
+def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOutcome) -> RunResult:
+    return RunResult(
+        source=loaded.source,
+        placements=outcome.placements,
+        pending=outcome.pending,
+        node_use=_use(loaded, outcome),
+        scheduling_s=outcome.scheduling_s,
+        elapsed_s=session.watch.elapsed_s,
+        timings_s={**session.watch.timings_s, **outcome.timings_s},
+        seed=plan.settings.seed,
+        command=("roadstead", *session.args),
+        settings=plan.settings.model_dump(mode="json"),
+    )
+
+
+def _use(loaded: Loaded, outcome: RunOutcome) -> NodeUse:
+    facts_of = {identity.uid: facts for identity, facts in loaded.inputs.pending}
+    return node_use(
+        loaded.inputs.nodes,
+        ((node, facts) for _, facts, node in loaded.inputs.running),
+        ((each.node, facts_of[each.uid]) for each in outcome.placements),
+    )
+
+
+def _written(session: Session) -> dict[str, float]:
+    timings_s = session.watch.timings_s
+    return {WRITE: timings_s[WRITE]} if WRITE in timings_s else {}
+
+
+def _write(directory: Path, result: RunResult, plan: RunPlan) -> None:
+    from roadstead.report.output import write_output
+
+    complete = replace(result, config=_effective(plan), versions=installed_versions())
+    write_output(directory, complete)
+
+
+def _effective(plan: RunPlan) -> Mapping[str, Json]:
+    """The configuration with every default in it: what a later release must run with as well."""
+    from roadstead.config.load import load_config
+    from roadstead.config.presets import load_preset
+
+    if plan.config_text:
+        return load_config(plan.config_text, source=plan.config_source).document
+    return load_preset("default").document
+
+
+def print_result(summary: Summary, report: Report) -> None:
+    """The summary on standard output, and where the rest was written to on standard error."""
+    if report.form == "json":
+        print_json(summary_document(summary))
+    else:
+        from rich.console import Console
+
+        from roadstead.report.terminal import print_summary
+
+        print_summary(Console(), summary)
+    if report.output is not None:
+        click.echo(f"\nWritten to {report.output}", err=True)
+
+
+def print_json(document: Mapping[str, object]) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; InputError where it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(path)) from error
