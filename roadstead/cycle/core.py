@@ -26,9 +26,10 @@ tell the queue. A refusal up to Permit makes a pod unschedulable; from PreBind o
 retried after backoff. While a bind request is out, nothing but the binder's answer (or the end of
 the pod itself) ends the attempt: what the binder acknowledged stays.
 
-Every call may come twice; the copy has no effects (only `lost` asks again, as it is meant to). A
-question is answered by its first answer, save that another answer of the binder under one token is
-an error of the binder. Plugins must not call the core. Time is the argument `now_s`.
+Every call may come twice; the copy changes nothing and asks for nothing new (`lost` asks again, and
+what was forgotten is forgotten again). A question is answered by its first answer; but two answers
+of the binder under one token are an error of the binder. Plugins must not call the core. Time is
+the argument `now_s`.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
 handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
@@ -131,17 +132,17 @@ class CycleCore:
     ) -> list[Effect]:
         """The cache's answers by token: what it counts goes through Reserve, Permit, PreBind, Bind.
 
-        Effects: Bind, with FinishBinding before it; Requeue as conflict for what was refused. What
-        is accepted after its attempt ended is forgotten. Raises IllegalTransitionError, with
+        Effects: Bind, with FinishBinding before it; Requeue as conflict for what was refused, and
+        Forget for what is accepted after its attempt ended. Raises IllegalTransitionError, with
         nothing changed, for a token that was never given.
         """
-        answers = [*((token, SUCCESS) for token in accepted), *refused]
+        answers = {**dict(refused), **dict.fromkeys(accepted, SUCCESS)}
         records = [
             self._ledger.of_token(token, PodEvent.ACCEPT if status.is_success else PodEvent.REFUSE)
-            for token, status in answers
+            for token, status in answers.items()
         ]
         out = Outbox()
-        for record, (_, status) in zip(records, answers, strict=True):
+        for record, status in zip(records, answers.values(), strict=True):
             if record is not None:
                 self._assumed_one(record, status, now_s, out)
         return out.effects()
@@ -300,14 +301,12 @@ class CycleCore:
 
     def _assumed_one(self, record: PodRecord, status: Status, now_s: float, out: Outbox) -> None:
         if record.state is PodState.ASSUMING:
-            record.accepted = status.is_success
-            if record.accepted:
+            if status.is_success:
                 self._reserve(record, now_s, out)
             else:
                 self._end(record, PodEvent.REFUSE, out, conflict(status.message))
-        elif status.is_success and not record.accepted:
-            # The attempt ended before the cache had it.
-            record.accepted = True
+        elif status.is_success and record.state in ENDED - {PodState.BOUND}:
+            # A request that came late, or twice, is counted after all; to forget twice is no harm.
             out.forget.append(record.trial)
 
     def _reserve(self, record: PodRecord, now_s: float, out: Outbox) -> None:

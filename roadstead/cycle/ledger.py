@@ -8,7 +8,6 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.pods import (
     ENDED,
     LIVE,
-    RESERVED,
     TABLE,
     TRYING,
     BindOutcome,
@@ -110,7 +109,6 @@ class Ledger:
             assert (uid in self.undecided) == (record.state is PodState.LEASED), f"{uid}: decided?"
             waits = record.state is PodState.WAITING
             assert (uid in self.waiting) == waits == bool(record.waits), f"{uid}: waiting?"
-            assert record.accepted == (record.state in RESERVED), f"{uid}: accepted?"
             assert record.answer is None, f"{uid} is live and answered"
         trying = [record for record in self.live.values() if record.state in TRYING]
         tokens = {record.trial.token: record for record in trying}
@@ -129,10 +127,9 @@ class Ledger:
         assert len(self.ended_attempts) <= self._max_remembered, "too many attempts are remembered"
         for record in (*self.ended.values(), *self.ended_attempts.values()):
             assert record.state in ENDED, f"{record.pod.uid} ended as {record.state}"
-            is_bound = record.answer is not None and record.answer.outcome is BindOutcome.BOUND
-            assert is_bound or record.state is not PodState.BOUND, (
-                f"{record.pod.uid}: who bound it?"
-            )
+            if record.state is PodState.BOUND:
+                bound = record.answer is not None and record.answer.outcome is BindOutcome.BOUND
+                assert bound, f"{record.pod.uid} is bound, and the binder did not say so"
 
     def _was_given(self, token: str) -> bool:
         number = token.removeprefix(self._token_prefix)

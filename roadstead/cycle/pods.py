@@ -189,7 +189,7 @@ class PodRecord:
     """The core's own record of a pod from lease to end.
 
     seq: its number, unique. decided: (attempt number, node or None, error) of the decision taken.
-    accepted: the cache counted it. answer: the binder's. waits: plugin → its wait, while WAITING.
+    answer: the binder's. waits: plugin → its wait, while WAITING.
     """
 
     pod: PodInCycle
@@ -201,7 +201,6 @@ class PodRecord:
     history: History = ()
     decided: tuple[int, str | None, str] | None = None
     attempt: Attempt | None = None
-    accepted: bool = False
     answer: BindAnswer | None = None
     waits: dict[str, Wait] = field(default_factory=dict)
 

@@ -1,0 +1,190 @@
+"""A scheduler's core with plugins that say what a test wants, and keep a log of their calls."""
+
+from typing import ClassVar
+
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.core import CycleCore
+from roadstead.cycle.effects import Assume, Bind
+from roadstead.cycle.pods import BindAnswer, BindOutcome, PodState
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.plugin import (
+    BindPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    ReservePlugin,
+)
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
+from tests.builders import pod, profile_of
+
+WAIT = Status(Code.WAIT)
+TOO_SMALL = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit")
+
+
+class Scripted(
+    ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin, PostFilterPlugin
+):
+    """Answers Success, or what `says` has under (point) or (point, uid); raises exceptions."""
+
+    name = ""
+    says: ClassVar = {}
+    log: ClassVar = []
+
+    def answer(self, point, uid, otherwise):
+        self.log.append(f"{point} {self.name} {uid}")
+        found = self.says.get((point, uid), self.says.get(point, otherwise))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def reserve(self, pod, facts, node_name):
+        return self.answer("reserve", pod.uid, SUCCESS)
+
+    def unreserve(self, pod, facts, node_name):
+        self.answer("unreserve", pod.uid, None)
+
+    def permit(self, pod, facts, node_name):
+        return self.answer("permit", pod.uid, (SUCCESS, 0.0))
+
+    def pre_bind(self, pod, facts, node_name):
+        return self.answer("pre_bind", pod.uid, SUCCESS)
+
+    def bind(self, pod, facts, node_name):
+        return self.answer("bind", pod.uid, SUCCESS)
+
+    def post_bind(self, pod, facts, node_name):
+        self.answer("post_bind", pod.uid, None)
+
+    def post_filter(self, pod, failed):
+        return self.answer("post_filter", "", PostFilterResult(unschedulable("nobody to evict")))
+
+
+POINTS = ("reserve", "permit", "preBind", "bind", "postBind", "postFilter")
+
+
+class World:
+    """One core; `says` by plugin name; `log` of all plugin calls in order."""
+
+    def __init__(self, *, says=None, plugins=("A", "B"), points=POINTS, max_remembered=100):
+        self.says = {name: dict((says or {}).get(name, {})) for name in plugins}
+        self.log = []
+        kinds = [
+            type(name, (Scripted,), {"name": name, "says": self.says[name], "log": self.log})
+            for name in plugins
+        ]
+        self.classes = PodClasses()
+        profile = profile_of(
+            dict.fromkeys(points, tuple(plugins)), plugins=kinds, classes=self.classes
+        )
+        self.core = CycleCore("s", 1, {"default-scheduler": profile}, max_remembered)
+        self.info = self.classes.info(pod(cpu=100))
+
+    def pod(self, uid="u1", attempt=1):
+        return PodInCycle(uid, f"default/{uid}", self.info, "class", attempt)
+
+    def lease(self, *uids, lease_id=1, attempt=1):
+        return self.core.lease(lease_id, [self.pod(uid, attempt) for uid in uids or ("u1",)])
+
+    def to_node(self, uid="u1", node_name="n1", attempt=1):
+        return Decision(self.pod(uid, attempt), node_name)
+
+    def to_none(self, uid="u1", diagnosis=None, attempt=1):
+        return Decision(self.pod(uid, attempt), None, diagnosis=diagnosis or too_small())
+
+    def to_error(self, uid="u1", text="PreScore broke"):
+        return Decision(self.pod(uid), None, error=text)
+
+    def place(self, *uids, attempt=1):
+        """Leased pods get nodes; their tokens."""
+        effects = self.core.decided([self.to_node(uid, attempt=attempt) for uid in uids or ("u1",)])
+        return [one.token for one in only(Assume, effects).attempts]
+
+    def accept(self, *tokens, now_s=0.0):
+        return self.core.assumed(tokens, [], now_s)
+
+    def refuse(self, token="s/1/1", text="another attempt holds it"):
+        return self.core.assumed([], [(token, unschedulable(text))], 0.0)
+
+    def answer(self, outcome, token="s/1/1", node_name="n1", message=""):
+        node_name = node_name if outcome is BindOutcome.BOUND else ""
+        return self.core.bind_answered([BindAnswer(token, outcome, node_name, message)])
+
+    def binding(self, *uids):
+        """Pods go all the way to the binder; the effects of the last step."""
+        self.lease(*uids)
+        effects = self.accept(*self.place(*uids))
+        assert only(Bind, effects)
+        return effects
+
+    def bring_to(self, state):
+        """The pod u1, alone, in a state that it can be in between two calls."""
+        if state is PodState.NEW:
+            return self
+        self.lease()
+        if state is PodState.UNSCHEDULABLE:
+            self.core.decided([self.to_none()])
+        elif state is PodState.FAILED:
+            self.core.decided([self.to_error()])
+        elif state is not PodState.LEASED:
+            self._beyond_decision(state)
+        assert self.core.state_of("u1") is state
+        return self
+
+    def _beyond_decision(self, state):
+        (token,) = self.place()
+        if state is PodState.CONFLICT:
+            self.refuse(token)
+        elif state is PodState.GONE:
+            self.core.deleted(["u1"])
+        elif state is PodState.WAITING:
+            self.says["A"]["permit"] = WAIT, 10.0
+            self.accept(token)
+        elif state is not PodState.ASSUMING:
+            self.accept(token)
+            if state is PodState.ASKED:
+                self.core.lost([token])
+            elif state is PodState.BOUND:
+                self.answer(BindOutcome.BOUND, token)
+
+    def picture(self):
+        """All that the core knows, to be compared before and after."""
+        ledger = self.core._ledger
+        kept = [ledger.live, ledger.ended, ledger.attempts, ledger.ended_attempts]
+        pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
+        return pods, list(ledger.undecided), self.core.counts(), self.core.next_deadline_s()
+
+
+def picture_of(record):
+    return (
+        record.pod,
+        record.lease_id,
+        record.state,
+        record.history,
+        record.decided,
+        record.attempt,
+        record.answer,
+        dict(record.waits),
+    )
+
+
+def too_small(nodes=3):
+    diagnosis = Diagnosis(nodes)
+    diagnosis.add(TOO_SMALL, nodes)
+    return diagnosis
+
+
+def kinds(effects):
+    return [type(effect).__name__ for effect in effects]
+
+
+def only(kind, effects):
+    """The one effect of this kind."""
+    (found,) = [effect for effect in effects if isinstance(effect, kind)]
+    return found
+
+
+def tokens(kind, effects):
+    return [attempt.token for attempt in only(kind, effects).attempts]

@@ -1,0 +1,242 @@
+"""Copies, late words and lost answers: nothing is done twice, and nothing is forgotten too soon."""
+
+import pytest
+
+from roadstead.cycle.effects import AskBinder, Assume, Done, Forget, Requeue
+from roadstead.cycle.pods import PASSING, BindAnswer, BindOutcome, PodState
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.protocol.status import unschedulable
+from tests.builders import pod
+from tests.cycle.core_world import World, kinds, only, tokens
+
+STANDING = [state for state in PodState if state not in PASSING and state is not PodState.NEW]
+
+
+@pytest.mark.parametrize("state", STANDING)
+def test_copy_of_a_lease_changes_nothing(state):
+    world = World().bring_to(state)
+    before = world.picture()
+    assert world.lease() == []
+    assert world.picture() == before
+
+
+@pytest.mark.parametrize(
+    "state", [state for state in STANDING if state not in (PodState.LEASED, PodState.GONE)]
+)
+def test_copy_of_the_decision_changes_nothing(state):
+    world = World().bring_to(state)
+    decision = {
+        PodState.UNSCHEDULABLE: world.to_none(),
+        PodState.FAILED: world.to_error(),
+    }.get(state, world.to_node())
+    before = world.picture()
+    world.log.clear()
+    assert world.core.decided([decision, decision]) == []
+    assert world.picture() == before
+    assert world.log == []
+
+
+def test_decision_that_stands_twice_in_a_batch_counts_once():
+    world = World()
+    world.lease()
+    effects = world.core.decided([world.to_node(), world.to_node()])
+    assert tokens(Assume, effects) == ["s/1/1"]
+
+
+def test_answer_that_stands_twice_in_a_batch_counts_once():
+    world = World()
+    world.lease("u1", "u2")
+    first, second = world.place("u1", "u2")
+    refusal = (second, unschedulable("held"))
+    effects = world.core.assumed([first, first], [refusal, refusal], 0.0)
+    assert kinds(effects) == ["FinishBinding", "Bind", "Requeue"]
+    assert len(only(Requeue, effects).items) == 1
+    bound = BindAnswer(first, BindOutcome.BOUND, "n1")
+    effects = world.core.bind_answered([bound, bound])
+    assert effects[1] == Done(1, ("u1",))
+
+
+@pytest.mark.parametrize(
+    "state", [PodState.WAITING, PodState.BINDING, PodState.ASKED, PodState.BOUND]
+)
+def test_another_answer_of_the_cache_after_the_first_changes_nothing(state):
+    world = World().bring_to(state)
+    before = world.picture()
+    assert world.accept("s/1/1") == []
+    assert world.refuse("s/1/1", "it is added already") == []
+    assert world.picture() == before
+
+
+@pytest.mark.parametrize("state", [PodState.GONE, PodState.CONFLICT])
+def test_assumption_that_is_accepted_after_its_attempt_ended_is_forgotten(state):
+    world = World().bring_to(state)
+    before = world.picture()
+    assert world.refuse("s/1/1") == []
+    assert kinds(world.accept("s/1/1")) == ["Forget"]
+    assert tokens(Forget, world.accept("s/1/1", "s/1/1")) == ["s/1/1"]
+    assert world.picture() == before
+    assert world.log == []
+
+
+def test_assumption_asked_for_twice_and_accepted_again_after_its_rollback_is_forgotten_again():
+    world = World(says={"A": {"reserve": unschedulable("full")}}).bring_to(PodState.ASSUMING)
+    world.core.lost(["s/1/1"])
+    assert tokens(Forget, world.accept("s/1/1")) == ["s/1/1"]
+    assert kinds(world.accept("s/1/1")) == ["Forget"]
+    assert world.log.count("reserve A u1") == 1
+
+
+def test_late_answer_on_an_old_attempt_leaves_the_new_one_alone():
+    world = World()
+    world.lease()
+    world.refuse(*world.place())
+    world.lease(lease_id=2, attempt=2)
+    (token,) = world.place(attempt=2)
+    assert tokens(Forget, world.accept("s/1/1")) == ["s/1/1"]
+    assert world.core.state_of("u1") is PodState.ASSUMING
+    assert kinds(world.accept(token)) == ["FinishBinding", "Bind"]
+
+
+def test_binders_answer_on_a_pod_that_was_deleted_meanwhile_is_ignored():
+    world = World().bring_to(PodState.BINDING)
+    world.core.deleted(["u1"])
+    before = world.picture()
+    assert world.answer(BindOutcome.BOUND) == []
+    assert world.answer(BindOutcome.CONFLICT) == []
+    assert world.picture() == before
+
+
+def test_decision_on_a_pod_that_was_deleted_meanwhile_is_ignored():
+    world = World()
+    world.lease()
+    world.core.deleted(["u1"])
+    assert world.core.decided([world.to_node()]) == []
+    assert world.core.state_of("u1") is PodState.GONE
+
+
+def test_decision_on_an_older_attempt_than_the_leased_one_is_ignored():
+    world = World()
+    world.lease()
+    world.lease(lease_id=2, attempt=2)
+    assert world.core.decided([world.to_node(attempt=1)]) == []
+    assert [one.attempt for one in world.core.undecided(9)] == [2]
+
+
+def test_pod_leased_anew_before_its_decision_has_its_new_facts_and_keeps_its_place():
+    world = World()
+    world.lease("u1", "u2")
+    world.info = world.classes.info(pod(cpu=700))
+    world.lease("u1", lease_id=2, attempt=2)
+    first, second = world.core.undecided(9)
+    assert (first.uid, first.attempt, first.info) == ("u1", 2, world.info)
+    assert second.uid == "u2"
+
+
+@pytest.mark.parametrize(
+    "state", [PodState.ASSUMING, PodState.WAITING, PodState.BINDING, PodState.ASKED]
+)
+def test_pod_leased_anew_during_its_attempt_goes_on_and_is_told_under_the_new_lease(state):
+    world = World().bring_to(state)
+    assert world.lease(lease_id=5, attempt=2) == []
+    assert world.core.state_of("u1") is state
+    assert world.core.undecided(9) == ()
+    if state is PodState.ASSUMING:
+        world.accept("s/1/1")
+    elif state is PodState.WAITING:
+        world.core.allow("u1", "A")
+    assert world.answer(BindOutcome.BOUND)[1] == Done(5, ("u1",))
+
+
+def test_older_lease_that_comes_later_changes_nothing():
+    world = World()
+    world.lease(lease_id=5, attempt=2)
+    before = world.picture()
+    assert world.lease(lease_id=4, attempt=1) == []
+    assert world.picture() == before
+
+
+def test_bound_pod_that_is_leased_again_is_told_done_again():
+    world = World().bring_to(PodState.BOUND)
+    assert world.lease(lease_id=2, attempt=2) == [Done(2, ("u1",))]
+    assert world.lease(lease_id=2, attempt=2) == []
+    assert world.core.idle
+
+
+def test_pod_of_no_profile_raises_and_changes_nothing():
+    world = World()
+    before = world.picture()
+    stranger = world.pod("u2")
+    object.__setattr__(stranger, "info", world.classes.info(pod(scheduler_name="other")))
+    with pytest.raises(KeyError, match="other"):
+        world.core.lease(1, [world.pod(), stranger])
+    assert world.picture() == before
+
+
+def test_lost_assumption_is_asked_again_under_its_token():
+    world = World().bring_to(PodState.ASSUMING)
+    effects = world.core.lost(["s/1/1", "s/1/1"])
+    assert kinds(effects) == ["Assume"]
+    assert tokens(Assume, effects) == ["s/1/1"]
+    assert world.core.state_of("u1") is PodState.ASSUMING
+
+
+def test_lost_bind_is_asked_for_and_nothing_is_undone_before_the_answer():
+    world = World().bring_to(PodState.BINDING)
+    world.log.clear()
+    for _ in range(2):
+        effects = world.core.lost(["s/1/1"])
+        assert kinds(effects) == ["AskBinder"]
+        assert only(AskBinder, effects).attempts == world.core.attempts()
+    assert world.core.state_of("u1") is PodState.ASKED
+    assert world.log == []
+    assert kinds(world.answer(BindOutcome.BOUND)) == ["Confirm", "Done"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (BindOutcome.CONFLICT, ["Forget", "Requeue"]),
+        (BindOutcome.FAILED, ["Forget", "Requeue", "Report"]),
+        (BindOutcome.TAKEN, ["Forget", "Done"]),
+        (BindOutcome.GONE, ["Forget"]),
+    ],
+)
+def test_answer_after_asking_ends_the_attempt_as_any_answer_does(outcome, told):
+    world = World().bring_to(PodState.ASKED)
+    assert kinds(world.answer(outcome)) == told
+
+
+@pytest.mark.parametrize("state", [PodState.WAITING, PodState.BOUND, PodState.CONFLICT])
+def test_lost_answer_that_came_meanwhile_is_nothing_to_ask_for(state):
+    world = World().bring_to(state)
+    before = world.picture()
+    assert world.core.lost(["s/1/1"]) == []
+    assert world.picture() == before
+
+
+def test_words_on_an_attempt_that_is_forgotten_change_nothing():
+    world = World(max_remembered=2)
+    for number in range(1, 4):
+        uid = f"u{number}"
+        world.lease(uid, lease_id=number)
+        world.refuse(*world.place(uid))
+    before = world.picture()
+    assert world.accept("s/1/1") == []
+    assert world.refuse("s/1/1") == []
+    assert world.answer(BindOutcome.FAILED) == []
+    assert world.core.lost(["s/1/1"]) == []
+    assert world.picture() == before
+    assert world.core.state_of("u1") is PodState.NEW
+    world.core.validate()
+
+
+def test_decision_on_a_pod_that_was_never_leased_raises():
+    with pytest.raises(IllegalTransitionError, match=r'"u1": place .* state new; before it: noth'):
+        World().core.decided([World().to_node()])
+
+
+def test_deleted_pod_that_comes_back_under_its_uid_is_a_new_pod():
+    world = World().bring_to(PodState.BOUND)
+    world.core.deleted(["u1"])
+    assert world.lease(lease_id=2, attempt=1) == []
+    assert world.place() == ["s/1/2"]

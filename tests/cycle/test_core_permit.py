@@ -1,0 +1,157 @@
+"""Pods that wait for Permit: let go by every plugin, refused by one, or out of time."""
+
+import math
+
+import pytest
+
+from roadstead.cycle.effects import Bind, PodReport, Report, ReportKind, Requeue, RequeueReason
+from roadstead.cycle.pods import PASSING, PodState
+from roadstead.protocol.status import unschedulable
+from tests.cycle.core_world import WAIT, World, kinds, only, tokens
+
+NOT_WAITING = [state for state in PodState if state not in (*PASSING, PodState.WAITING)]
+UNDONE = ["unreserve B u1", "unreserve A u1"]
+
+
+def waiting(a=10.0, b=None, now_s=100.0):
+    """A world in which u1 waits: for A, and for B where it has a timeout."""
+    says = {"A": {"permit": (WAIT, a)}} | ({} if b is None else {"B": {"permit": (WAIT, b)}})
+    world = World(says=says)
+    world.lease()
+    assert world.accept(*world.place(), now_s=now_s) == []
+    assert world.core.state_of("u1") is PodState.WAITING
+    return world
+
+
+def message_of(effects):
+    (report,) = only(Report, effects).reports
+    return report.message
+
+
+def test_waiting_pod_keeps_what_it_reserved_and_goes_no_further():
+    world = waiting()
+    assert world.log == ["reserve A u1", "reserve B u1", "permit A u1", "permit B u1"]
+    assert [one.token for one in world.core.attempts()] == ["s/1/1"]
+
+
+def test_allowed_pod_goes_to_the_binder():
+    world = waiting()
+    effects = world.core.allow("u1", "A")
+    assert kinds(effects) == ["FinishBinding", "Bind"]
+    assert tokens(Bind, effects) == ["s/1/1"]
+    assert world.log[-3:] == ["pre_bind A u1", "pre_bind B u1", "bind A u1"]
+    assert world.core.next_deadline_s() is None
+
+
+def test_pod_waits_until_every_plugin_allows_it():
+    world = waiting(10.0, 20.0)
+    assert world.core.allow("u1", "A") == []
+    assert world.core.state_of("u1") is PodState.WAITING
+    assert kinds(world.core.allow("u1", "B")) == ["FinishBinding", "Bind"]
+
+
+def test_deadline_is_the_first_of_those_that_still_count():
+    world = waiting(10.0, 20.0)
+    assert world.core.next_deadline_s() == 110.0
+    world.core.allow("u1", "A")
+    assert world.core.next_deadline_s() == 120.0
+    assert world.core.tick(119.9) == []
+    assert message_of(world.core.tick(120.0)).endswith("waiting 20s at plugin B.")
+
+
+def test_rejected_pod_is_undone_and_unschedulable_by_who_rejected_it():
+    world = waiting(10.0, 20.0)
+    effects = world.core.reject("u1", "Gang", "a member is gone")
+    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    (item,) = only(Requeue, effects).items
+    assert (item.reason, item.rejected_by) == (RequeueReason.UNSCHEDULABLE, ("Gang",))
+    message = "0/1 nodes are available: 1 a member is gone."
+    assert only(Report, effects).reports == (
+        PodReport(
+            "u1",
+            "default/u1",
+            ReportKind.UNSCHEDULABLE,
+            message,
+            (("a member is gone", 1),),
+            ("Gang",),
+            nominated_node="",
+        ),
+    )
+    assert world.log[-2:] == UNDONE
+    assert world.core.next_deadline_s() is None
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "told"),
+    [
+        (10.0, "10s"),
+        (90.0, "1m30s"),
+        (0.25, "250ms"),
+        (3600.0, "15m0s"),
+        (math.inf, "15m0s"),
+        (0.0, "0s"),
+        (-5.0, "0s"),
+        (math.nan, "0s"),
+    ],
+)
+def test_time_that_is_over_rejects_in_the_name_of_its_plugin(wait_s, told):
+    world = waiting(wait_s)
+    effects = world.core.tick(100.0 + 900.0)
+    text = f"rejected due to timeout after waiting {told} at plugin A"
+    assert message_of(effects) == f"0/1 nodes are available: 1 {text}."
+    (item,) = only(Requeue, effects).items
+    assert (item.reason, item.rejected_by) == (RequeueReason.UNSCHEDULABLE, ("A",))
+    assert world.log[-2:] == UNDONE
+
+
+def test_pod_is_rejected_at_its_deadline_and_not_before():
+    world = waiting(10.0)
+    assert world.core.tick(109.999) == []
+    assert kinds(world.core.tick(110.0)) == ["Forget", "Requeue", "Report"]
+    assert world.core.tick(111.0) == []
+
+
+def test_pods_whose_time_is_over_are_rejected_in_the_order_of_their_deadlines():
+    says = {("permit", f"u{n}"): (WAIT, wait_s) for n, wait_s in enumerate([9.0, 3.0, 6.0, 3.0])}
+    world = World(says={"A": says})
+    uids = ["u0", "u1", "u2", "u3"]
+    world.lease(*uids)
+    world.accept(*world.place(*uids))
+    effects = world.core.tick(6.0)
+    assert [one.uid for one in only(Requeue, effects).items] == ["u1", "u3", "u2"]
+    assert world.core.next_deadline_s() == 9.0
+
+
+def test_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
+    says = {"A": {"permit": (WAIT, 5.0)}, "B": {"permit": (unschedulable("no"), 0.0)}}
+    world = World(says=says)
+    world.lease()
+    assert kinds(world.accept(*world.place())) == ["Forget", "Requeue", "Report"]
+    assert world.core.next_deadline_s() is None
+
+
+@pytest.mark.parametrize("state", NOT_WAITING)
+def test_word_of_permit_on_a_pod_that_does_not_wait_changes_nothing(state):
+    world = World().bring_to(state)
+    before = world.picture()
+    assert world.core.allow("u1", "A") == []
+    assert world.core.reject("u1", "A", "no") == []
+    assert world.core.tick(1e9) == []
+    assert world.picture() == before
+
+
+def test_allowed_by_a_plugin_that_it_does_not_wait_for_a_pod_goes_on_waiting():
+    world = waiting()
+    before = world.picture()
+    assert world.core.allow("u1", "B") == []
+    assert world.picture() == before
+
+
+def test_allow_and_reject_may_come_twice():
+    world = waiting(10.0, 20.0)
+    world.core.allow("u1", "A")
+    before = world.picture()
+    assert world.core.allow("u1", "A") == []
+    assert world.picture() == before
+    world.core.reject("u1", "B", "no")
+    assert world.core.reject("u1", "B", "no") == []

@@ -1,0 +1,233 @@
+"""However an attempt ends without a bind: undone in reverse, forgotten, and the queue is told."""
+
+import pytest
+
+from roadstead.cycle.effects import (
+    Done,
+    Forget,
+    PodReport,
+    Report,
+    ReportKind,
+    Requeue,
+    RequeueItem,
+    RequeueReason,
+)
+from roadstead.cycle.pods import BindAnswer, BindOutcome, PodState
+from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
+from tests.cycle.core_world import WAIT, World, kinds, only, tokens
+
+UNDONE = ["unreserve B u1", "unreserve A u1"]
+BROKEN = RuntimeError("disk on fire")
+PENDING = Status(Code.PENDING, ("the gang is not complete",))
+
+
+def ended_by(says):
+    """The effects of an accepted assumption whose plugin A says something else than Success."""
+    world = World(says={"A": says})
+    world.lease()
+    return world, world.accept(*world.place())
+
+
+def requeued(effects):
+    (item,) = only(Requeue, effects).items
+    return item
+
+
+def reported(effects):
+    (report,) = only(Report, effects).reports
+    return report
+
+
+@pytest.mark.parametrize(
+    ("says", "asked"),
+    [
+        ({"reserve": unschedulable("full")}, ["reserve A u1"]),
+        ({"permit": (unschedulable("full"), 0.0)}, ["reserve B u1", "permit A u1"]),
+    ],
+)
+def test_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, asked):
+    world, effects = ended_by(says)
+    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert tokens(Forget, effects) == ["s/1/1"]
+    message = "0/1 nodes are available: 1 full."
+    reason = RequeueReason.UNSCHEDULABLE
+    assert requeued(effects) == RequeueItem("u1", reason, ("A",), (), message)
+    kind = ReportKind.UNSCHEDULABLE
+    assert reported(effects) == PodReport(
+        "u1", "default/u1", kind, message, (("full", 1),), ("A",), nominated_node=""
+    )
+    assert world.log[-len(asked) - 2 :] == [*asked, *UNDONE]
+    assert world.core.state_of("u1") is PodState.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("says", [{"reserve": PENDING}, {"permit": (PENDING, 0.0)}])
+def test_plugin_that_says_pending_is_named_as_pending(says):
+    item = requeued(ended_by(says)[1])
+    assert (item.rejected_by, item.pending) == (("A",), ("A",))
+
+
+@pytest.mark.parametrize(
+    ("says", "message"),
+    [
+        ({"reserve": error("boom")}, 'running Reserve plugin "A": boom'),
+        ({"reserve": BROKEN}, 'running Reserve plugin "A": RuntimeError: disk on fire'),
+        ({"reserve": SKIP}, 'running Reserve plugin "A": Skip'),
+        ({"permit": (error("boom"), 0.0)}, 'running Permit plugin "A": boom'),
+        ({"permit": BROKEN}, 'running Permit plugin "A": RuntimeError: disk on fire'),
+        ({"permit": None}, 'running Permit plugin "A": TypeError: '),
+        ({"pre_bind": error("boom")}, 'running PreBind plugin "A": boom'),
+        ({"pre_bind": BROKEN}, 'running PreBind plugin "A": RuntimeError: disk on fire'),
+        ({"bind": error("boom")}, 'running Bind plugin "A": boom'),
+        ({"bind": BROKEN}, 'running Bind plugin "A": RuntimeError: disk on fire'),
+        ({"bind": None}, 'running Bind plugin "A": AttributeError: '),
+    ],
+)
+def test_failure_of_a_plugin_is_undone_and_the_pod_retried_after_backoff(says, message):
+    world, effects = ended_by(says)
+    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    item, report = requeued(effects), reported(effects)
+    assert item.message.startswith(message)
+    assert (item.reason, item.rejected_by) == (RequeueReason.ERROR, ())
+    assert (report.kind, report.message) == (ReportKind.FAILED, item.message)
+    assert (report.plugins, report.nominated_node) == ((), "")
+    assert world.log[-2:] == UNDONE
+    assert world.core.state_of("u1") is PodState.FAILED
+
+
+@pytest.mark.parametrize("point", ["pre_bind", "bind"])
+def test_refusal_from_prebind_on_is_a_failure_that_names_its_plugin(point):
+    world, effects = ended_by({point: unschedulable("the volume is elsewhere")})
+    item = requeued(effects)
+    assert item == RequeueItem("u1", RequeueReason.ERROR, message="the volume is elsewhere")
+    assert reported(effects).plugins == ("A",)
+    assert world.log[-2:] == UNDONE
+
+
+def test_pod_that_no_bind_plugin_takes_fails():
+    world = World(says={"A": {"bind": SKIP}, "B": {"bind": SKIP}})
+    world.lease()
+    effects = world.accept(*world.place())
+    assert requeued(effects).message == "no Bind plugin took the pod"
+
+
+def test_refused_pod_does_not_hold_up_the_others_of_its_batch():
+    world = World(says={"A": {("reserve", "u2"): unschedulable("full")}})
+    world.lease("u1", "u2", "u3")
+    effects = world.accept(*world.place("u1", "u2", "u3"))
+    assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "Requeue", "Report"]
+    assert tokens(Forget, effects) == ["s/1/2"]
+    assert effects[2].attempts[1].uid == "u3"
+
+
+def test_unreserve_that_raises_is_reported_and_the_rest_is_undone():
+    world = World(says={"B": {"unreserve": BROKEN, "permit": (unschedulable("full"), 0.0)}})
+    world.lease()
+    effects = world.accept(*world.place())
+    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert [(one.kind, one.message) for one in only(Report, effects).reports] == [
+        (ReportKind.WARNING, 'running Unreserve plugin "B": RuntimeError: disk on fire'),
+        (ReportKind.UNSCHEDULABLE, "0/1 nodes are available: 1 full."),
+    ]
+    assert world.log[-2:] == UNDONE
+
+
+def test_refused_assumption_goes_back_to_the_head_and_nothing_is_undone():
+    world = World()
+    world.lease()
+    (token,) = world.place()
+    effects = world.refuse(token, "held by t/1/1")
+    item = RequeueItem("u1", RequeueReason.CONFLICT, message="held by t/1/1")
+    assert effects == [Requeue(1, (item,))]
+    assert world.log == []
+
+
+def test_bind_that_lost_a_race_is_undone_and_goes_back_to_the_head():
+    world = World()
+    world.binding()
+    effects = world.answer(BindOutcome.CONFLICT, message="n1 is full")
+    assert kinds(effects) == ["Forget", "Requeue"]
+    assert requeued(effects) == RequeueItem("u1", RequeueReason.CONFLICT, message="n1 is full")
+    assert world.log[-2:] == UNDONE
+
+
+def test_bind_that_failed_is_undone_and_retried_after_backoff():
+    world = World()
+    world.binding()
+    effects = world.answer(BindOutcome.FAILED, message="halted")
+    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert requeued(effects) == RequeueItem("u1", RequeueReason.ERROR, message="halted")
+    assert world.log[-2:] == UNDONE
+
+
+def test_pod_that_another_attempt_bound_is_undone_and_done_for_the_queue():
+    world = World()
+    world.binding()
+    effects = world.answer(BindOutcome.TAKEN)
+    assert kinds(effects) == ["Forget", "Done"]
+    assert effects[1] == Done(1, ("u1",))
+    assert world.log[-2:] == UNDONE
+
+
+def test_pod_that_the_binder_says_is_gone_is_undone_and_nobody_is_told():
+    world = World()
+    world.binding()
+    assert kinds(world.answer(BindOutcome.GONE)) == ["Forget"]
+    assert world.log[-2:] == UNDONE
+
+
+@pytest.mark.parametrize("state", [PodState.WAITING, PodState.BINDING, PodState.ASKED])
+def test_deleted_pod_is_undone_and_not_requeued(state):
+    world = World().bring_to(state)
+    effects = world.core.deleted(["u1"])
+    assert kinds(effects) == ["Forget"]
+    assert world.log[-2:] == UNDONE
+    assert world.core.idle
+    assert world.core.next_deadline_s() is None
+
+
+def test_pod_deleted_before_the_cache_answered_is_forgotten_without_unreserve():
+    world = World().bring_to(PodState.ASSUMING)
+    assert kinds(world.core.deleted(["u1"])) == ["Forget"]
+    assert world.log == []
+
+
+@pytest.mark.parametrize("state", [PodState.LEASED, PodState.BOUND])
+def test_deleted_pod_that_holds_nothing_has_no_effects(state):
+    world = World().bring_to(state)
+    world.log.clear()
+    assert world.core.deleted(["u1"]) == []
+    assert world.log == []
+    assert world.core.state_of("u1") is PodState.GONE
+
+
+def test_deleted_pods_that_are_not_ours_are_passed_over():
+    world = World().bring_to(PodState.UNSCHEDULABLE)
+    before = world.picture()
+    assert world.core.deleted(["u1", "u7"]) == []
+    assert world.picture() == before
+
+
+def test_rows_are_given_free_before_anything_else_and_the_queue_is_told_after_the_cache():
+    says = {("reserve", "v2"): unschedulable("full"), "reserve": SUCCESS}
+    world = World(says={"A": says})
+    world.binding("u1", "u2", "u3")
+    world.lease("v1", "v2", lease_id=2)
+    answers = [BindOutcome.BOUND, BindOutcome.FAILED, BindOutcome.CONFLICT]
+    effects = world.core.bind_answered(
+        [
+            BindAnswer(f"s/1/{number}", outcome, "n1" if number == 1 else "")
+            for number, outcome in enumerate(answers, 1)
+        ]
+    )
+    assert kinds(effects) == ["Forget", "Confirm", "Done", "Requeue", "Report"]
+    effects = world.accept(*world.place("v1", "v2"))
+    assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "Requeue", "Report"]
+
+
+def test_waiting_pod_that_fails_after_it_was_allowed_is_undone():
+    world = World(says={"A": {"permit": (WAIT, 5.0), "pre_bind": error("boom")}})
+    world.lease()
+    world.accept(*world.place())
+    effects = world.core.allow("u1", "A")
+    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert world.log[-2:] == UNDONE

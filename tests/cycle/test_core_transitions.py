@@ -1,0 +1,249 @@
+"""Each arrow of the cycle's table leads where it says; any other pair raises, changing nothing."""
+
+from itertools import product
+
+import pytest
+
+from roadstead.cycle.pods import (
+    AT_BINDER,
+    ENDED,
+    LIVE,
+    PASSING,
+    TABLE,
+    BindAnswer,
+    BindOutcome,
+    PodEvent,
+    PodState,
+)
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.protocol.status import error, unschedulable
+from tests.cycle.core_world import WAIT, World
+
+S, E = PodState, PodEvent
+ARROWS = list(TABLE)
+ALLOWED = {(state, event) for state, event, _ in ARROWS}
+FORBIDDEN = sorted(set(product(PodState, PodEvent)) - ALLOWED)
+STANDING = [state for state in PodState if state not in PASSING]
+OUTCOMES = {
+    E.COMMIT: BindOutcome.BOUND,
+    E.REFUSE: BindOutcome.CONFLICT,
+    E.TAKE: BindOutcome.TAKEN,
+    E.FAIL: BindOutcome.FAILED,
+}
+ENDS_WITH = {
+    (S.ASSUMED, E.REJECT): ({"reserve": unschedulable("full")}, S.UNSCHEDULABLE),
+    (S.ASSUMED, E.FAIL): ({"reserve": error("broken")}, S.FAILED),
+    (S.ASSUMED, E.PARK): ({"permit": (WAIT, 5.0)}, S.WAITING),
+    (S.ASSUMED, E.PERMIT): ({}, S.BINDING),
+    (S.PERMITTED, E.FAIL): ({"pre_bind": error("broken")}, S.FAILED),
+    (S.PERMITTED, E.BIND): ({}, S.BINDING),
+}
+
+
+def send(world, state, event):
+    """Tell the core of an event by its public method."""
+    core = world.core
+    if event is E.LEASE:
+        core.lease(2, [world.pod(attempt=2)])
+    elif event is E.DELETE:
+        core.deleted(["u1"])
+    elif event is E.ASK:
+        core.lost(["s/1/1"])
+    elif event is E.PERMIT:
+        core.allow("u1", "A")
+    elif state is S.LEASED:
+        decisions = {E.PLACE: world.to_node(), E.REJECT: world.to_none(), E.FAIL: world.to_error()}
+        core.decided([decisions[event]])
+    elif state is S.WAITING:
+        core.reject("u1", "A", "the gang is gone")
+    elif state is S.ASSUMING:
+        world.accept("s/1/1") if event is E.ACCEPT else world.refuse()
+    else:
+        world.answer(OUTCOMES[event])
+
+
+def record_in(world, state):
+    """The record of u1, put into the state by force where no call ends in it."""
+    if state in PASSING:
+        world.bring_to(S.ASSUMING)
+    else:
+        world.bring_to(state)
+    if state is S.NEW:
+        return world.core._ledger.begin(world.pod(), None, None)
+    record = world.core._ledger.find("u1")
+    record.state = state
+    return record
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in STANDING]
+)
+def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+    world = World().bring_to(state)
+    send(world, state, event)
+    through = {S.ASSUMED: S.BINDING, S.PERMITTED: S.BINDING}
+    assert world.core.state_of("u1") is through.get(target, target)
+    assert f"{event.value}→{target.value}" in world.core._ledger.find("u1").history
+    world.core.validate()
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in PASSING]
+)
+def test_arrow_from_a_passing_state_is_taken_within_one_call(state, event, target):
+    says, ends_in = ENDS_WITH[state, event]
+    world = World(says={"A": says}).bring_to(S.ASSUMING)
+    world.accept("s/1/1")
+    assert world.core.state_of("u1") is ends_in
+    assert f"{event.value}→{target.value}" in world.core._ledger.find("u1").history
+    world.core.validate()
+
+
+@pytest.mark.parametrize(("state", "event"), FORBIDDEN)
+def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+    world = World()
+    record = record_in(world, state)
+    before = world.picture()
+    with pytest.raises(IllegalTransitionError, match=f"{event.value} is not allowed in state"):
+        world.core._ledger.go(record, event)
+    assert world.picture() == before
+
+
+def test_every_state_and_event_is_used_by_some_arrow():
+    assert {state for state, _, _ in ARROWS} == set(PodState)
+    assert {target for _, _, target in ARROWS} == set(PodState) - {S.NEW}
+    assert {event for _, event, _ in ARROWS} == set(PodEvent)
+
+
+def test_states_are_new_live_passing_or_ended_and_no_two_of_these():
+    assert sorted([S.NEW, *LIVE, *PASSING, *ENDED]) == sorted(PodState)
+
+
+def test_every_live_pod_can_be_leased_anew_and_deleted():
+    assert all(TABLE.allows(state, E.LEASE) and TABLE.allows(state, E.DELETE) for state in LIVE)
+
+
+def test_only_the_binder_or_the_end_of_the_pod_ends_an_attempt_at_the_binder():
+    ends = {event for state, event, target in ARROWS if state in AT_BINDER and target in ENDED}
+    assert ends == {E.COMMIT, E.REFUSE, E.FAIL, E.TAKE, E.DELETE}
+
+
+def test_after_permit_a_pod_cannot_become_unschedulable():
+    late = [state for state, _, target in ARROWS if target is S.UNSCHEDULABLE]
+    assert sorted(late) == sorted([S.LEASED, S.ASSUMED, S.WAITING])
+
+
+@pytest.mark.parametrize("state", [state for state in STANDING if state is not S.LEASED])
+@pytest.mark.parametrize("to", ["node", "none", "error"])
+def test_another_decision_on_a_pod_that_waits_for_none_raises_and_changes_nothing(state, to):
+    world = World().bring_to(state)
+    decision = {
+        "node": world.to_node(node_name="n9"),
+        "none": world.to_none(),
+        "error": world.to_error(text="another"),
+    }[to]
+    before = world.picture()
+    if (state, to) == (S.UNSCHEDULABLE, "none"):
+        assert world.core.decided([decision]) == []
+    else:
+        with pytest.raises(IllegalTransitionError, match="is not allowed in state"):
+            world.core.decided([decision])
+    assert world.picture() == before
+
+
+@pytest.mark.parametrize("outcome", BindOutcome)
+@pytest.mark.parametrize("state", [S.ASSUMING, S.WAITING, S.CONFLICT])
+def test_answer_on_an_attempt_that_is_not_at_the_binder_raises_and_changes_nothing(state, outcome):
+    world = World().bring_to(state)
+    before = world.picture()
+    with pytest.raises(IllegalTransitionError, match=f"not allowed in state {state.value}"):
+        world.answer(outcome)
+    assert world.picture() == before
+
+
+@pytest.mark.parametrize("first", BindOutcome)
+@pytest.mark.parametrize("second", BindOutcome)
+def test_another_answer_of_the_binder_under_one_token_raises_and_changes_nothing(first, second):
+    world = World().bring_to(S.BINDING)
+    world.answer(first)
+    before = world.picture()
+    if first is second:
+        assert world.answer(second) == []
+    else:
+        with pytest.raises(IllegalTransitionError, match=f"the binder said {first.value}"):
+            world.answer(second)
+    assert world.picture() == before
+
+
+def test_two_answers_under_one_token_in_a_batch_raise_and_change_nothing():
+    world = World().bring_to(S.BINDING)
+    before = world.picture()
+    bound = BindAnswer("s/1/1", BindOutcome.BOUND, "n1")
+    failed = BindAnswer("s/1/1", BindOutcome.FAILED)
+    with pytest.raises(IllegalTransitionError, match="the binder said bound n1 before"):
+        world.core.bind_answered([bound, failed])
+    assert world.picture() == before
+
+
+def test_bind_to_another_node_than_asked_for_raises_and_changes_nothing():
+    world = World().bring_to(S.BINDING)
+    before = world.picture()
+    with pytest.raises(IllegalTransitionError, match="bound to n2, sent to n1"):
+        world.answer(BindOutcome.BOUND, node_name="n2")
+    assert world.picture() == before
+
+
+@pytest.mark.parametrize(
+    "token", ["s/1/2", "s/1/0", "s/1/", "s/1/x", "s/2/1", "t/1/1", "1", "s/1/99999999", ""]
+)
+def test_token_that_was_never_given_raises_and_changes_nothing(token):
+    world = World().bring_to(S.BINDING)
+    before = world.picture()
+    calls = [
+        lambda: world.core.assumed(["s/1/1", token], [], 0.0),
+        lambda: world.core.assumed([], [(token, unschedulable("no"))], 0.0),
+        lambda: world.answer(BindOutcome.BOUND, token),
+        lambda: world.core.lost(["s/1/1", token]),
+    ]
+    for call in calls:
+        with pytest.raises(IllegalTransitionError, match="no attempt has this token"):
+            call()
+    assert world.picture() == before
+
+
+def test_batch_with_one_illegal_decision_changes_nothing_at_all():
+    world = World().bring_to(S.BINDING)
+    world.lease("u2", lease_id=2)
+    before = world.picture()
+    with pytest.raises(IllegalTransitionError, match='"u1": reject is not allowed'):
+        world.core.decided([world.to_node("u2"), world.to_none("u1")])
+    assert world.picture() == before
+
+
+def test_pod_decided_in_two_ways_in_a_batch_raises_and_changes_nothing():
+    world = World().bring_to(S.LEASED)
+    before = world.picture()
+    with pytest.raises(IllegalTransitionError, match="it is decided twice in a batch"):
+        world.core.decided([world.to_node(), world.to_none()])
+    assert world.picture() == before
+
+
+def test_decision_on_an_attempt_that_was_never_leased_raises_and_changes_nothing():
+    world = World().bring_to(S.LEASED)
+    before = world.picture()
+    with pytest.raises(IllegalTransitionError, match="attempt 2 was never leased"):
+        world.core.decided([world.to_node(attempt=2)])
+    assert world.picture() == before
+
+
+def test_error_tells_the_last_ten_steps_of_the_pod_over_its_leases():
+    world = World()
+    for number in range(1, 6):
+        world.lease(lease_id=number, attempt=number)
+        world.refuse(*world.place(attempt=number))
+    with pytest.raises(IllegalTransitionError) as caught:
+        world.answer(BindOutcome.BOUND, "s/1/5")
+    text = str(caught.value)
+    assert text.startswith('cycle: "u1": commit is not allowed in state conflict; before it: ')
+    assert text.endswith("lease→leased, place→assuming, refuse→conflict")
+    assert text.count("→") == 10
