@@ -121,7 +121,7 @@ class ShardCore:
             answer if answer.unsupported else _tell(evaluation, each, answer, rows, ~chosen)
             for evaluation, each, answer in zip(evaluations, groups, answers, strict=True)
         )
-        whole = any(evaluation.profile.needs_pods for evaluation in evaluations)
+        whole = any(evaluation.reads_whole_nodes() for evaluation in evaluations)
         return ShardAnswer(
             self.table.version,
             len(self.table),

@@ -37,7 +37,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.nodes.row_slice import join, join_nodes
+from roadstead.nodes.row_slice import join
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
@@ -134,10 +134,8 @@ class ShardedCycle:
         return BatchRun(table, self.node_count, classes, self._chooser, name_best=self._name_best)
 
     def _candidates(self, answers: Sequence[ShardAnswer]) -> NodeTable:
-        whole = [answer.nodes for answer in answers if answer.nodes is not None]
-        if whole:
-            return join_nodes(whole, self.classes)
-        return join([answer.rows for answer in answers if answer.rows is not None], self.classes)
+        slices = (answer.nodes if answer.nodes is not None else answer.rows for answer in answers)
+        return join([each for each in slices if each is not None], self.classes)
 
 
 def _candidate_count(answer: ShardAnswer) -> int:

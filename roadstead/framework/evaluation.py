@@ -226,6 +226,22 @@ class Evaluation:
         own = [self.intern(Status(s.code, s.reasons, plugin.name)) for s in result.statuses]
         return np.array([PASSED, *own], dtype=np.int32)
 
+    def reads_whole_nodes(self) -> bool:
+        """Whether a plugin that is not skipped for this class reads more of a row than numbers.
+
+        Where no row is feasible, only filters matter: they must go on refusing these rows.
+        """
+        if any(
+            plugin.reads >= Reads.NODE_AND_PODS and plugin.name not in self.state.skip_filter
+            for plugin in self.profile.filter
+        ):
+            return self.pre_filter.status.is_success
+        return bool(self.feasible.any()) and any(
+            each.plugin.reads >= Reads.NODE_AND_PODS
+            and each.plugin.name not in self.state.skip_score
+            for each in self.profile.score
+        )
+
     def own_score_summaries(self) -> dict[str, Summary]:
         """This table's part of PreScore's map; plugins with nothing to say are left out."""
         found = {

@@ -81,7 +81,6 @@ class Profile:
         self.cross_node = tuple(
             dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
         )
-        self.needs_pods = any(p.reads >= Reads.NODE_AND_PODS for p in (*filtering, *scoring))
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
 
     def _at(self, point: str, kind: type[P]) -> tuple[P, ...]:

@@ -68,21 +68,33 @@ def cut(table: NodeTable, rows: Rows) -> RowSlice:
     )
 
 
-def join(slices: Sequence[RowSlice], classes: PodClasses) -> NodeTable:
-    """One table of all slices' rows, in their order. Labels and taints are not in it."""
+def join(slices: Sequence[RowSlice | NodeSlice], classes: PodClasses) -> NodeTable:
+    """One table of all slices' rows, in their order. Rows of a RowSlice have numbers only."""
     table = NodeTable(classes)
-    columns = table.columns
-    total = sum(len(each.names) for each in slices)
-    codes = [[classes.resources.code(name) for name in each.resources] for each in slices]
-    columns.fit_resources()
-    columns.fit_rows(total)
-    start = 0
-    for each, lines in zip(slices, codes, strict=True):
-        _place(columns, start, each, lines)
-        start += len(each.names)
-    columns.size = total
+    for each in slices:
+        if isinstance(each, NodeSlice):
+            _add_nodes(table, each)
+        else:
+            _add_rows(table, each)
     table.index_names()
     return table
+
+
+def _add_nodes(table: NodeTable, each: NodeSlice) -> None:
+    infos = [table.classes.info(facts) for facts in each.classes]
+    for facts, pods in zip(each.nodes, each.pods, strict=True):
+        table.add_node(facts)
+        for index, count in pods:
+            table.add_pod(facts.name, infos[index], count)
+
+
+def _add_rows(table: NodeTable, each: RowSlice) -> None:
+    columns = table.columns
+    lines = [table.classes.resources.code(name) for name in each.resources]
+    columns.fit_resources()
+    columns.fit_rows(columns.size + len(each.names))
+    _place(columns, columns.size, each, lines)
+    columns.size += len(each.names)
 
 
 def _place(columns: Columns, start: int, each: RowSlice, lines: list[int]) -> None:
@@ -113,15 +125,3 @@ def cut_nodes(table: NodeTable, rows: Rows) -> NodeSlice:
     )
     nodes = tuple(table.facts(row) for row in rows.tolist())
     return NodeSlice(nodes, tuple(info.facts for info in index_of), pods)
-
-
-def join_nodes(slices: Sequence[NodeSlice], classes: PodClasses) -> NodeTable:
-    """One table of whole nodes, in the order of the slices."""
-    table = NodeTable(classes)
-    for each in slices:
-        infos = [classes.info(facts) for facts in each.classes]
-        for facts, pods in zip(each.nodes, each.pods, strict=True):
-            table.add_node(facts)
-            for index, count in pods:
-                table.add_pod(facts.name, infos[index], count)
-    return table

@@ -271,11 +271,6 @@ def test_kinds_of_plugins_are_found_once_each():
     assert names(profile.summarizes_score) == ["ImageLocality"]
     assert profile.summarizes_filter == ()
     assert names(profile.cross_node) == ["WatchesLabels"]
-    assert profile.needs_pods
-
-
-def test_rows_are_enough_where_no_plugin_reads_pods():
-    assert not profile_of({"filter": ["NodeResourcesFit", "NodeName"]}).needs_pods
 
 
 def test_a_placement_matters_elsewhere_if_a_cross_node_plugin_says_so():

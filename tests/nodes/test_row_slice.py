@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from roadstead.facts.pod import HostPort
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.nodes.row_slice import NodeSlice, RowSlice, cut, cut_nodes, join, join_nodes
+from roadstead.nodes.row_slice import NodeSlice, RowSlice, cut, cut_nodes, join
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from tests.builders import GPU, node, pod, put, table_of
 from tests.strategies import clusters
@@ -93,8 +93,8 @@ def test_no_rows_are_a_table_too():
 
     assert len(join([sent(cut(table, rows()))], PodClasses())) == 0
     assert len(join([], PodClasses())) == 0
-    assert len(join_nodes([sent(cut_nodes(table, rows()))], PodClasses())) == 0
-    assert len(join_nodes([], PodClasses())) == 0
+    assert len(join([sent(cut_nodes(table, rows()))], PodClasses())) == 0
+    assert len(join([], PodClasses())) == 0
 
 
 def test_whole_nodes_share_one_line_per_class():
@@ -136,7 +136,7 @@ def test_joined_nodes_are_the_nodes_that_were_cut(cluster, data):
     chosen = data.draw(_some_of(table))
 
     told = sent(cut_nodes(table, chosen))
-    joined = join_nodes([told], PodClasses())
+    joined = join([told], PodClasses())
 
     assert type(told) is NodeSlice
     assert joined.names == [table.names[row] for row in chosen]
