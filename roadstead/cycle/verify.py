@@ -19,6 +19,8 @@ from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Table
 from roadstead.protocol.status import SUCCESS, Status, unresolvable
 
+_NARROWED = unresolvable("node(s) didn't satisfy the plugins that narrow the nodes")
+
 
 class Verifier:
     """Runs PreFilter and Filter for single nodes; PreFilter once per class and summaries."""
@@ -37,7 +39,7 @@ class Verifier:
         if not status.is_success:
             return status
         if named and node_name not in named:
-            return unresolvable("node(s) didn't satisfy the plugins that narrow the nodes")
+            return _NARROWED
         return self._filtered(profile, info, state, self._table.view(np.array([row])))
 
     def _pre_filtered(
