@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 
-def main() -> None:
-    """Entry point of `roadstead`."""
-    from roadstead.cli.main import build_cli
+from roadstead.cli.main import build_cli
 
-    build_cli(_launcher)(prog_name="roadstead")
+if TYPE_CHECKING:
+    from roadstead.run import Launcher
 
 
-def _launcher() -> object:
+def open_launcher() -> Launcher:
+    """Loads the actors when the first run is wanted: help and checks must not wait for them."""
     from roadstead.actors.launch import ActorLauncher
 
     return ActorLauncher()
+
+
+def main() -> None:
+    """Entry point of `roadstead`."""
+    build_cli(open_launcher)(prog_name="roadstead")

@@ -1,4 +1,4 @@
-"""Status: what a plugin answers (upstream staging/src/k8s.io/kube-scheduler/framework/interface.go)."""
+"""Status: what a plugin answers (upstream kube-scheduler/framework/interface.go)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of resource names (upstream pkg/apis/core/v1/helper/helpers.go, scheduler/util/utils.go)."""
+"""Kinds of resource names (upstream pkg/apis/core/v1/helper and scheduler/util)."""
 
 from __future__ import annotations
 
