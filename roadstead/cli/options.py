@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -55,6 +55,12 @@ class PlanOptions:
     def check(self) -> None:
         if self.config is not None and self.preset is not None:
             raise click.UsageError("--config and --preset exclude each other")
+
+    def or_inline(self) -> PlanOptions:
+        """For what needs no actors of its own: inline, unless something else was asked for."""
+        if self.runtime is not None or self.settings is not None:
+            return self
+        return replace(self, runtime="inline")
 
     def overrides(self) -> dict[str, object]:
         """Settings given as flags; None where one was not given."""
@@ -163,12 +169,13 @@ def gathered(
 
     def decorate(command: Callback) -> Callback:
         @functools.wraps(command)
-        def call(*args: Any, **given: Any) -> None:
+        def call(**given: object) -> None:
             mine: dict[str, Any] = {field: given.pop(field) for field in own & given.keys()}
-            command(*args, **{name: kind(**mine)}, **given)
+            command(**{name: kind(**mine)}, **given)
 
+        decorated: Callback = call
         for parameter in reversed(parameters):
-            call = parameter(call)
-        return call
+            decorated = parameter(decorated)
+        return decorated
 
     return decorate

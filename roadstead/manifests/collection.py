@@ -85,8 +85,12 @@ class Manifests:
     ignored: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_manifests(paths: Sequence[str], *, stdin: BinaryIO) -> Manifests:
+def read_manifests(
+    paths: Sequence[str], *, stdin: BinaryIO, priority_classes: Sequence[PriorityClass] = ()
+) -> Manifests:
     """All objects in files, folders (searched for *.yaml, *.yml, *.json), globs and "-".
+
+    priority_classes: those of manifests read before, which pods may name, too.
 
     Raises:
         InputError: a path, text or object that is wrong, or an object that stands twice.
@@ -96,7 +100,7 @@ def read_manifests(paths: Sequence[str], *, stdin: BinaryIO) -> Manifests:
         for source, text in read_texts(paths, stdin=stdin):
             for document in read_documents(text, source=source):
                 gathered.add_document(document, source)
-        return gathered.manifests()
+        return gathered.manifests(priority_classes)
 
 
 @contextmanager
@@ -172,8 +176,8 @@ class _Gathered:
         name = generated_name(base, self._generated[f"{kind}/{base}"])
         return {**document, "metadata": {**metadata, "name": name}}
 
-    def manifests(self) -> Manifests:
-        classes = {each.metadata.name: each for each in self._of(PriorityClass)}
+    def manifests(self, known: Sequence[PriorityClass]) -> Manifests:
+        classes = {each.metadata.name: each for each in (*known, *self._of(PriorityClass))}
         pods = [
             default_pod(pod, classes, source=source)
             for pod, source in zip(self._of(Pod), self._pod_sources, strict=True)

@@ -1,0 +1,74 @@
+"""`roadstead explain`: one pod, node by node."""
+
+from __future__ import annotations
+
+import click
+
+from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.options import (
+    Form,
+    PlanOptions,
+    SourceOptions,
+    format_option,
+    gathered,
+    plan_parameters,
+    source_parameters,
+)
+from roadstead.cli.session import Session
+
+
+@click.command("explain", cls=ReportingCommand)
+@click.argument("pod", metavar="POD")
+@gathered("source", SourceOptions, source_parameters)
+@gathered("plan", PlanOptions, plan_parameters)
+@click.option(
+    "--after-run",
+    is_flag=True,
+    help="Schedule all other pending pods first. Default: the cluster as it is given.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Show so many nodes that can take it, and so many that refuse; 0 for all.",
+)
+@format_option
+@click.pass_obj
+def explain_command(
+    session: Session,
+    *,
+    pod: str,
+    source: SourceOptions,
+    plan: PlanOptions,
+    after_run: bool,
+    top: int,
+    form: Form,
+) -> None:
+    """Why one pod goes where it goes, or goes nowhere.
+
+    POD is a name or namespace/name, of a pending pod or of one that runs, which is explained as
+    if it were not there. For each node: which plugin refuses it and why; or the raw, normalized
+    and weighted score of every plugin, and the total. Runs in this process unless --runtime ray
+    or a settings file says otherwise: the answer is the same.
+
+    \b
+    Examples:
+      roadstead explain web-0 --cluster cluster.yaml --pods app/
+      roadstead explain shop/web-0 --cluster cluster.yaml --pods app/ --after-run
+                                           # once all the others are placed
+      roadstead explain openb-pod-0017 --trace openb.trace --top 3
+      roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
+    """
+    source.check(plan.config)
+    plan.check()
+    from roadstead.cli import plan as plans
+    from roadstead.cli.explaining import Question, explain
+    from roadstead.cli.sources import load
+
+    settings = plans.read_settings(plan.or_inline())
+    config = plans.read_config(plan)
+    loaded = load(source, with_digests=False)
+    run_plan = plans.make_plan(settings, config, loaded.cluster)
+    explain(session, loaded, run_plan, Question(pod, after_run), form, top)

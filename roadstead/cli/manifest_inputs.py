@@ -1,0 +1,114 @@
+"""What a run works on, from the user's manifests."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from roadstead.cli.inputs import Loaded, RunningPod, split_pods
+from roadstead.cli.manifest_merge import expandable, joined
+from roadstead.cli.manifest_owners import cluster_facts
+from roadstead.cli.options import STDIN
+from roadstead.facts.compile import Interner, compile_node, compile_pod
+from roadstead.manifests import Manifests, expand_workloads, read_manifests
+from roadstead.manifests.files import read_texts
+from roadstead.protocol import objects
+from roadstead.protocol.documents import SIZE_MAX_BYTES
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.quantity import QuantityError
+from roadstead.report.result import InputDigest
+from roadstead.run import Pod, RunInputs
+
+SOURCE_MAX_CHARS = 60
+
+
+def load_manifests(cluster: Sequence[str], pods: Sequence[str], *, with_digests: bool) -> Loaded:
+    """Nodes sorted by name, as the API server lists them; pending pods of the cluster first.
+
+    Raises:
+        InputError: a path, text or object that is wrong, or one that stands twice and differs.
+    """
+    content = sys.stdin.buffer.read(SIZE_MAX_BYTES + 1) if STDIN in (*cluster, *pods) else b""
+    standing = read_manifests(cluster, stdin=io.BytesIO(content))
+    wanted = read_manifests(
+        pods, stdin=io.BytesIO(content), priority_classes=standing.priority_classes
+    )
+    everything = joined(standing, wanted)
+    nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
+    made = expand_workloads(expandable(standing, wanted, everything), nodes)
+    all_pods = (*everything.pods, *made.pods)
+    running, pending = split_pods(_compiled(all_pods))
+    known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
+    paths = tuple(dict.fromkeys((*cluster, *pods)))
+    return Loaded(
+        source=_source(paths),
+        inputs=RunInputs(tuple(map(compile_node, nodes)), known, pending),
+        cluster=cluster_facts(everything, made.replica_sets, all_pods),
+        digests=tuple(_digests(paths, content)) if with_digests else (),
+        notes=tuple(_notes((standing, wanted), lost, has_nodes=bool(nodes))),
+    )
+
+
+def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
+    """Identity and facts; equal facts are one object, and every UID is one pod's alone."""
+    interner = Interner()
+    key_of: dict[str, str] = {}
+    for pod in pods:
+        try:
+            identity, facts = compile_pod(pod)
+        except QuantityError as error:
+            obj = objects.describe("Pod", {"metadata": {"name": pod.metadata.name}})
+            raise InputError(str(error), obj=obj, field="spec.containers") from error
+        other = key_of.setdefault(identity.uid, identity.key)
+        if other != identity.key:
+            raise InputError(
+                f"is the UID of {other}, too",
+                obj=objects.describe("Pod", {"metadata": {"name": pod.metadata.name}}),
+                field="metadata.uid",
+                value=cut_short(identity.uid),
+            )
+        yield identity, interner.intern(facts)
+
+
+def _on_known_nodes(
+    running: Sequence[RunningPod], nodes: set[str]
+) -> tuple[tuple[RunningPod, ...], int]:
+    """Running pods whose node is there, and how many others: upstream's snapshot has none such."""
+    known = tuple(each for each in running if each[2] in nodes)
+    return known, len(running) - len(known)
+
+
+def _source(paths: Sequence[str]) -> str:
+    text = ", ".join(path if path != STDIN else "standard input" for path in paths)
+    return text if len(text) <= SOURCE_MAX_CHARS else f"{text[: SOURCE_MAX_CHARS - 1]}…"
+
+
+def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
+    for source, text in read_texts(paths, stdin=io.BytesIO(content)):
+        yield InputDigest(source, hashlib.sha256(text).hexdigest())
+
+
+def _notes(read: Sequence[Manifests], lost: int, *, has_nodes: bool) -> Iterator[str]:
+    if not has_nodes:
+        yield "The cluster has no nodes: no pod can be placed."
+    if lost:
+        yield f"Left out: {_counted(lost, 'running pod')} on nodes that the manifests do not have."
+    finished = sum(each.finished_pods for each in read)
+    if finished:
+        yield f"Left out: {_counted(finished, 'finished pod')}."
+    ignored = _added(each.ignored for each in read)
+    if ignored:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))
+        yield f"Left out, since scheduling does not look at them: {kinds}."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    return Counter(chain.from_iterable(Counter(each).elements() for each in counts))

@@ -1,0 +1,81 @@
+"""The manifests of a cluster and those to be scheduled on it, as one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.manifests import Manifests
+from roadstead.manifests.templates import controller_key, workload_key
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects import ApiObject, describe
+
+T = TypeVar("T", bound=ApiObject)
+
+# What describes wishes rather than what is: the newer manifest counts.
+_WORKLOADS = (
+    *("replication_controllers", "replica_sets", "stateful_sets", "deployments"),
+    *("daemon_sets", "jobs", "cron_jobs"),
+)
+_OTHERS = (
+    *("nodes", "pods", "namespaces", "persistent_volumes", "persistent_volume_claims"),
+    *("storage_classes", "csi_nodes", "csi_drivers", "csi_storage_capacities"),
+    *("volume_attachments", "pod_disruption_budgets", "services", "priority_classes"),
+)
+
+
+def joined(standing: Manifests, wanted: Manifests) -> Manifests:
+    """Objects of both. A workload that stands in both is taken from `wanted`.
+
+    Raises:
+        InputError: another object stands in both, and not the same.
+    """
+    changes: dict[str, Any] = {}
+    for names, combined in ((_WORKLOADS, _newer), (_OTHERS, _equal)):
+        for name in names:
+            changes[name] = combined(getattr(standing, name), getattr(wanted, name))
+    return replace(standing, **changes)
+
+
+def expandable(standing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
+    """What to expand: the workloads of `wanted`, seeing all pods that there are.
+
+    Replica sets and jobs of the cluster that belong to a workload of `wanted` expand with it.
+    """
+    deployments = {workload_key(each) for each in wanted.deployments}
+    crons = {workload_key(each) for each in wanted.cron_jobs}
+    return replace(
+        wanted,
+        pods=everything.pods,
+        persistent_volume_claims=everything.persistent_volume_claims,
+        priority_classes=everything.priority_classes,
+        replica_sets=_newer(_owned(standing.replica_sets, deployments), wanted.replica_sets),
+        jobs=_newer(_owned(standing.jobs, crons), wanted.jobs),
+    )
+
+
+def _owned(objects: Sequence[T], owners: set[tuple[str, str, str]]) -> tuple[T, ...]:
+    return tuple(each for each in objects if controller_key(each) in owners)
+
+
+def _newer(standing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
+    both = {_key(each): each for each in (*standing, *wanted)}
+    return tuple(both.values())
+
+
+def _equal(standing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
+    if not standing or not wanted:
+        return (*standing, *wanted)
+    both = {_key(each): each for each in standing}
+    for each in wanted:
+        if both.setdefault(_key(each), each) != each:
+            kind = type(each).__name__
+            obj = describe(kind, {"metadata": {"name": each.metadata.name}})
+            raise InputError("stands in --cluster and in --pods, and differs", obj=obj)
+    return tuple(both.values())
+
+
+def _key(each: ApiObject) -> tuple[str, str]:
+    return (each.metadata.namespace or DEFAULT_NAMESPACE, each.metadata.name)

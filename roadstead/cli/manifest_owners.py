@@ -1,0 +1,78 @@
+"""Namespaces and what selects pods, as plugins look them up, from manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TypeVar
+
+from roadstead.facts.cluster import ClusterFacts, compile_cluster
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
+from roadstead.manifests import Manifests
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects import (
+    ApiObject,
+    Namespace,
+    ObjectMeta,
+    Pod,
+    ReplicaSet,
+    StatefulSet,
+    describe,
+)
+
+T = TypeVar("T", bound=ApiObject)
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def cluster_facts(
+    manifests: Manifests, made: Sequence[ReplicaSet], pods: Iterable[Pod]
+) -> ClusterFacts:
+    """made: the replica sets that deployments make, which select pods as given ones do.
+
+    Raises:
+        InputError: a selector that does not parse.
+    """
+    replica_sets = tuple(_placed(each) for each in (*manifests.replica_sets, *made))
+    stateful_sets = tuple(_placed(each) for each in manifests.stateful_sets)
+    for owner in chain[ReplicaSet | StatefulSet](replica_sets, stateful_sets):
+        _check(owner)
+    return compile_cluster(
+        namespaces=_namespaces(manifests.namespaces, pods),
+        services=map(_placed, manifests.services),
+        replication_controllers=map(_placed, manifests.replication_controllers),
+        replica_sets=replica_sets,
+        stateful_sets=stateful_sets,
+    )
+
+
+def _check(owner: ReplicaSet | StatefulSet) -> None:
+    try:
+        parse_label_selector(owner.spec.selector)
+    except SelectorError as error:
+        obj = describe(type(owner).__name__, {"metadata": {"name": owner.metadata.name}})
+        raise InputError(str(error), obj=obj, field="spec.selector") from error
+
+
+def _placed(each: T) -> T:
+    """The object in its namespace, which a raw manifest may leave out."""
+    if each.metadata.namespace:
+        return each
+    metadata = each.metadata.model_copy(update={"namespace": DEFAULT_NAMESPACE})
+    return each.model_copy(update={"metadata": metadata})
+
+
+def _namespaces(given: Iterable[Namespace], pods: Iterable[Pod]) -> Iterator[Namespace]:
+    """Each with the label of its name, as the API server has it; those of pods are there, too."""
+    seen = set()
+    for each in given:
+        seen.add(each.metadata.name)
+        yield _named(each.metadata)
+    for name in sorted({pod.metadata.namespace or DEFAULT_NAMESPACE for pod in pods} - seen):
+        yield _named(ObjectMeta(name=name))
+
+
+def _named(metadata: ObjectMeta) -> Namespace:
+    labels = {**metadata.labels, NAME_LABEL: metadata.name}
+    return Namespace(metadata=metadata.model_copy(update={"labels": labels}))

@@ -1,0 +1,110 @@
+"""`roadstead trace`: importing traces and looking at them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from roadstead.cli.errors import ReportingCommand
+
+if TYPE_CHECKING:
+    from roadstead.fleet.trace import Trace
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group("trace")
+def trace_group() -> None:
+    """Import and look at traces.
+
+    A trace is one file with a fleet of nodes and a stream of pods: the run's own form of input,
+    small and quick to read.
+
+    \b
+    Examples:
+      roadstead trace import openb data/openb -o openb.trace
+      roadstead trace show openb.trace
+      roadstead schedule --trace openb.trace
+    """
+
+
+@trace_group.group("import")
+def import_group() -> None:
+    """Make a trace from the files of a published one.
+
+    \b
+    Examples:
+      roadstead trace import openb data/openb -o openb.trace
+    """
+
+
+@import_group.command("openb", cls=ReportingCommand)
+@click.argument("folder", metavar="DIR", type=_PATH)
+@click.option("-o", "path", metavar="PATH", type=_PATH, required=True, help="Where to write it.")
+@click.option(
+    "--pods-list",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="Which pods: those of openb_pod_list_NAME.csv.",
+)
+@click.option(
+    "--manifests",
+    metavar="PATH",
+    type=_PATH,
+    help="Write it as Kubernetes manifests, too: JSON for *.json, else YAML.",
+)
+def openb_command(folder: Path, path: Path, pods_list: str, manifests: Path | None) -> None:
+    """Make a trace from the openb CSV files in DIR.
+
+    openb is a production GPU cluster of 1,523 nodes and 8,152 pods, published with "Beware of
+    Fragmentation" (USENIX ATC'23) as openb_node_list_all_node.csv and openb_pod_list_*.csv. GPU
+    shares become the resource alibabacloud.com/gpu-milli, GPU models a node label and a required
+    node affinity, qos a pod label; creation and deletion times are kept.
+
+    \b
+    Examples:
+      roadstead trace import openb data/openb -o openb.trace
+      roadstead trace import openb data/openb -o gpu.trace --pods-list gpuspec33
+      roadstead trace import openb data/openb -o openb.trace --manifests openb.yaml
+    """
+    from roadstead.cli.scheduling import write_text
+    from roadstead.fleet.openb import import_openb
+    from roadstead.fleet.trace_file import write_trace
+
+    trace = import_openb(folder, pods_list)
+    digest = write_trace(path, trace)
+    if manifests is not None:
+        from roadstead.fleet.manifests import manifests_text
+
+        write_text(manifests, manifests_text(trace, _form_of(manifests)))
+    click.echo(_facts(trace, digest))
+
+
+def _form_of(path: Path) -> Literal["json", "yaml"]:
+    return "json" if path.suffix == ".json" else "yaml"
+
+
+@trace_group.command("show", cls=ReportingCommand)
+@click.argument("path", metavar="PATH", type=_PATH)
+def show_command(path: Path) -> None:
+    """Print the facts of a trace: nodes, pods, classes, time, what is offered and asked for.
+
+    \b
+    Examples:
+      roadstead trace show openb.trace
+    """
+    from roadstead.fleet.trace_file import read_trace, trace_digest
+
+    trace = read_trace(path)
+    click.echo(_facts(trace, trace_digest(trace)))
+
+
+def _facts(trace: Trace, digest: str) -> str:
+    from roadstead.cli.trace_facts import trace_facts
+
+    rows = [*trace_facts(trace), ("content sha256", digest)]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
