@@ -52,6 +52,7 @@ from roadstead.plugins.inter_pod_counts import (
     ByTopology,
     Counts,
     Domains,
+    Kind,
     TermIndex,
     by_topology,
     label_codes,
@@ -129,7 +130,7 @@ class InterPodAffinity(
         self._args = args
         self._namespaces = {name: dict(labels) for name, labels in handle.cluster.namespaces}
         self._terms = TermIndex(handle.classes)
-        self._counts: OrderedDict[PodInfo, Counts] = OrderedDict()
+        self._counts: OrderedDict[Kind, Counts] = OrderedDict()
         self._cells = 0
 
     def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
@@ -240,18 +241,19 @@ class InterPodAffinity(
             self._cells -= self._counts.popitem(last=False)[1].cells
 
     def _counts_of(self, pod: PodInfo) -> Counts:
-        found = self._counts.get(pod)
+        kind = self._terms.kind(pod)
+        found = self._counts.get(kind)
         if found is None:
-            found = self._counts[pod] = Counts(self._new_pod(pod), self._terms)
-        self._counts.move_to_end(pod)
+            found = self._counts[kind] = Counts(self._new_pod(pod, kind), self._terms)
+        self._counts.move_to_end(kind)
         return found
 
-    def _new_pod(self, pod: PodInfo) -> NewPod:
+    def _new_pod(self, pod: PodInfo, kind: Kind) -> NewPod:
         facts = pod.facts
         preferring = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
         return NewPod(
             info=pod,
-            terms=self._terms.of(pod).merged(self._namespaces),
+            terms=self._terms.terms[kind[1]].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),
             scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,

@@ -1,8 +1,8 @@
-"""Counts of related pods by topology value, kept per class of pods and brought up to date by row.
+"""Counts of related pods by topology value, kept per kind of pods and brought up to date by row.
 
-For one class to be placed, `Counts` knows which other classes concern it (each pair is looked at
-once), how many pods of those stand on each row of a table, and sums that up over the values of a
-topology key. Rows that pods came to or left are counted again, the others are not looked at.
+For pods to be placed, `Counts` knows which classes concern them (each kind is looked at once), how
+many pods of those stand on each row of a table, and sums that up over the values of a topology key.
+Rows that pods came to or left are counted again, the others are not looked at.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from roadstead.facts.pod import Labels, PodAffinityTerm
 from roadstead.nodes.columns import I32, I64, Columns
 from roadstead.nodes.interning import Interner
 from roadstead.nodes.pod_info import PodClasses, PodInfo
@@ -20,49 +21,72 @@ from roadstead.plugins.inter_pod_terms import (
     Line,
     NewPod,
     Relation,
+    TermCompiler,
     Terms,
-    compile_terms,
+    joined,
 )
 
 ByTopology = dict[str, dict[str, int]]
 """Topology key → value → count."""
 
+Kind = tuple[int, int]
+"""See `TermIndex`."""
+
 _Placed = tuple[Relation, list[int], list[int]]
 
 
 class TermIndex:
-    """The terms of every class of the process, each compiled once."""
+    """The classes of a process by what inter-pod affinity sees of them.
 
-    __slots__ = ("_terms", "classes", "with_terms")
+    A class is of a kind: (code of its namespace and labels, code of its terms). Classes that differ
+    in other things, in what they request for example, are of the same kind.
+    """
+
+    __slots__ = ("_compiler", "_faces", "_term_codes", "classes", "kinds", "terms", "with_terms")
 
     def __init__(self, classes: PodClasses) -> None:
         self.classes = classes
+        self.kinds: list[Kind] = []
+        self.terms: list[Terms] = []
         self.with_terms: list[PodInfo] = []
-        self._terms: list[Terms] = []
-
-    def of(self, info: PodInfo) -> Terms:
-        """The terms of a class of these classes."""
-        self.catch_up()
-        return self._terms[info.index]
+        self._compiler = TermCompiler()
+        self._faces: Interner[tuple[str, Labels]] = Interner()
+        self._term_codes: Interner[tuple[tuple[PodAffinityTerm, ...], ...]] = Interner()
 
     def catch_up(self) -> None:
         """Takes in the classes that are new."""
-        for info in self.classes.infos[len(self._terms) :]:
-            terms = compile_terms(info.facts)
-            self._terms.append(terms)
-            if any(terms.groups):
+        for info in self.classes.infos[len(self.kinds) :]:
+            facts = info.facts
+            terms = self._term_codes.code(
+                (
+                    facts.pod_affinity,
+                    facts.pod_anti_affinity,
+                    facts.preferred_pod_affinity,
+                    facts.preferred_pod_anti_affinity,
+                )
+            )
+            if terms == len(self.terms):
+                self.terms.append(self._compiler.compile(facts))
+            self.kinds.append((self._faces.code((facts.namespace, facts.labels)), terms))
+            if any(self.terms[terms].groups):
                 self.with_terms.append(info)
+
+    def kind(self, info: PodInfo) -> Kind:
+        """The kind of a class of this process."""
+        if info.index >= len(self.kinds):
+            self.catch_up()
+        return self.kinds[info.index]
 
 
 class Counts:
-    """How many related pods stand where, for one class to be placed.
+    """How many related pods stand where, for pods of one kind to be placed.
 
     cells: what is held in memory: relations, and one number per line and row.
     """
 
     __slots__ = (
-        "_columns", "_has_terms", "_index", "_interned", "_node_version", "_relations", "_seen",
-        "_vectors", "_version", "cells", "pod",
+        "_by_kind", "_columns", "_has_terms", "_index", "_interned", "_met_by", "_node_version",
+        "_relations", "_seen", "_vectors", "_version", "_wishes", "cells", "pod",
     )  # fmt: skip
 
     def __init__(self, pod: NewPod, index: TermIndex) -> None:
@@ -70,8 +94,11 @@ class Counts:
         self._has_terms = any(pod.terms.groups)
         self._index = index
         self._relations: dict[PodInfo, Relation] = {}
-        self._interned: dict[Relation, Relation] = {}
         self._seen = 0
+        self._wishes: dict[int, Relation] = {}
+        self._met_by: dict[int, Relation] = {}
+        self._by_kind: dict[Kind, Relation] = {}
+        self._interned: dict[Relation, Relation] = {}
         self._columns: Columns | None = None
         self._node_version = self._version = -1
         self._vectors: dict[Line, I64] = {}
@@ -79,7 +106,8 @@ class Counts:
 
     def grown(self) -> int:
         """By how much `cells` has grown since this was asked last."""
-        cells = len(self._relations) + sum(map(len, self._vectors.values()))
+        cells = len(self._relations) + len(self._by_kind)
+        cells += sum(map(len, self._vectors.values()))
         grown, self.cells = cells - self.cells, cells
         return grown
 
@@ -90,14 +118,31 @@ class Counts:
 
     def _relate(self) -> None:
         """Looks once at each class that is new: at all if the pod has terms, else at theirs."""
-        self._index.catch_up()
         index = self._index
+        index.catch_up()
         candidates = index.classes.infos if self._has_terms else index.with_terms
+        if self._seen == len(candidates):
+            return
+        kinds = index.kinds
         for other in candidates[self._seen :]:
-            relation = self.pod.relation(other, index.of(other))
+            kind = kinds[other.index]
+            relation = self._by_kind.get(kind)
+            if relation is None:
+                relation = self._by_kind[kind] = self._relation(other, *kind)
             if relation:
-                self._relations[other] = self._interned.setdefault(relation, relation)
+                self._relations[other] = relation
         self._seen = len(candidates)
+
+    def _relation(self, other: PodInfo, face: int, terms: int) -> Relation:
+        """Each namespace with labels, and each set of terms, is compared with the pod once."""
+        wishes = self._wishes.get(face)
+        if wishes is None:
+            wishes = self._wishes[face] = self.pod.wishes(other)
+        met_by = self._met_by.get(terms)
+        if met_by is None:
+            met_by = self._met_by[terms] = self.pod.met_by(self._index.terms[terms])
+        both = joined(wishes, met_by)
+        return self._interned.setdefault(both, both)
 
     def find(self, table: Table) -> Mapping[Line, I64]:
         """Per line how much the pods on each row add: int64[row]. Lines may be all zero."""
@@ -147,7 +192,7 @@ class Counts:
             for info, pods in on_node.items():
                 relation = relations.get(info)
                 if relation is not None:
-                    # Equal relations are one object, and an id hashes faster than its lines.
+                    # Few objects stand for all relations, and an id hashes faster than lines.
                     entry = found.setdefault(id(relation), (relation, [], []))
                     entry[1].append(row)
                     entry[2].append(pods)

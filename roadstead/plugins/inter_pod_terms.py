@@ -9,12 +9,13 @@ pkg/scheduler/framework/types.go (PodInfo.Update) and plugins/interpodaffinity/p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from roadstead.facts.pod import PodAffinityTerm, PodFacts
 from roadstead.facts.selectors import LabelSelector, join_errors
+from roadstead.nodes.interning import Interner
 from roadstead.nodes.pod_info import PodInfo
 
 NamespaceLabels = Mapping[str, Mapping[str, str]]
@@ -39,18 +40,25 @@ class Family(IntEnum):
 Line = tuple[Family, str]
 """A family and a topology key."""
 Relation = tuple[tuple[Line, int], ...]
-"""What one pod of a class adds to each line; empty where two classes do not concern each other."""
+"""What one pod of a class adds to each line; empty where two classes do not concern each other.
+
+A SCORED line stands beside each SCORE line, whose sum may be 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term that parses; a selector of None matches nothing."""
+    """A term that parses; a selector of None matches nothing.
+
+    meaning: its code among all that mean the same pods, whatever their key and weight.
+    """
 
     topology_key: str
     selector: LabelSelector | None
     namespaces: frozenset[str]
     namespace_selector: LabelSelector | None
     weight: int
+    meaning: int
 
     def matches(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> bool:
         """Whether a pod, whose namespace has these labels, is meant by the term."""
@@ -98,41 +106,45 @@ class Terms:
 NO_TERMS = Terms()
 
 
-def compile_terms(pod: PodFacts) -> Terms:
-    """The terms of a pod, with upstream's text for those that do not parse."""
-    if not (
-        pod.pod_affinity
-        or pod.pod_anti_affinity
-        or pod.preferred_pod_affinity
-        or pod.preferred_pod_anti_affinity
-    ):
-        return NO_TERMS
-    named = {
-        "requiredAffinityTerms": pod.pod_affinity,
-        "requiredAntiAffinityTerms": pod.pod_anti_affinity,
-        "preferredAffinityTerms": pod.preferred_pod_affinity,
-        "preferredAntiAffinityTerms": pod.preferred_pod_anti_affinity,
-    }
-    errors = {name: _first_error(terms) for name, terms in named.items()}
-    affinity, anti, preferred, preferred_anti = (
-        () if errors[name] else tuple(map(_term, terms)) for name, terms in named.items()
-    )
-    text = join_errors(f"{name}: {error}" for name, error in errors.items() if error)
-    return Terms(affinity, anti, preferred, preferred_anti, text)
+class TermCompiler:
+    """Compiles the terms of pods, with upstream's text for those that do not parse."""
+
+    __slots__ = ("_meanings",)
+
+    def __init__(self) -> None:
+        self._meanings: Interner[Hashable] = Interner()
+
+    def compile(self, pod: PodFacts) -> Terms:
+        """The terms of a pod; NO_TERMS itself for one that has none."""
+        named = {
+            "requiredAffinityTerms": pod.pod_affinity,
+            "requiredAntiAffinityTerms": pod.pod_anti_affinity,
+            "preferredAffinityTerms": pod.preferred_pod_affinity,
+            "preferredAntiAffinityTerms": pod.preferred_pod_anti_affinity,
+        }
+        if not any(named.values()):
+            return NO_TERMS
+        errors = {name: _first_error(terms) for name, terms in named.items()}
+        affinity, anti, preferred, preferred_anti = (
+            () if errors[name] else tuple(map(self._term, terms)) for name, terms in named.items()
+        )
+        text = join_errors(f"{name}: {error}" for name, error in errors.items() if error)
+        return Terms(affinity, anti, preferred, preferred_anti, text)
+
+    def _term(self, term: PodAffinityTerm) -> Term:
+        meaning = (term.selector, term.namespaces, term.namespace_selector)
+        return Term(
+            term.topology_key,
+            term.selector,
+            frozenset(term.namespaces),
+            term.namespace_selector,
+            term.weight,
+            self._meanings.code(meaning),
+        )
 
 
 def _first_error(terms: Iterable[PodAffinityTerm]) -> str:
     return next((term.error for term in terms if term.error), "")
-
-
-def _term(term: PodAffinityTerm) -> Term:
-    return Term(
-        term.topology_key,
-        term.selector,
-        frozenset(term.namespaces),
-        term.namespace_selector,
-        term.weight,
-    )
 
 
 def matches_all(terms: Sequence[Term], pod: PodInfo) -> bool:
@@ -140,56 +152,82 @@ def matches_all(terms: Sequence[Term], pod: PodInfo) -> bool:
     return bool(terms) and all(term.matches(pod, {}) for term in terms)
 
 
-@dataclass(frozen=True, slots=True)
 class NewPod:
-    """A class of pods to be placed, as it meets the pods on the nodes.
+    """A kind of pods to be placed, as it meets the pods on the nodes.
 
     terms: merged. namespace_labels: of the pod's namespace. scores: whether scoring looks at it.
     """
 
-    info: PodInfo
-    terms: Terms
-    namespace_labels: Mapping[str, str]
-    scores: bool
-    hard_weight: int
+    __slots__ = ("_meant", "hard_weight", "info", "namespace_labels", "scores", "terms")
 
-    def relation(self, other: PodInfo, theirs: Terms) -> Relation:
-        """What a pod of `other` with its (unmerged) terms adds to the counts for this pod."""
+    def __init__(
+        self,
+        info: PodInfo,
+        terms: Terms,
+        namespace_labels: Mapping[str, str],
+        *,
+        scores: bool,
+        hard_weight: int,
+    ) -> None:
+        self.info = info
+        self.terms = terms
+        self.namespace_labels = namespace_labels
+        self.scores = scores
+        self.hard_weight = hard_weight
+        self._meant: dict[int, bool] = {}
+
+    def wishes(self, other: PodInfo) -> Relation:
+        """What the pod's own terms make of one pod of `other`: its namespace and labels matter."""
+        terms = self.terms
         lines: Counter[Line] = Counter()
-        if matches_all(self.terms.affinity, other):
-            lines.update((Family.AFFINITY, term.topology_key) for term in self.terms.affinity)
-        lines.update(
-            (Family.ANTI_AFFINITY, term.topology_key)
-            for term in self.terms.anti_affinity
-            if term.matches(other, {})
-        )
-        lines.update(
-            (Family.EXISTING_ANTI, term.topology_key)
-            for term in theirs.anti_affinity
-            if term.matches(self.info, self.namespace_labels)
-        )
-        if self.scores:
-            self._add_own_preferences(lines, other)
-            self._add_their_preferences(lines, theirs)
-        return tuple(sorted(lines.items()))
-
-    def _add_own_preferences(self, lines: Counter[Line], other: PodInfo) -> None:
-        for sign, terms in ((1, self.terms.preferred), (-1, self.terms.preferred_anti)):
-            for term in terms:
+        if matches_all(terms.affinity, other):
+            lines.update((Family.AFFINITY, term.topology_key) for term in terms.affinity)
+        for term in terms.anti_affinity:
+            if term.matches(other, {}):
+                lines[Family.ANTI_AFFINITY, term.topology_key] += 1
+        for sign, preferred in ((1, terms.preferred), (-1, terms.preferred_anti)):
+            for term in preferred:
                 if term.matches(other, {}):
                     _add_score(lines, term.topology_key, sign * term.weight)
+        return _relation(lines)
 
-    def _add_their_preferences(self, lines: Counter[Line], theirs: Terms) -> None:
-        if self.hard_weight > 0:
-            for term in theirs.affinity:
-                if term.matches(self.info, self.namespace_labels):
+    def met_by(self, theirs: Terms) -> Relation:
+        """What the (unmerged) terms of a pod on a node make of this one."""
+        lines: Counter[Line] = Counter()
+        for term in theirs.anti_affinity:
+            if self._is_meant(term):
+                lines[Family.EXISTING_ANTI, term.topology_key] += 1
+        if self.scores:
+            for term in theirs.affinity if self.hard_weight > 0 else ():
+                if self._is_meant(term):
                     _add_score(lines, term.topology_key, self.hard_weight)
-        for sign, terms in ((1, theirs.preferred), (-1, theirs.preferred_anti)):
-            for term in terms:
-                if term.matches(self.info, self.namespace_labels):
-                    _add_score(lines, term.topology_key, sign * term.weight)
+            for sign, preferred in ((1, theirs.preferred), (-1, theirs.preferred_anti)):
+                for term in preferred:
+                    if self._is_meant(term):
+                        _add_score(lines, term.topology_key, sign * term.weight)
+        return _relation(lines)
+
+    def _is_meant(self, term: Term) -> bool:
+        """Whether a term of another pod means this one; each meaning is tried once."""
+        meant = self._meant.get(term.meaning)
+        if meant is None:
+            meant = self._meant[term.meaning] = term.matches(self.info, self.namespace_labels)
+        return meant
 
 
 def _add_score(lines: Counter[Line], key: str, weight: int) -> None:
     lines[Family.SCORE, key] += weight
     lines[Family.SCORED, key] += 1
+
+
+def _relation(lines: Counter[Line]) -> Relation:
+    return tuple(sorted(lines.items())) if lines else ()
+
+
+def joined(ours: Relation, theirs: Relation) -> Relation:
+    """The sum of two relations, line by line."""
+    if not ours or not theirs:
+        return ours or theirs
+    lines = Counter(dict(ours))
+    lines.update(dict(theirs))
+    return _relation(lines)
