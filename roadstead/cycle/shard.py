@@ -71,7 +71,7 @@ class ShardCore:
             for evaluation, ask in zip(evaluations, request.classes, strict=True)
         ]
         version = self.table.version
-        if any(answer.waits_for for answer in answers):
+        if any(answer.waits_for or answer.unsupported for answer in answers):
             return ShardAnswer(version, len(self.table), tuple(answers))
         return self._with_candidates(evaluations, answers, request.keep)
 
@@ -118,7 +118,7 @@ class ShardCore:
                 _choose_nominated(evaluation, chosen)
         rows = np.flatnonzero(chosen)
         told = tuple(
-            answer if answer.unsupported else _tell(evaluation, each, answer, rows, ~chosen)
+            _tell(evaluation, each, answer, rows, ~chosen)
             for evaluation, each, answer in zip(evaluations, groups, answers, strict=True)
         )
         whole = any(evaluation.reads_whole_nodes() for evaluation in evaluations)
