@@ -16,7 +16,7 @@ from roadstead.cycle.wire import status_in
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Summaries
-from roadstead.framework.plugin import Extremes, PostFilterResult
+from roadstead.framework.plugin import IGNORED, Extremes, PostFilterResult
 from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I64
@@ -236,7 +236,8 @@ def _score_lines(
         normalized = raw
         if each.plugin.normalizes:
             normalized = each.plugin.normalize(state, pod.info, raw, Extremes.of(raw))
-        lines.append(ScoreLine(each.plugin.name, each.weight, raw, normalized))
+        shown = np.where(raw == IGNORED, 0, raw)
+        lines.append(ScoreLine(each.plugin.name, each.weight, shown, normalized))
     return tuple(lines)
 
 

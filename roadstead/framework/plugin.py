@@ -36,6 +36,12 @@ from roadstead.protocol.status import SUCCESS, Status
 
 MAX_NODE_SCORE = 100
 
+IGNORED = int(np.iinfo(np.int64).min)
+"""Raw score of a feasible row that a plugin leaves unscored.
+
+Upstream's Score says 0 there; the extremes leave it out, and `normalize` says what it becomes.
+"""
+
 
 class Reads(IntEnum):
     """What a plugin's answer for a row depends on; a later kind includes the earlier ones.
@@ -89,16 +95,24 @@ ALL_PASS = FilterResult()
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """Smallest and largest raw score over the feasible nodes of all shards."""
+    """Smallest and largest raw score over the feasible nodes of all shards.
+
+    IGNORED rows are left out; where there are no others both are IGNORED.
+    """
 
     minimum: int
     maximum: int
 
     @staticmethod
     def of(raw: I64) -> Extremes:
-        return Extremes(int(raw.min()), int(raw.max()))
+        scored = raw[raw != IGNORED]
+        if not len(scored):
+            return Extremes(IGNORED, IGNORED)
+        return Extremes(int(scored.min()), int(scored.max()))
 
     def merge(self, other: Extremes) -> Extremes:
+        if IGNORED in (self.minimum, other.minimum):
+            return self if other.minimum == IGNORED else other
         return Extremes(min(self.minimum, other.minimum), max(self.maximum, other.maximum))
 
 

@@ -31,6 +31,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.plugin import (
     ALL_PASS,
+    IGNORED,
     MAX_NODE_SCORE,
     Extremes,
     FilterPlugin,
@@ -62,9 +63,6 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     with_all_keys,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
-
-IGNORED = int(np.iinfo(np.int64).min)
-"""Raw score of a feasible row that does not take part in scoring."""
 
 MAX_PODS_KNOWN = 4096
 
