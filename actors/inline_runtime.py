@@ -7,7 +7,7 @@ asynchronous Ray actor. Mailboxes are bounded: a sender waits, with its deadline
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 
 from roadstead.actors.seam import (
@@ -102,12 +102,15 @@ class InlineRuntime:
         self._limits = limits
         self._actors: dict[str, InlineActor] = {}
 
-    async def start(self, name: str, build: Factory, *, timeout_s: float) -> Ref:
-        """A new actor; its name is unique while it lives."""
-        assert name not in self._actors, f"{name} is running"
-        dispatcher = Dispatcher(name, build(self), self._limits)
-        self._actors[name] = InlineActor(name, dispatcher, self._mailbox_max_messages)
-        return self.find(name)
+    async def start(
+        self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
+    ) -> dict[str, Ref]:
+        """New actors by name; groups share nothing but this process, as all do."""
+        for name, build in (each for builds in groups.values() for each in builds.items()):
+            assert name not in self._actors, f"{name} is running"
+            dispatcher = Dispatcher(name, build(self), self._limits)
+            self._actors[name] = InlineActor(name, dispatcher, self._mailbox_max_messages)
+        return {name: self.find(name) for builds in groups.values() for name in builds}
 
     def find(self, name: str) -> Ref:
         """A way to a running actor. KeyError for an unknown name."""

@@ -14,6 +14,7 @@ from roadstead.actors.explainer import explain_pod
 from roadstead.actors.inline_runtime import InlineRuntime
 from roadstead.actors.seam import Runtime
 from roadstead.actors.supervisor import Supervisor
+from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
 
@@ -91,7 +92,13 @@ def open_runtime(plan: RunPlan) -> Runtime:
         return InlineRuntime(mailbox_max_messages=bound, limits=plan.limits)
     from roadstead.actors.ray_runtime import RayRuntime
 
-    return RayRuntime(actors=3 + settings.shards + settings.schedulers, limits=plan.limits)
+    return RayRuntime(processes=processes(settings), limits=plan.limits)
+
+
+def processes(settings: Settings) -> int:
+    """How many processes the actors of a run take on Ray."""
+    control = 1 if settings.control == "together" else 3
+    return control + settings.shards + settings.schedulers
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

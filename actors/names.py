@@ -4,6 +4,8 @@ from __future__ import annotations
 
 QUEUE, CACHE, BINDER = "queue", "cache", "binder"
 WORKER, SCHEDULER = "worker", "scheduler"
+CONTROL = "control"
+"""The process of queue, cache and binder, where they share one."""
 
 
 def worker_name(index: int) -> str:

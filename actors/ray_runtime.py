@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import ray
@@ -36,23 +37,25 @@ _MAX_PENDING_CALLS = 10_000
 
 
 class RayHost:
-    """What Ray runs: one actor behind a Dispatcher."""
+    """What Ray runs: a process with one actor, or with a few that share it."""
 
-    def __init__(self, name: str, build: Factory, directory: Directory, limits: Limits) -> None:
-        self._dispatcher = Dispatcher(name, build(directory), limits)
+    def __init__(self, builds: Mapping[str, Factory], directory: Directory, limits: Limits) -> None:
+        self._dispatchers = {
+            name: Dispatcher(name, build(directory), limits) for name, build in builds.items()
+        }
 
-    async def receive(self, data: bytes) -> bytes:
-        """One envelope in, one envelope out."""
-        return await self._dispatcher.receive(data)
+    async def receive(self, name: str, data: bytes) -> bytes:
+        """One envelope for one actor in, one envelope out."""
+        return await self._dispatchers[name].receive(data)
 
     async def ready(self) -> int:
-        """The process id: the actor is built and answers."""
+        """The process id: the actors are built and answer."""
         return os.getpid()
 
 
 @dataclass(frozen=True, slots=True)
 class RayRef:
-    """A Ref to a Ray actor."""
+    """A Ref to an actor in a Ray process."""
 
     actor_name: str
     handle: ActorHandle
@@ -66,7 +69,7 @@ class RayRef:
         data = Envelope(method.name, 0, 0, "", to_wire(message)).encode()
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self.handle.receive.remote(data)
+                reply = await self.handle.receive.remote(self.actor_name, data)
         except TimeoutError:
             raise late(self.actor_name, method.name, timeout_s) from None
         except RayActorError as lost:
@@ -80,15 +83,19 @@ class RayRef:
 
 @dataclass(frozen=True, slots=True)
 class RayDirectory:
-    """Finds the actors of one run by name; travels to every actor of it."""
+    """Finds the actors of one run by name; travels to every actor of it.
+
+    hosts: actor → the process that holds it, where that bears another name.
+    """
 
     namespace: str
     limits: Limits
+    hosts: Mapping[str, str]
 
     def find(self, name: str) -> Ref:
         """A way to a running actor. ActorLostError if there is none of this name."""
         try:
-            handle = ray.get_actor(name, namespace=self.namespace)
+            handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
         except ValueError:
             raise ActorLostError(f"there is no actor {name}") from None
         return RayRef(name, handle, self.limits)
@@ -97,57 +104,69 @@ class RayDirectory:
 class RayRuntime:
     """Starts, finds and ends actors on a local or a given Ray."""
 
-    def __init__(self, *, actors: int, limits: Limits, address: str | None = None) -> None:
-        """actors: how many will be started, so that their processes start side by side."""
+    def __init__(self, *, processes: int, limits: Limits, address: str | None = None) -> None:
+        """processes: how many will be started, so that Ray brings them up side by side."""
         self._limits = limits
-        self._own = address is None
-        self._directory = RayDirectory(f"roadstead-{secrets.token_hex(6)}", limits)
+        self._namespace = f"roadstead-{secrets.token_hex(6)}"
+        self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
         self.pids: dict[str, int] = {}
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         local = {
-            "num_cpus": max(1, actors),
+            "num_cpus": max(1, processes),
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
         }
         ray.init(
             address=address,
-            namespace=self._directory.namespace,
+            namespace=self._namespace,
             logging_level=logging.ERROR,
             log_to_driver=False,
             configure_logging=False,
-            **(local if self._own else {}),
+            **(local if address is None else {}),
         )
 
-    async def start(self, name: str, build: Factory, *, timeout_s: float) -> Ref:
-        """A new actor, once it answers. DeadlineError if it is late, ActorLostError if it fails."""
-        options = {
-            "name": name,
-            "num_cpus": 0,
-            "max_restarts": 0,
-            "max_task_retries": 0,
-            "max_pending_calls": _MAX_PENDING_CALLS,
-        }
-        remote = ray.remote(RayHost).options(**options)
-        handle = remote.remote(name, build, self._directory, self._limits)
-        self._handles[name] = handle
+    async def start(
+        self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
+    ) -> dict[str, Ref]:
+        """New actors by name, in one process per group, once all answer.
+
+        DeadlineError if one is late, ActorLostError if one fails.
+        """
+        for host, builds in groups.items():
+            self._hosts |= dict.fromkeys(builds, host)
+        directory = RayDirectory(self._namespace, self._limits, dict(self._hosts))
+        remote = ray.remote(RayHost)
+        for host, builds in groups.items():
+            options = {
+                "name": host,
+                "num_cpus": 0,
+                "max_restarts": 0,
+                "max_task_retries": 0,
+                "max_pending_calls": _MAX_PENDING_CALLS,
+            }
+            self._handles[host] = remote.options(**options).remote(
+                dict(builds), directory, self._limits
+            )
+        await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
+        return {name: directory.find(name) for builds in groups.values() for name in builds}
+
+    async def _await_ready(self, host: str, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
-                self.pids[name] = await handle.ready.remote()
+                self.pids[host] = await self._handles[host].ready.remote()
         except TimeoutError:
-            raise late(name, "its start", timeout_s) from None
+            raise late(host, "its start", timeout_s) from None
         except RayError as failure:
-            raise ActorLostError(f"{name} did not start: {_first_line(failure)}") from None
-        return RayRef(name, handle, self._limits)
+            raise ActorLostError(f"{host} did not start: {_first_line(failure)}") from None
 
     def find(self, name: str) -> Ref:
         """A way to a running actor."""
-        return self._directory.find(name)
+        return RayDirectory(self._namespace, self._limits, self._hosts).find(name)
 
     async def kill(self, name: str) -> None:
         """Ends an actor's process at once."""
-        ray.kill(self._handles[name], no_restart=True)
+        ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
 
     async def stop(self) -> None:
         """Ends all actors of the run, and Ray itself if it was started here."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -91,7 +91,11 @@ Factory = Callable[[Directory], object]
 class Runtime(Directory, Protocol):
     """Starts and ends actors."""
 
-    async def start(self, name: str, build: Factory, *, timeout_s: float) -> Ref: ...
+    async def start(
+        self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
+    ) -> dict[str, Ref]:
+        """Starts actors by name, each group in a process of its own; all of them answer then."""
+        ...
 
     async def kill(self, name: str) -> None: ...
 

@@ -13,7 +13,15 @@ from functools import partial
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.messages import STATUS, STOP, ActorStatus
-from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER, scheduler_name, worker_name
+from roadstead.actors.names import (
+    BINDER,
+    CACHE,
+    CONTROL,
+    QUEUE,
+    SCHEDULER,
+    scheduler_name,
+    worker_name,
+)
 from roadstead.actors.queue_actor import QueueActor
 from roadstead.actors.scheduler import SchedulerActor
 from roadstead.actors.seam import (
@@ -49,35 +57,34 @@ class Supervisor:
         self.refs: dict[str, Ref] = {}
         self.last: dict[str, ActorStatus] = {}
 
-    def factories(self) -> dict[str, Factory]:
-        """Every actor of the plan and how it is built where it runs."""
+    def groups(self) -> dict[str, dict[str, Factory]]:
+        """Process → the actors in it, and how each is built where it runs."""
         plan, settings = self._plan, self._plan.settings
-        factories: dict[str, Factory] = {
+        control: dict[str, Factory] = {
             QUEUE: partial(QueueActor, plan),
             CACHE: partial(CacheActor, plan),
             BINDER: partial(BinderActor, plan),
         }
+        if settings.control == "together":
+            groups = {CONTROL: control}
+        else:
+            groups = {name: {name: build} for name, build in control.items()}
         for index in range(settings.shards):
             name = worker_name(index)
-            factories[name] = partial(WorkerActor, name, plan)
+            groups[name] = {name: partial(WorkerActor, name, plan)}
         for index in range(settings.schedulers):
             name = scheduler_name(index)
-            factories[name] = partial(SchedulerActor, name, plan)
-        return factories
+            groups[name] = {name: partial(SchedulerActor, name, plan)}
+        return groups
 
     async def start(self) -> None:
         """Starts all actors side by side. RunFailedError if one does not come up in time."""
         timeout_s = self._plan.settings.deadlines.start_s
-        names, starts = [], []
-        for name, build in self.factories().items():
-            names.append(name)
-            starts.append(self._runtime.start(name, build, timeout_s=timeout_s))
-        outcomes = await asyncio.gather(*starts, return_exceptions=True)
-        for name, outcome in zip(names, outcomes, strict=True):
-            if isinstance(outcome, BaseException):
-                raise RunFailedError(f"{name} did not start: {outcome}") from outcome
-            self.refs[name] = outcome
-        LOG.info("started %s", ", ".join(names))
+        try:
+            self.refs = await self._runtime.start(self.groups(), timeout_s=timeout_s)
+        except (ActorLostError, DeadlineError) as failure:
+            raise RunFailedError(f"the run did not start: {failure}") from failure
+        LOG.info("started %s", ", ".join(self.refs))
 
     async def watch(self) -> None:
         """Runs until an actor fails; raises RunFailedError or the error that stopped it."""

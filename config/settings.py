@@ -83,6 +83,9 @@ class Settings(_Part):
     """Schedulers at work at once. With one, decisions are those of kube-scheduler; with several,
     each is optimistic and the binder settles conflicts."""
 
+    control: Literal["together", "apart"] = "together"
+    """On Ray: queue, cache and binder share one process, which starts sooner, or have one each."""
+
     batch: int = Field(default=512, ge=1, le=65_536)
     """Pods that a scheduler takes at a time. One round trip to the workers per batch."""
 
