@@ -1,0 +1,5 @@
+"""`python -m roadstead` is the console script."""
+
+from roadstead.actors.entry import main
+
+main()
