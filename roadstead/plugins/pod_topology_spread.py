@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadstead.config.plugin_args import PodTopologySpreadArgs
 from roadstead.facts.pod import PodFacts
@@ -299,7 +300,7 @@ def _weight(spread: Spread, domains: int, nodes: int) -> float:
     return math.log((nodes if spread.topology_key == HOSTNAME else domains) + 2)
 
 
-def _rounded(amounts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> I64:
+def _rounded(amounts: NDArray[np.float64]) -> I64:
     """Halves are rounded away from zero; amounts are not negative."""
     floor = np.floor(amounts)
     rounded: I64 = (floor + (amounts - floor >= 0.5)).astype(np.int64)
