@@ -39,7 +39,6 @@ class CacheActor:
         self.sharding = Sharding(plan.settings.shards)
         self._workers: list[Ref] = []
         self._seqs = [0] * plan.settings.shards
-        self._planned = False
         self._streams: set[asyncio.Task[None]] = set()
         self._lost = ""
 

@@ -1,7 +1,8 @@
 """The inline runtime: every actor is one mailbox task in this process.
 
 Messages of one actor are started in order; a handler that waits lets the next one run, as in an
-asynchronous Ray actor. Mailboxes are bounded: a sender waits, with its deadline, when one is full.
+asynchronous Ray actor. Mailboxes are bounded, messages in hand included: a sender waits, with its
+deadline, when one is full.
 """
 
 from __future__ import annotations
@@ -33,20 +34,23 @@ class InlineActor:
         self.name = name
         self.lost = False
         self._dispatcher = dispatcher
-        self._mailbox: asyncio.Queue[_Waiting] = asyncio.Queue(max_messages)
+        self._room = asyncio.Semaphore(max_messages)
+        self._mailbox: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._owed: set[asyncio.Future[bytes]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._start(self._run())
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=self.name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _run(self) -> None:
         while True:
             data, future = await self._mailbox.get()
-            self._start(self._handle(data, future))
+            handling = self._start(self._handle(data, future))
+            handling.add_done_callback(lambda _: self._room.release())
 
     async def _handle(self, data: bytes, future: asyncio.Future[bytes]) -> None:
         reply = await self._dispatcher.receive(data)
@@ -55,12 +59,15 @@ class InlineActor:
 
     async def ask(self, data: bytes) -> bytes:
         """The reply to one message. ActorLostError if the actor ends before it answers."""
+        await self._room.acquire()
         if self.lost:
+            # Whoever waits behind us is told at once, too.
+            self._room.release()
             raise ActorLostError(f"{self.name} is gone")
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._owed.add(future)
         future.add_done_callback(self._owed.discard)
-        await self._mailbox.put((data, future))
+        self._mailbox.put_nowait((data, future))
         return await future
 
     def end(self) -> None:
@@ -71,6 +78,9 @@ class InlineActor:
         for future in list(self._owed):
             if not future.done():
                 future.set_exception(ActorLostError(f"{self.name} is gone"))
+        while not self._mailbox.empty():
+            self._mailbox.get_nowait()
+            self._room.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +123,11 @@ class InlineRuntime:
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
     def find(self, name: str) -> Ref:
-        """A way to a running actor. KeyError for an unknown name."""
-        return InlineRef(self._actors[name], self._limits)
+        """A way to a running actor. ActorLostError if there is none of this name."""
+        actor = self._actors.get(name)
+        if actor is None:
+            raise ActorLostError(f"there is no actor {name}")
+        return InlineRef(actor, self._limits)
 
     async def kill(self, name: str) -> None:
         """Ends an actor at once."""

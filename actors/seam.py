@@ -122,11 +122,11 @@ class Dispatcher:
         try:
             envelope = Envelope.decode(data, self._limits, typed=True)
             reply = await self._handle(envelope)
+            return Envelope(REPLY, envelope.seq, envelope.epoch, envelope.token, reply).encode()
         except asyncio.CancelledError:
             raise
         except Exception as failure:
             return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
-        return Envelope(REPLY, envelope.seq, envelope.epoch, envelope.token, reply).encode()
 
     async def _handle(self, envelope: Envelope) -> object:
         method = METHODS.get(envelope.kind)
@@ -150,17 +150,22 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
 def failure_out(failure: BaseException) -> Failure:
     """An exception as it travels: known kinds in their parts, others as text with their place."""
     if isinstance(failure, InputError):
-        parts = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
-        return Failure("InputError", str(failure), parts)
+        place = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
+        return _failure("InputError", str(failure), place)
     if isinstance(failure, UnsupportedError):
-        return Failure(
-            "UnsupportedError", str(failure), (failure.plugin, failure.obj, failure.field)
-        )
+        need = (failure.plugin, failure.obj, failure.field)
+        return _failure("UnsupportedError", str(failure), need)
     if isinstance(failure, RoadsteadError):
-        return Failure(type(failure).__name__, str(failure))
+        return _failure(type(failure).__name__, str(failure))
     last = traceback.extract_tb(failure.__traceback__)[-1:]
-    place = f" at {last[0].name}:{last[0].lineno}" if last else ""
-    return Failure("ActorError", f"{type(failure).__name__}: {failure}{place}")
+    where = f" at {last[0].name}:{last[0].lineno}" if last else ""
+    return _failure("ActorError", f"{type(failure).__name__}: {failure}{where}")
+
+
+def _failure(kind: str, text: str, parts: tuple[str, ...] = ()) -> Failure:
+    """A Failure that can be packed: what is no text of Unicode is escaped."""
+    text, *parts_out = (each.encode(errors="backslashreplace").decode() for each in (text, *parts))
+    return Failure(kind, text, tuple(parts_out))
 
 
 def failure_in(actor: str, failure: Failure) -> RoadsteadError:

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from roadstead.actors.messages import ActorStatus, DeltaBatch, ViewAsk
-from roadstead.actors.seam import NOTHING, ActorError, Directory, Nothing
+from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory, Nothing
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
 from roadstead.facts.wire import facts_in
@@ -88,8 +88,14 @@ class WorkerActor:
     async def _reach(self, seq: int) -> None:
         if self.applied >= seq:
             return
-        async with asyncio.timeout(self._plan.settings.deadlines.call_s), self._moved:
-            await self._moved.wait_for(lambda: self.applied >= seq)
+        timeout_s = self._plan.settings.deadlines.call_s
+        try:
+            async with asyncio.timeout(timeout_s), self._moved:
+                await self._moved.wait_for(lambda: self.applied >= seq)
+        except TimeoutError:
+            raise DeadlineError(
+                f"{self._name} waited {timeout_s:g} s for change {seq}, has {self.applied}"
+            ) from None
 
     async def status(self, _: Nothing) -> ActorStatus:
         zones = sorted({facts.zone for facts in self.table.columns.facts})
