@@ -12,14 +12,20 @@ import uvloop
 from roadstead.actors.client import Client
 from roadstead.actors.explainer import explain_pod
 from roadstead.actors.inline_runtime import InlineRuntime
-from roadstead.actors.seam import Runtime
-from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
+from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
 Tell = Callable[[Progress], None]
+
+_SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
+"""What a call tells of an actor that failed; the watch knows better what that one did."""
+
+WATCH_KNOWS_S = 5.0
+"""How long the watch may take to tell it."""
 
 
 class ActorLauncher:
@@ -58,6 +64,8 @@ async def _with_actors(
         client = Client(supervisor, plan, progress)
         client.timings_s["start actors"] = asyncio.get_running_loop().time() - started
         return await first_of(work(client, supervisor), supervisor.watch())
+    except _SYMPTOMS as failure:
+        raise RunFailedError(str(failure)) from failure
     finally:
         with contextlib.suppress(TimeoutError):
             await supervisor.stop()
@@ -68,15 +76,10 @@ async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None
     working, watching = asyncio.create_task(work), asyncio.create_task(watch)
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
-        if watching.done() and not watching.cancelled():
-            failure = watching.exception()
-            if failure is not None:
-                raise failure
-        if working.done() and working.exception() is not None:
-            # The watch knows better what an actor did that a call could not reach any more.
-            await asyncio.wait({watching}, timeout=1.0)
-            if watching.done() and (failure := watching.exception()) is not None:
-                raise failure
+        if working.done() and isinstance(working.exception(), _SYMPTOMS):
+            await asyncio.wait({watching}, timeout=WATCH_KNOWS_S)
+        if watching.done() and (failure := watching.exception()) is not None:
+            raise failure
         return await working
     finally:
         for task in (working, watching):

@@ -35,7 +35,7 @@ from roadstead.actors.seam import (
     failure_in,
 )
 from roadstead.actors.worker import WorkerActor
-from roadstead.protocol.errors import RoadsteadError
+from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
 
 LOG = logging.getLogger("roadstead.supervisor")
@@ -43,9 +43,16 @@ LOG = logging.getLogger("roadstead.supervisor")
 WATCH_S = 0.5
 """How often every actor is asked how it is."""
 
+ROOT_S = 2.0
+"""How long to look for the failure from which another one follows."""
+
 
 class RunFailedError(RoadsteadError):
     """A run ended before its time: which actor failed, what it did, and why."""
+
+
+class ActorGoneError(RunFailedError):
+    """A run ended because an actor is gone or silent; others fail for want of it."""
 
 
 class Supervisor:
@@ -89,8 +96,22 @@ class Supervisor:
     async def watch(self) -> None:
         """Runs until an actor fails; raises RunFailedError or the error that stopped it."""
         while True:
-            await asyncio.gather(*(self.look(name) for name in self.refs))
+            try:
+                await asyncio.gather(*(self.look(name) for name in self.refs))
+            except ActorGoneError:
+                raise
+            except RunFailedError as failure:
+                raise await self._root_of(failure) from None
             await asyncio.sleep(WATCH_S)
+
+    async def _root_of(self, failure: RunFailedError) -> RunFailedError:
+        """The actor that is gone, if `failure` was only seen before it."""
+        looks = [asyncio.create_task(self.look(name)) for name in self.refs]
+        await asyncio.wait(looks, timeout=ROOT_S)
+        for task in looks:
+            task.cancel()
+        outcomes = await asyncio.gather(*looks, return_exceptions=True)
+        return next((each for each in outcomes if isinstance(each, ActorGoneError)), failure)
 
     async def look(self, name: str) -> ActorStatus:
         """What an actor says of itself. RunFailedError if it is gone or cannot go on."""
@@ -98,21 +119,23 @@ class Supervisor:
         try:
             status = await self.refs[name].call(STATUS, NOTHING, timeout_s=timeout_s)
         except (ActorLostError, DeadlineError) as failure:
-            raise RunFailedError(self._story(name, failure)) from failure
+            raise ActorGoneError(self._story(name, str(failure))) from failure
         self.last[name] = status
         if status.error:
-            failed = Failure(status.error_kind, status.error, status.error_parts)
-            raise (
-                failure_in(name, failed)
-                if status.error_kind
-                else RunFailedError(f"{name} cannot go on: {status.error}")
-            )
+            raise self._stopped_by(name, status)
         return status
 
-    def _story(self, name: str, failure: RoadsteadError) -> str:
+    def _stopped_by(self, name: str, status: ActorStatus) -> RoadsteadError:
+        """Why an actor cannot go on: what the user can mend as it is, all else as its story."""
+        failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
+        if isinstance(failed, (InputError, UnsupportedError)):
+            return failed
+        return RunFailedError(self._story(name, f"{name} cannot go on: {status.error}"))
+
+    def _story(self, name: str, what: str) -> str:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
-        return f"{failure}.{did} The run ends here; what the binder acknowledged is in its list."
+        return f"{what}.{did} The run ends here; what the binder acknowledged is in its list."
 
     async def stop(self) -> None:
         """Tells the schedulers to take no more, then ends all actors, within the deadline."""
