@@ -7,6 +7,7 @@ import time
 
 from roadstead.actors.messages import (
     ActorStatus,
+    GivenBack,
     LeaseAsk,
     Leased,
     LeaseReport,
@@ -32,7 +33,14 @@ WOKEN_BY_PODS = frozenset({"InterPodAffinity", "PodTopologySpread"})
 
 WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
 
+MAX_FAILURES = 3
+"""A pod whose attempts failed so often waits like an unschedulable one: a run must end."""
+
+FAILS_AGAIN = "fails again and again"
+"""Stands for the plugin that rejected such a pod; no event is known to help it."""
+
 _TICK_S = 0.25
+_UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE
 
 
 def hint(plugin: str, event: str, facts: PodFacts) -> bool:
@@ -60,6 +68,7 @@ class QueueActor:
             ),
         )
         self._notes: dict[str, PendingNote] = {}
+        self._failures: dict[str, dict[int, int]] = {}
         self._arrived = asyncio.Event()
 
     def _gate(self, facts: PodFacts) -> Status:
@@ -77,7 +86,11 @@ class QueueActor:
             status = self._gate(facts)
             if not status.is_success:
                 self._notes[identity.uid] = PendingNote(
-                    identity.uid, identity.key, status.message, (), (status.plugin,)
+                    identity.uid,
+                    identity.key,
+                    status.message,
+                    (),
+                    (status.plugin,) if status.plugin else (),
                 )
         self._arrived.set()
         return Submitted(len(answer.accepted), answer.refused)
@@ -109,15 +122,23 @@ class QueueActor:
             self.core.done(report.lease_id, report.done)
             for uid in report.done:
                 self._notes.pop(uid, None)
+                self._failures.pop(uid, None)
             self.core.move(ASSIGNED_POD, now_s)
         if report.given_back:
-            back = [
-                Requeue(each.uid, RequeueReason(each.reason), each.rejected_by)
-                for each in report.given_back
-            ]
+            back = [self._requeue(report.lease_id, each) for each in report.given_back]
             self.core.requeue(report.lease_id, back, now_s)
         self._arrived.set()
         return NOTHING
+
+    def _requeue(self, lease_id: int, back: GivenBack) -> Requeue:
+        reason = RequeueReason(back.reason)
+        if reason is RequeueReason.CONFLICT or (back.rejected_by and reason is _UNSCHEDULABLE):
+            return Requeue(back.uid, reason, back.rejected_by)
+        # By lease, so that a report that comes twice counts once and says the same again.
+        failures = self._failures.setdefault(back.uid, {})
+        if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
+            return Requeue(back.uid, reason, back.rejected_by)
+        return Requeue(back.uid, _UNSCHEDULABLE, (FAILS_AGAIN,))
 
     async def queue_state(self, _: Nothing) -> QueueState:
         counts = self.core.counts()
