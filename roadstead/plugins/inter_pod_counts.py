@@ -146,10 +146,10 @@ class Counts:
 
     def find(self, table: Table) -> Mapping[Line, I64]:
         """Per line how much the pods on each row add: int64[row]. Lines may be all zero."""
+        assert table.columns.classes is self._index.classes, "a table of other classes"
         self._relate()
         if self._relations.keys().isdisjoint(table.class_counts.keys()):
             return {}
-        assert table.columns.classes is self._index.classes, "a table of other classes"
         if not isinstance(table, NodeTable) or not self._keeps(table):
             return self._count({}, table, np.arange(len(table)))
         if self._columns is table.columns and self._node_version == table.node_version:
@@ -193,7 +193,9 @@ class Counts:
                 relation = relations.get(info)
                 if relation is not None:
                     # Few objects stand for all relations, and an id hashes faster than lines.
-                    entry = found.setdefault(id(relation), (relation, [], []))
+                    entry = found.get(id(relation))
+                    if entry is None:
+                        entry = found[id(relation)] = (relation, [], [])
                     entry[1].append(row)
                     entry[2].append(pods)
         return found.values()

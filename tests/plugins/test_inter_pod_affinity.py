@@ -1,0 +1,788 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.plugin_args import InterPodAffinityArgs
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodAffinityTerm
+from roadstead.facts.selectors import LabelSelector
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import Extremes, Handle, Reads
+from roadstead.plugins import inter_pod_affinity
+from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts, TopologyScores
+from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.status import SKIP, Code, unresolvable
+from tests.builders import node, pairs, pod, put, require, table_of
+from tests.plugins import affinity_upstream as upstream
+from tests.plugins.affinity_upstream import NOT_AWAY, NOT_NEAR, NOT_WANTED, Affinity
+from tests.plugins.upstream import NodeInfo
+
+HOST, ZONE, RACK = "host", "zone", "rack"
+NAMESPACES = {"default": {"team": "a"}, "prod": {"team": "b", "tier": "1"}, "bare": {}}
+EVERYTHING = LabelSelector()
+
+
+def select(*requirements):
+    return LabelSelector(requirements)
+
+
+def app(*names):
+    return select(require("app", "In", *names))
+
+
+def aff(selector=None, key=HOST, *, spaces=("default",), choose=None, weight=0, error=""):
+    return PodAffinityTerm(key, selector, spaces, choose, weight, error)
+
+
+def near(*terms, **facts):
+    return pod(pod_affinity=terms, **facts)
+
+
+def away(*terms, **facts):
+    return pod(pod_anti_affinity=terms, **facts)
+
+
+def liking(*terms, **facts):
+    return pod(preferred_pod_affinity=terms, **facts)
+
+
+def disliking(*terms, **facts):
+    return pod(preferred_pod_anti_affinity=terms, **facts)
+
+
+def web(**facts):
+    return pod(labels={"app": "web"}, **facts)
+
+
+def place(name, *pods, zone=None, **labels):
+    """A node that has its own name as host, and the pods on it."""
+    return node(name, labels={HOST: name} | labels | ({ZONE: zone} if zone else {})), pods
+
+
+class Shards:
+    """Tables with a plugin each, as workers have them; the summaries cross a boundary."""
+
+    def __init__(self, world, shard_of=(), args=None, namespaces=NAMESPACES):
+        self.args = args or InterPodAffinityArgs()
+        self.cluster = ClusterFacts(tuple((k, pairs(v)) for k, v in namespaces.items()))
+        self.names = [facts.name for facts, _ in world]
+        self.parts = []
+        places = [shard_of[i % len(shard_of)] if shard_of else 0 for i in range(len(world))]
+        for shard in sorted(set(places) | {0}):
+            own = [each for each, at in zip(world, places, strict=True) if at == shard]
+            table = table_of(*(facts for facts, _ in own))
+            for facts, pods in own:
+                put(table, facts.name, *pods)
+            self.parts.append((self.plugin(table.classes), table))
+
+    def plugin(self, classes):
+        return InterPodAffinity(self.args, Handle(classes, self.cluster))
+
+    def ask(self, facts):
+        """(PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized)."""
+        states = [CycleState(len(self.names)) for _ in self.parts]
+        merged(PodCounts, "filter_summaries", states, self._summaries(facts, states, "filter"))
+        filtered = self._gather(facts, states, "pre_filter", refusals)
+        merged(TopologyScores, "score_summaries", states, self._summaries(facts, states, "score"))
+        scored = self._gather(facts, states, "pre_score", raw_scores)
+        raw = [scored[1][name] for name in self.names if name in scored[1]]
+        return (*filtered, *scored, self._normalized(facts, raw))
+
+    def _summaries(self, facts, states, phase):
+        for (plugin, table), state in zip(self.parts, states, strict=True):
+            info = table.classes.info(facts)
+            if phase == "filter":
+                yield plugin.filter_summary(info, table)
+            else:
+                yield plugin.score_summary(state, info, table, np.ones(len(table), dtype=bool))
+
+    def _gather(self, facts, states, phase, row_answers):
+        said, answers = set(), {}
+        for (plugin, table), state in zip(self.parts, states, strict=True):
+            info = table.classes.info(facts)
+            told = getattr(plugin, phase)(state, info)
+            status = getattr(told, "status", told)
+            said.add(status)
+            if status.is_success:
+                answers |= dict(
+                    zip(table.names, row_answers(plugin, state, info, table), strict=True)
+                )
+        assert len(said) == 1, "every shard says the same of the pod"
+        return said.pop(), answers
+
+    def _normalized(self, facts, raw):
+        if not raw:
+            return []
+        plugin, table = self.parts[0]
+        scores = np.array(raw, dtype=np.int64)
+        info = table.classes.info(facts)
+        return plugin.normalize(CycleState(1), info, scores, Extremes.of(scores)).tolist()
+
+
+def merged(kind, field, states, summaries):
+    whole = None
+    for each in summaries:
+        if each is not None:
+            arrived = from_wire(kind, unpack(pack(to_wire(each))))
+            whole = arrived if whole is None else whole.merge(arrived)
+    if whole is not None:
+        for state in states:
+            getattr(state, field)["InterPodAffinity"] = whole
+
+
+def refusals(plugin, state, info, table):
+    result = plugin.filter(state, info, table)
+    if result.codes is None:
+        return [None] * len(table)
+    reasons = [None, *(status.reasons[0] for status in result.statuses)]
+    return [reasons[code] for code in result.codes.tolist()]
+
+
+def raw_scores(plugin, state, info, table):
+    return plugin.score(state, info, table).tolist()
+
+
+def refused(world, facts, **options):
+    """{node: reason} of the nodes that are refused."""
+    _, told, *_ = Shards(world, **options).ask(facts)
+    return {name: reason for name, reason in told.items() if reason}
+
+
+def scored(world, facts, **options):
+    """{node: raw score}, or None where PreScore skipped."""
+    *_, status, raw, _ = Shards(world, **options).ask(facts)
+    return None if status.is_skip else raw
+
+
+TWO_ZONES = [place("n1", web(), zone="a"), place("n2", zone="a"), place("n3", zone="b")]
+
+
+def test_a_pod_goes_where_its_affinity_term_finds_a_pod():
+    assert refused(TWO_ZONES, near(aff(app("web"), ZONE))) == {"n3": NOT_NEAR}
+    assert refused(TWO_ZONES, near(aff(app("web"), HOST))) == {"n2": NOT_NEAR, "n3": NOT_NEAR}
+
+
+def test_a_pod_stays_away_from_where_its_anti_affinity_term_finds_a_pod():
+    assert refused(TWO_ZONES, away(aff(app("web"), ZONE))) == {"n1": NOT_AWAY, "n2": NOT_AWAY}
+
+
+def test_a_pod_stays_away_from_pods_that_do_not_want_it():
+    lonely = away(aff(app("web"), ZONE))
+    world = [place("n1", lonely, zone="a"), place("n2", zone="a"), place("n3", zone="b")]
+
+    assert refused(world, web()) == {"n1": NOT_WANTED, "n2": NOT_WANTED}
+    assert refused(world, pod(labels={"app": "db"})) == {}
+
+
+def test_affinity_speaks_before_anti_affinity_and_that_before_running_pods():
+    lonely = away(aff(app("new")), labels={"app": "web"})
+    new = pod(
+        labels={"app": "new"},
+        pod_affinity=(aff(app("web")),),
+        pod_anti_affinity=(aff(app("db")),),
+    )
+    world = [
+        place("n1", pod(labels={"app": "db"})),
+        place("n2", lonely, pod(labels={"app": "db"})),
+        place("n3", lonely),
+        place("n4", web()),
+    ]
+
+    assert refused(world, new) == {"n1": NOT_NEAR, "n2": NOT_AWAY, "n3": NOT_WANTED}
+
+
+def test_codes_tell_preemption_where_it_can_help():
+    shards = Shards([place("n1")])
+    plugin, table = shards.parts[0]
+    info = table.classes.info(near(aff(app("web"))))
+    state = CycleState(1)
+    plugin.pre_filter(state, info)
+
+    codes = [status.code for status in plugin.filter(state, info, table).statuses]
+
+    assert codes == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE]
+
+
+def test_one_pod_must_match_all_affinity_terms():
+    asking = near(aff(app("web"), ZONE), aff(select(require("tier", "Exists")), HOST))
+    both = pod(labels={"app": "web", "tier": "1"})
+    apart = [place("n1", web(), pod(labels={"tier": "1"}), zone="a"), place("n2", zone="a")]
+    together = [place("n1", both, zone="a"), place("n2", zone="a")]
+
+    assert refused(apart, asking) == {"n1": NOT_NEAR, "n2": NOT_NEAR}
+    assert refused(together, asking) == {"n2": NOT_NEAR}
+
+
+def test_any_anti_affinity_term_is_enough():
+    asking = away(aff(app("web"), HOST), aff(app("db"), ZONE))
+    world = [
+        place("n1", web()),
+        place("n2", pod(labels={"app": "db"}), zone="a"),
+        place("n3", zone="a"),
+        place("n4"),
+    ]
+
+    assert set(refused(world, asking)) == {"n1", "n2", "n3"}
+
+
+def test_the_first_pod_of_a_series_goes_anywhere_with_the_keys():
+    first = near(aff(app("web"), ZONE), labels={"app": "web"})
+    world = [place("n1", zone="a"), place("n2")]
+
+    assert refused(world, first) == {"n2": NOT_NEAR}
+
+
+def test_the_exception_for_the_first_pod_ends_where_some_pod_matches():
+    second = near(aff(app("web"), ZONE), labels={"app": "web"})
+
+    assert refused(TWO_ZONES, second) == {"n3": NOT_NEAR}
+
+
+def test_a_match_on_a_node_without_the_key_does_not_count():
+    first = near(aff(app("web"), ZONE), labels={"app": "web"})
+    world = [place("n1", web()), place("n2", zone="a")]
+
+    assert refused(world, first) == {"n1": NOT_NEAR}
+
+
+def test_a_pod_that_does_not_match_its_own_terms_is_no_first_pod():
+    assert refused([place("n1", zone="a")], near(aff(app("web"), ZONE))) == {"n1": NOT_NEAR}
+    other_space = near(aff(app("web"), spaces=("prod",)), labels={"app": "web"})
+    assert refused([place("n1")], other_space) == {"n1": NOT_NEAR}
+
+
+def test_a_node_without_the_key_is_no_place_to_be_away_from():
+    world = [place("n1", web()), place("n2", web(), zone="a")]
+
+    assert refused(world, away(aff(app("web"), ZONE))) == {"n2": NOT_AWAY}
+
+
+def test_several_terms_of_one_key_are_one_place():
+    asking = near(aff(app("web"), ZONE), aff(select(require("app", "Exists")), ZONE))
+
+    assert refused(TWO_ZONES, asking) == {"n3": NOT_NEAR}
+
+
+@pytest.mark.parametrize("selector", [None, app("db")])
+def test_a_selector_that_is_absent_or_matches_nobody_finds_no_pod(selector):
+    assert refused(TWO_ZONES, away(aff(selector, ZONE))) == {}
+
+
+def test_pods_of_other_namespaces_are_not_meant():
+    world = [place("n1", web(namespace="prod")), place("n2", web())]
+
+    assert refused(world, away(aff(app("web")))) == {"n2": NOT_AWAY}
+    assert refused(world, away(aff(app("web"), spaces=("prod",)))) == {"n1": NOT_AWAY}
+
+
+@pytest.mark.parametrize(
+    ("choose", "meant"),
+    [
+        (select(require("team", "In", "b")), {"prod"}),
+        (EVERYTHING, {"default", "prod", "bare", "unknown"}),
+        (None, set()),
+        (select(require("team", "Exists")), {"default", "prod"}),
+        # Upstream 1.34 asks a new pod's selector once more, with no labels at all.
+        (select(require("tier", "DoesNotExist")), {"default", "prod", "bare", "unknown"}),
+        (select(require("team", "NotIn", "b")), {"default", "prod", "bare", "unknown"}),
+    ],
+)
+def test_a_new_pods_namespace_selector_means_the_namespaces_it_selects(choose, meant):
+    world = [place(name, web(namespace=name)) for name in ("default", "prod", "bare", "unknown")]
+
+    assert set(refused(world, away(aff(app("web"), spaces=(), choose=choose)))) == meant
+
+
+@pytest.mark.parametrize(
+    ("choose", "meant"),
+    [
+        (select(require("team", "In", "b")), {"prod"}),
+        (EVERYTHING, {"default", "prod", "bare", "unknown"}),
+        (None, set()),
+        (select(require("tier", "DoesNotExist")), {"default", "bare", "unknown"}),
+        (select(require("team", "NotIn", "b")), {"default", "bare", "unknown"}),
+    ],
+)
+def test_a_running_pods_namespace_selector_is_held_against_the_new_pods_namespace(choose, meant):
+    world = [place("n1", away(aff(app("web"), spaces=(), choose=choose)))]
+
+    found = {
+        name
+        for name in ("default", "prod", "bare", "unknown")
+        if refused(world, web(namespace=name))
+    }
+
+    assert found == meant
+
+
+def test_terminating_pods_count():
+    world = [place("n1", web(is_terminating=True))]
+
+    assert refused(world, away(aff(app("web")))) == {"n1": NOT_AWAY}
+
+
+def test_filtering_is_skipped_where_nothing_asks_for_it():
+    lonely = away(aff(app("db")))
+    for world in ([place("n1")], [place("n1", lonely)], [place("n1", liking(aff(EVERYTHING)))]):
+        status, *_ = Shards(world).ask(web())
+        assert status == SKIP
+
+
+def test_filtering_is_not_skipped_for_terms_that_find_nobody():
+    for asking in (near(aff(app("web"))), away(aff(app("web")))):
+        status, *_ = Shards([place("n1")]).ask(asking)
+        assert status.is_success
+
+
+def test_a_term_that_does_not_parse_makes_the_pod_hopeless():
+    asking = pod(pod_affinity=(aff(app("web")), aff(error="bad one")))
+
+    status, *_ = Shards(TWO_ZONES).ask(asking)
+
+    assert status == unresolvable("parsing pod: requiredAffinityTerms: bad one")
+
+
+def test_every_group_that_does_not_parse_is_told():
+    asking = pod(
+        pod_affinity=(aff(error="one"), aff(error="never told")),
+        pod_anti_affinity=(aff(error="two"),),
+        preferred_pod_affinity=(aff(error="three", weight=1),),
+        preferred_pod_anti_affinity=(aff(error="four", weight=1),),
+    )
+
+    status, _, scoring, *_ = Shards(TWO_ZONES).ask(asking)
+
+    told = (
+        "[requiredAffinityTerms: one, requiredAntiAffinityTerms: two, "
+        "preferredAffinityTerms: three, preferredAntiAffinityTerms: four]"
+    )
+    assert status == unresolvable(f"parsing pod: {told}")
+    assert (scoring.code, scoring.reasons) == (Code.ERROR, (f"failed to parse pod: {told}",))
+
+
+def test_a_running_pod_loses_only_the_group_that_does_not_parse():
+    broken = pod(
+        pod_anti_affinity=(aff(app("web")), aff(error="bad")),
+        preferred_pod_affinity=(aff(app("web"), weight=7),),
+    )
+    world = [place("n1", broken)]
+
+    assert refused(world, web()) == {}
+    assert scored(world, web()) == {"n1": 7}
+
+
+def test_preferred_terms_of_the_pod_score_the_places_of_matching_pods():
+    world = [place("n1", web(), web(), zone="a"), place("n2", zone="a"), place("n3", zone="b")]
+
+    assert scored(world, liking(aff(app("web"), ZONE, weight=3))) == {"n1": 6, "n2": 6, "n3": 0}
+    assert scored(world, disliking(aff(app("web"), HOST, weight=4))) == {"n1": -8, "n2": 0, "n3": 0}
+
+
+def test_preferred_terms_of_running_pods_score_for_the_new_pod():
+    world = [
+        place("n1", liking(aff(app("web"), weight=5))),
+        place("n2", disliking(aff(app("web"), weight=2))),
+        place("n3", liking(aff(app("db"), weight=9))),
+    ]
+
+    assert scored(world, web()) == {"n1": 5, "n2": -2, "n3": 0}
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(1, {"n1": 1}), (100, {"n1": 100}), (0, None)])
+def test_required_affinity_of_running_pods_scores_with_the_weight_configured(weight, expected):
+    world = [place("n1", near(aff(app("web"))))]
+    args = InterPodAffinityArgs(hard_pod_affinity_weight=weight)
+
+    assert scored(world, web(), args=args) == expected
+
+
+def test_required_anti_affinity_does_not_score():
+    assert scored([place("n1", away(aff(app("web"))))], web()) is None
+    assert scored(TWO_ZONES, away(aff(app("web")))) is None
+
+
+def test_scores_of_several_keys_add_up():
+    asking = liking(aff(app("web"), ZONE, weight=1), aff(app("web"), HOST, weight=10))
+
+    assert scored(TWO_ZONES, asking) == {"n1": 11, "n2": 1, "n3": 0}
+
+
+def test_running_pods_preferences_may_be_ignored_for_pods_without_their_own():
+    world = [place("n1", liking(aff(app("web"), weight=5)), near(aff(app("web"))))]
+    args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
+    own = liking(aff(app("nobody"), weight=1), labels={"app": "web"})
+
+    assert scored(world, web(), args=args) is None
+    assert scored(world, own, args=args) == {"n1": 6}
+
+
+def test_pods_without_preferences_are_not_asked_to_parse_where_those_are_ignored():
+    args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
+
+    *_, status, _, _ = Shards(TWO_ZONES, args=args).ask(near(aff(error="bad")))
+
+    assert status == SKIP
+
+
+def test_matches_that_cancel_one_another_still_score():
+    world = [
+        place("n1", liking(aff(app("web"), weight=5)), disliking(aff(app("web"), weight=5))),
+        place("n2"),
+    ]
+
+    assert scored(world, web()) == {"n1": 0, "n2": 0}
+
+
+def test_a_preferred_term_of_no_weight_still_scores():
+    assert scored([place("n1", liking(aff(app("web"), weight=0)))], web()) == {"n1": 0}
+
+
+def test_matches_on_nodes_without_the_key_do_not_score():
+    world = [place("n1", liking(aff(app("web"), ZONE, weight=5)))]
+
+    assert scored(world, web()) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ([5, 5], [0, 0]),
+        ([0, 1, 3], [0, 33, 100]),
+        ([-10, 0, 19], [0, 34, 100]),
+        ([-7], [0]),
+        # Upstream divides floats before it multiplies: 100 * (29 / 100) is 28.99…
+        ([0, 29, 100], [0, 28, 100]),
+    ],
+)
+def test_scores_are_spread_from_0_to_100_in_floats(raw, expected):
+    assert Shards([place("n1")])._normalized(web(), raw) == expected
+
+
+def test_a_pod_is_affected_by_pods_that_its_terms_mean_and_by_pods_that_mean_it():
+    plugin, table = Shards([place("n1")]).parts[0]
+
+    def affected(facts, placed):
+        return plugin.affected_by(table.classes.info(facts), table.classes.info(placed))
+
+    for asking in (near, away, liking, disliking):
+        assert affected(asking(aff(app("web"), weight=1)), web())
+        assert affected(web(), asking(aff(app("web"), weight=1)))
+        assert not affected(asking(aff(app("web"), weight=1)), web(namespace="prod"))
+        assert not affected(web(namespace="prod"), asking(aff(app("web"), weight=1)))
+    assert not affected(web(), web())
+    assert not affected(near(aff(app("web")), aff(app("db"))), web())
+
+
+def test_pods_are_not_affected_by_terms_that_count_for_nothing():
+    args = InterPodAffinityArgs(0, ignore_preferred_terms_of_existing_pods=True)
+    plugin, table = Shards([place("n1")], args=args).parts[0]
+    info = table.classes.info
+
+    assert not plugin.affected_by(info(web()), info(near(aff(app("web")))))
+    assert not plugin.affected_by(info(web()), info(liking(aff(app("web"), weight=1))))
+
+
+def test_the_signature_is_namespace_labels_and_terms():
+    plugin = Shards([]).parts[0][0]
+    term = aff(app("web"), weight=1)
+
+    assert plugin.sign(web()) == plugin.sign(web(cpu=5, priority=3))
+    different = [web(), web(namespace="prod"), pod(), near(term), away(term)]
+    different += [liking(term), disliking(term)]
+    assert len({plugin.sign(each) for each in different}) == len(different)
+
+
+def test_it_reads_the_cluster():
+    assert InterPodAffinity.reads is Reads.CLUSTER
+
+
+def test_nothing_is_summed_up_where_nothing_concerns_the_pod():
+    plugin, table = Shards([place("n1", web(), near(aff(app("db"))))]).parts[0]
+    info = table.classes.info(web())
+
+    assert plugin.filter_summary(info, table) is None
+    assert plugin.score_summary(CycleState(1), info, table, np.ones(1, dtype=bool)) is None
+
+
+def test_summaries_count_by_key_and_value():
+    lonely = away(aff(app("new"), ZONE), aff(app("new"), HOST))
+    new = pod(
+        labels={"app": "new"},
+        pod_affinity=(aff(app("web"), ZONE),),
+        pod_anti_affinity=(aff(app("web"), ZONE), aff(app("web"), ZONE)),
+    )
+    world = [place("n1", web(), web(), zone="a"), place("n2", lonely, web(), zone="b")]
+    plugin, table = Shards(world).parts[0]
+
+    assert plugin.filter_summary(table.classes.info(new), table) == PodCounts(
+        existing_anti={ZONE: {"b": 1}, HOST: {"n2": 1}},
+        affinity={ZONE: {"a": 2, "b": 1}},
+        anti_affinity={ZONE: {"a": 4, "b": 2}},
+    )
+
+
+labels = st.fixed_dictionaries(
+    {},
+    optional={"app": st.sampled_from(["web", "db"]), "tier": st.sampled_from(["1", "2"])},
+)
+selectors = st.sampled_from(
+    [
+        None,
+        EVERYTHING,
+        app("web"),
+        app("web", "db"),
+        select(require("tier", "Exists")),
+        select(require("tier", "NotIn", "1")),
+        select(require("app", "In", "web"), require("tier", "DoesNotExist")),
+    ]
+)
+namespace_selectors = st.sampled_from(
+    [
+        None,
+        None,
+        EVERYTHING,
+        select(require("team", "In", "b")),
+        select(require("team", "NotIn", "b")),
+        select(require("tier", "DoesNotExist")),
+    ]
+)
+spaces = st.sampled_from(["default", "prod", "unknown"])
+keys = st.sampled_from([HOST, ZONE, ZONE, RACK])
+
+
+def terms(weights, most=2):
+    one = st.builds(
+        lambda selector, key, own, choose, weight, error: aff(
+            selector, key, spaces=own, choose=choose, weight=weight, error=error
+        ),
+        selectors,
+        keys,
+        st.lists(spaces, max_size=2, unique=True).map(lambda each: tuple(sorted(each))),
+        namespace_selectors,
+        weights,
+        st.sampled_from(["", "", "", "", "", "", "", "", "", "bad", "worse"]),
+    )
+    return st.one_of(st.just(()), st.lists(one, max_size=most).map(tuple))
+
+
+pods = st.builds(
+    pod,
+    cpu=st.sampled_from([0, 1]),
+    namespace=spaces,
+    labels=labels,
+    is_terminating=st.booleans(),
+    pod_affinity=terms(st.just(0)),
+    pod_anti_affinity=terms(st.just(0)),
+    preferred_pod_affinity=terms(st.sampled_from([0, 1, 5, 100])),
+    preferred_pod_anti_affinity=terms(st.sampled_from([1, 5, 100])),
+)
+node_labels = st.fixed_dictionaries(
+    {},
+    optional={
+        HOST: st.sampled_from(["h1", "h2", "h3"]),
+        ZONE: st.sampled_from(["a", "b"]),
+        RACK: st.sampled_from(["a", "r"]),
+    },
+)
+nodes = st.builds(node, name=st.sampled_from([f"n{i}" for i in range(6)]), labels=node_labels)
+worlds = st.lists(
+    st.tuples(nodes, st.lists(pods, max_size=3)), max_size=5, unique_by=lambda each: each[0].name
+)
+arguments = st.builds(InterPodAffinityArgs, st.sampled_from([0, 1, 7]), st.booleans())
+
+
+def expected(world, facts, args):
+    """What `Shards.ask` must say, by upstream's rules."""
+    plugin = Affinity(
+        NAMESPACES, args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
+    )
+    infos = [NodeInfo(node_facts, list(on_node)) for node_facts, on_node in world]
+    counts, scores = plugin.pre_filter(facts, infos), plugin.pre_score(facts, infos)
+    refusals = {}
+    if not isinstance(counts, str):
+        refusals = {info.facts.name: plugin.filter(facts, info, counts) for info in infos}
+        counts = ""
+    raw = {}
+    if not isinstance(scores, str):
+        raw = {info.facts.name: upstream.score(scores, info) for info in infos}
+        scores = ""
+    return counts, refusals, scores, raw, upstream.normalize(list(raw.values())) if raw else []
+
+
+def worded(answer):
+    """An answer of `Shards.ask` with its statuses as `expected` gives them."""
+    filtering, refusals, scoring, raw, normalized = answer
+    said = [
+        "" if each.is_success else upstream.SKIP if each.is_skip else each.message
+        for each in (filtering, scoring)
+    ]
+    return said[0], refusals, said[1], raw, normalized
+
+
+@given(worlds, pods, arguments)
+def test_answers_are_upstreams(world, facts, args):
+    assert worded(Shards(world, args=args).ask(facts)) == expected(world, facts, args)
+
+
+@given(worlds, pods, arguments, st.lists(st.integers(0, 3), min_size=1, max_size=5))
+def test_any_sharding_says_what_one_shard_says(world, facts, args, shard_of):
+    assert Shards(world, shard_of, args).ask(facts) == Shards(world, args=args).ask(facts)
+
+
+def all_summaries(world, facts, ways):
+    for way in ways:
+        for plugin, table in Shards(world, way).parts:
+            summary = plugin.filter_summary(table.classes.info(facts), table)
+            if summary is not None:
+                yield summary
+
+
+@given(worlds, pods)
+def test_the_order_of_merging_does_not_matter(world, facts):
+    parts = list(all_summaries(world, facts, [(0, 1, 2)]))
+    forward = backward = nested = None
+    for each in parts:
+        forward = each if forward is None else forward.merge(each)
+        backward = each if backward is None else each.merge(backward)
+    for each in reversed(parts):
+        nested = each if nested is None else each.merge(nested)
+
+    assert forward == backward == nested
+
+
+@given(worlds, pods, pods, arguments)
+def test_a_placement_that_does_not_affect_a_pod_changes_no_answer(world, facts, placed, args):
+    shards = Shards(world, args=args)
+    plugin, table = shards.parts[0]
+    before = shards.ask(facts)
+
+    affected = plugin.affected_by(table.classes.info(facts), table.classes.info(placed))
+    for name in shards.names:
+        put(table, name, placed)
+
+    assert affected or shards.ask(facts) == before
+
+
+@given(worlds.filter(bool), pods, arguments)
+def test_a_view_of_some_rows_gets_the_answers_of_those_rows(world, facts, args):
+    plugin, table = Shards(world, args=args).parts[0]
+    info, state = table.classes.info(facts), CycleState(len(table))
+    rows = np.arange(len(table))[::-2]
+    view = table.view(rows)
+    summary = plugin.filter_summary(info, table)
+    state.filter_summaries |= {} if summary is None else {plugin.name: summary}
+
+    if plugin.pre_filter(state, info).status.is_success:
+        whole = refusals(plugin, state, info, table)
+        assert refusals(plugin, state, info, view) == [whole[row] for row in rows]
+    part = plugin.filter_summary(info, view)
+    fresh = Shards([world[row] for row in rows], args=args)
+    alone, own = fresh.parts[0]
+    assert part == alone.filter_summary(own.classes.info(facts), own)
+
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 9), pods),
+        st.tuples(st.just("remove"), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.just("node"), nodes, st.none()),
+        st.tuples(st.just("drop"), st.integers(0, 9), st.none()),
+    ),
+    max_size=8,
+)
+
+
+def change(table, what, where, which):
+    if what == "node":
+        (table.update_node if table.has_node(where.name) else table.add_node)(where)
+        return
+    if not len(table):
+        return
+    row = where % len(table)
+    if what == "add":
+        put(table, table.names[row], which)
+    elif what == "drop":
+        table.remove_node(table.names[row])
+    elif table.pods(row):
+        on_node = list(table.pods(row))
+        table.remove_pod(table.names[row], on_node[which % len(on_node)])
+
+
+def world_of(table):
+    return [
+        (table.facts(row), [i.facts for i, n in table.pods(row).items() for _ in range(n)])
+        for row in range(len(table))
+    ]
+
+
+@given(worlds, st.lists(pods, min_size=1, max_size=3), changes)
+def test_counts_kept_up_to_date_are_counts_made_anew(world, asking, history):
+    shards = Shards(world)
+    table = shards.parts[0][1]
+
+    for step in history:
+        change(table, *step)
+        shards.names = list(table.names)
+        for facts in asking:
+            assert shards.ask(facts) == Shards(world_of(table)).ask(facts)
+
+
+@given(worlds.filter(bool), pods, pods)
+def test_what_ifs_are_counted_by_themselves_and_leave_the_table_alone(world, facts, placed):
+    plugin, table = Shards(world).parts[0]
+    info = table.classes.info(facts)
+    before = plugin.filter_summary(info, table)
+    overlay = table.overlay(np.arange(len(table)))
+    put(overlay, table.names[0], placed)
+
+    in_overlay = plugin.filter_summary(info, overlay)
+
+    fresh, own = Shards(world_of(overlay)).parts[0]
+    assert in_overlay == fresh.filter_summary(own.classes.info(facts), own)
+    assert plugin.filter_summary(info, table) == before
+
+
+def test_a_larger_table_takes_over_what_is_kept():
+    plugin, table = Shards([place("n1", web())]).parts[0]
+    info = table.classes.info(away(aff(app("web"))))
+    plugin.filter_summary(info, table)
+    larger = table_of(place("n1")[0], place("n2")[0], classes=table.classes)
+    put(larger, "n2", web())
+
+    for _ in range(2):
+        counted = plugin.filter_summary(info, larger)
+        assert counted is not None
+        assert counted.anti_affinity == {HOST: {"n2": 1}}
+    put(larger, "n1", web())
+    assert plugin.filter_summary(info, larger).anti_affinity == {HOST: {"n1": 1, "n2": 1}}
+
+
+def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
+    monkeypatch.setattr(inter_pod_affinity, "MAX_CELLS", 5)
+    plugin, table = Shards([place("n1", web()), place("n2", web())]).parts[0]
+    asking = [away(aff(app("web"), spaces=("default", space))) for space in "abc"]
+
+    for facts in asking * 2:
+        counted = plugin.filter_summary(table.classes.info(facts), table)
+        assert counted.anti_affinity == {HOST: {"n1": 1, "n2": 1}}
+        assert len(plugin._counts) <= 2
+
+
+def test_pods_that_differ_in_requests_alone_share_their_counts():
+    plugin, table = Shards([place("n1", web(), web(cpu=5))]).parts[0]
+
+    for cpu in (1, 2, 3):
+        facts = away(aff(app("web")), cpu=cpu)
+        counted = plugin.filter_summary(table.classes.info(facts), table)
+        assert counted.anti_affinity == {HOST: {"n1": 2}}
+
+    assert len(plugin._counts) == 1
+
+
+def test_a_table_of_other_classes_is_a_mistake():
+    plugin, own = Shards([]).parts[0]
+    table = table_of(place("n1")[0])
+
+    with pytest.raises(AssertionError, match="other classes"):
+        plugin.filter_summary(own.classes.info(web()), table)
