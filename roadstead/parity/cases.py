@@ -18,11 +18,11 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.parity.result import Json
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
 
-Json = dict[str, object]
 Pod = tuple[PodIdentity, PodFacts]
 T = TypeVar("T", bound=objects.ApiObject)
 

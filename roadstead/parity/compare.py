@@ -2,57 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from roadstead.parity.cases import mapping
+from roadstead.parity.result import Json, differing, differs
 
-Entry = Mapping[str, object]
-
-_PLAIN_FIELDS = (
-    "pod", "preEnqueue", "preFilter", "feasible", "preScoreSkipped", "scores", "total", "best",
-    "bestTotal", "nominatedFits", "cycleError",
-)  # fmt: skip
-_OF_POST_FILTER = ("status", "nominatedNode")
+_APART = frozenset({"filter", "filterStatuses", "message", "postFilter"})
+_ONLY_WHERE_RECORDED = ("scores", "candidates")
+"""The preemption suite leaves out scores, all others the candidates of preemption."""
 
 
-def differences(ours: Entry, expected: Entry) -> list[str]:
+def differences(ours: Json, expected: Json) -> list[str]:
     """`field: ours is not theirs` for each field that differs.
 
     Where our answer says that PostFilter is not supported yet, what PostFilter would have said is
-    left out: its own field, and the end of the message. `scores` are compared where recorded.
+    left out: its own field, and the end of the message.
     """
-    found = []
-    for field in _PLAIN_FIELDS:
-        if field == "scores" and "scores" not in expected:
-            continue
-        if ours.get(field) != expected.get(field):
-            found.append(_differs(field, ours.get(field), expected.get(field)))
+    found = differing(_plain(ours, expected), _plain(expected, expected))
     if _resolved(ours) != _resolved(expected):
-        found.append(_differs("filter", _resolved(ours), _resolved(expected)))
+        found.append(differs("filter", _resolved(ours), _resolved(expected)))
     return found + _post_filter(ours, expected)
 
 
-def waits_for_post_filter(ours: Entry) -> str:
+def waits_for_post_filter(ours: Json) -> str:
     """What PostFilter would have needed, or ""."""
     return str(mapping(ours.get("postFilter")).get("unsupported", ""))
 
 
-def _post_filter(ours: Entry, expected: Entry) -> list[str]:
+def _plain(entry: Json, expected: Json) -> Json:
+    return _where_recorded({k: v for k, v in entry.items() if k not in _APART}, expected)
+
+
+def _where_recorded(entry: Json, recorded: Json) -> Json:
+    left_out = {key for key in _ONLY_WHERE_RECORDED if key not in recorded}
+    return {key: value for key, value in entry.items() if key not in left_out}
+
+
+def _post_filter(ours: Json, expected: Json) -> list[str]:
     our_message, message = str(ours.get("message", "")), str(expected.get("message", ""))
     if waits_for_post_filter(ours):
         if bool(our_message) == bool(message) and message.startswith(our_message):
             return []
-        return [_differs("message", our_message, message)]
-    found = [] if our_message == message else [_differs("message", our_message, message)]
-    our_answer, answer = mapping(ours.get("postFilter")), mapping(expected.get("postFilter"))
-    for field in _OF_POST_FILTER:
-        if our_answer.get(field) != answer.get(field):
-            name = f"postFilter.{field}"
-            found.append(_differs(name, our_answer.get(field), answer.get(field)))
-    return found
+        return [differs("message", our_message, message)]
+    found = [] if our_message == message else [differs("message", our_message, message)]
+    answer = dict(mapping(expected.get("postFilter")))
+    our_answer = _where_recorded(dict(mapping(ours.get("postFilter"))), answer)
+    if answer.get("exhaustive") is False:
+        # The recorded choice was random; that there was one is all that is told.
+        answer, our_answer = ({"status": each.get("status")} for each in (answer, our_answer))
+    return found + [f"postFilter.{each}" for each in differing(our_answer, answer)]
 
 
-def _resolved(entry: Entry) -> list[object] | None:
+def _resolved(entry: Json) -> list[object] | None:
     """Per node 0, -1, or the status itself: the numbering of statuses is free."""
     codes = entry.get("filter")
     if not isinstance(codes, list):
@@ -60,11 +59,3 @@ def _resolved(entry: Entry) -> list[object] | None:
     statuses = entry.get("filterStatuses") or []
     assert isinstance(statuses, list)
     return [statuses[code - 1] if code > 0 else code for code in codes]
-
-
-def _differs(field: str, ours: object, theirs: object) -> str:
-    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for index, (mine, yours) in enumerate(zip(ours, theirs, strict=True)):
-            if mine != yours:
-                return f"{field}[{index}]: {mine!r} is not {yours!r}"
-    return f"{field}: {ours!r} is not {theirs!r}"

@@ -15,6 +15,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
+from roadstead.protocol.errors import UnsupportedError
 
 Profiles = Callable[[PodClasses], Mapping[str, Profile]]
 
@@ -34,7 +35,11 @@ class DecisionPath(Protocol):
 
     def explain(self, pod: PodInCycle) -> Explanation: ...
 
-    def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]: ...
+    def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        """Decisions for the first of the pods, at least one; they take effect.
+
+        Raises UnsupportedError, with no effect, if there is none.
+        """
 
     def profile(self, scheduler_name: str) -> Profile: ...
 
@@ -65,7 +70,16 @@ class PlainPath:
         return self._cycle.explain(pod)
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        return [self._cycle.decide(pod) for pod in pods]
+        """One pod at a time; stops before a pod that needs what is not there yet."""
+        decisions: list[Decision] = []
+        for pod in pods:
+            try:
+                decisions.append(self._cycle.decide(pod))
+            except UnsupportedError:
+                if not decisions:
+                    raise
+                break
+        return decisions
 
     def profile(self, scheduler_name: str) -> Profile:
         return self._profiles[scheduler_name]

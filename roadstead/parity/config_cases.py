@@ -1,0 +1,53 @@
+"""Recorded configurations: what is effective after defaults and merging, or why it is refused.
+
+A refusal to decode is compared by its stage and the fields it names: its words come from Go's
+decoders.
+"""
+
+from __future__ import annotations
+
+import re
+
+from roadstead.config.errors import ConfigError
+from roadstead.config.load import load_config
+from roadstead.parity.result import Json, differing
+
+
+def check_config(case: Json) -> tuple[Json, list[str]]:
+    """Our answer for a recorded configuration, and how it differs."""
+    text = case["input"]
+    assert isinstance(text, str)
+    try:
+        loaded = load_config(text, source="scheduler.yaml")
+    except ConfigError as refused:
+        ours: Json = {"valid": False, "stage": refused.stage, "errors": list(refused.errors)}
+        if case.get("stage") == refused.stage == "decode":
+            return ours, _unnamed(refused, case)
+    else:
+        ours = {"valid": True, "effective": loaded.effective(), "defaulted": loaded.document}
+    compared = ("valid", "effective", "defaulted", "stage", "errors")
+    return ours, differing(ours, {key: case[key] for key in compared if key in case})
+
+
+def _unnamed(refused: ConfigError, case: Json) -> list[str]:
+    """Fields that upstream's refusal names and ours does not."""
+    errors = case["errors"]
+    assert isinstance(errors, list)
+    fields = {problem.field for problem in refused.problems}
+    fields |= {_short(field) for field in fields}
+    missing = sorted(_upstream_fields(str(errors[0])) - fields)
+    return [f"errors: {sorted(fields)} do not name {missing}"] if missing else []
+
+
+def _upstream_fields(text: str) -> set[str]:
+    """The field paths a decode error of Go names, as far as it names any."""
+    prefix = re.search(r"decoding \.(\S+?): ", text)
+    inside = f"{prefix[1]}.args." if prefix else ""
+    fields = {inside + field for field in re.findall(r'unknown field "([^"]+)"', text)}
+    fields |= {field.split(".", 1)[1] for field in re.findall(r"struct field (\S+) of type", text)}
+    return fields | set(re.findall(r"(line \d+): key", text))
+
+
+def _short(field: str) -> str:
+    """Without indices, which Go leaves out of a struct's path, and without a column."""
+    return re.sub(r"\[\d+\]|, column \d+", "", field)

@@ -1,0 +1,80 @@
+"""The table of a parity run: one line for each suite and path, then what is missing and differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from roadstead.parity.result import Result
+from roadstead.parity.suites import Answer
+
+COLUMNS = ("suite", "path", "cases", "decisions", "compared", "mismatches", "not supported yet")
+MAX_SHOWN_CHARS = 400
+
+
+class Report:
+    """Adds answers up by suite and path, in the order in which they first came."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], tuple[list[Answer], Result]] = {}
+
+    def add(self, answer: Answer) -> None:
+        key = (answer.suite, answer.path_name)
+        answers, total = self._rows.setdefault(key, ([], Result()))
+        answers.append(answer)
+        total.add(answer.result)
+
+    @property
+    def mismatches(self) -> int:
+        return sum(len(total.mismatches) for _, total in self._rows.values())
+
+    def lines(self, shown: int) -> list[str]:
+        """The table, and under it at most `shown` mismatches of each of its lines."""
+        rows = [COLUMNS, *(self._row(*key) for key in self._rows)]
+        return [*_aligned(rows), "", *self._notes(), *self._differences(shown), self._verdict()]
+
+    def _row(self, suite: str, path_name: str) -> tuple[str, ...]:
+        answers, total = self._rows[suite, path_name]
+        counts = (
+            len(answers),
+            total.decisions,
+            total.compared,
+            len(total.mismatches),
+            total.unsupported.total(),
+        )
+        return (suite, path_name, *(f"{count:,}" for count in counts))
+
+    def _notes(self) -> Iterable[str]:
+        for (suite, path_name), (_, total) in self._rows.items():
+            for what, count in total.unsupported.most_common():
+                yield f"{suite} {path_name}: not supported yet: {count:,} need {what}"
+            for what, count in total.partly.most_common():
+                yield f"{suite} {path_name}: {count:,} compared but for PostFilter, need {what}"
+
+    def _differences(self, shown: int) -> Iterable[str]:
+        for (suite, path_name), (_, total) in self._rows.items():
+            found = total.mismatches
+            for each in found[:shown]:
+                cut = each if len(each) <= MAX_SHOWN_CHARS else each[: MAX_SHOWN_CHARS - 1] + "…"
+                yield f"{suite} {path_name}: {cut}"
+            if len(found) > shown:
+                yield f"{suite} {path_name}: and {len(found) - shown:,} more"
+
+    def _verdict(self) -> str:
+        compared = sum(total.compared for _, total in self._rows.values())
+        left = sum(total.unsupported.total() for _, total in self._rows.values())
+        return (
+            f"{compared:,} decisions compared, {self.mismatches:,} mismatches, "
+            f"{left:,} not supported yet"
+        )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns of text: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,141 @@
+"""Replaying a recorded sequence on one path: pods one after another while the cluster changes.
+
+Where our answer differs the recorded one is put in its place, and the same where a decision needs
+what is not there yet: every later decision is made on the recording's own ground, so that one
+mistake is one mismatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.post_filter import run_post_filter
+from roadstead.framework.profile import Profile
+from roadstead.parity.cases import Case, compile_node_manifest
+from roadstead.parity.paths import DecisionPath
+from roadstead.parity.result import Json, Result, differing
+from roadstead.protocol.errors import UnsupportedError
+
+STEPS = "steps"
+MAX_BATCH = 256
+
+
+class Replay:
+    """One sequence on its way. `batch` is how many pods are decided at once where possible."""
+
+    def __init__(self, case: Case, path: DecisionPath) -> None:
+        self._case, self._path = case, path
+        ops, steps = case.document["ops"], case.document[STEPS]
+        assert isinstance(ops, list)
+        assert isinstance(steps, list)
+        self._ops: Sequence[Mapping[str, object]] = ops
+        self._steps: Sequence[Json] = steps
+        self._bound: dict[str, tuple[str, PodFacts]] = {}
+        self._batch = MAX_BATCH
+        self.result = Result(decisions=sum(each["op"] == "schedule" for each in ops))
+
+    def run(self) -> Result:
+        at = 0
+        while at < len(self._ops):
+            if self._ops[at]["op"] == "schedule":
+                at += self._schedule(at)
+            else:
+                self._change(self._ops[at])
+                at += 1
+        return self.result
+
+    def _change(self, operation: Mapping[str, object]) -> None:
+        if operation["op"] == "delete":
+            bound = self._bound.pop(str(operation["key"]), None)
+            if bound is not None:
+                self._path.remove_pod(*bound)
+        else:
+            assert operation["op"] == "addNode", f"an operation that is not known: {operation}"
+            node = compile_node_manifest(operation["node"], self._case.path.name)
+            self._path.add_nodes([node])
+        self.result.ours.setdefault(STEPS, []).append({})
+
+    def _schedule(self, at: int) -> int:
+        """Decides pods from `at` on; how many operations that settled."""
+        pods = self._next_pods(at)
+        try:
+            decisions = self._path.decide(pods)
+        except UnsupportedError as missing:
+            # Nothing was decided: smaller batches find out whose fault it is.
+            self._batch = max(1, len(pods) // 2)
+            if len(pods) > 1:
+                return 0
+            ours: Json = {"unsupported": str(missing)}
+            self.result.lack(missing.plugin, STEPS, ours)
+            self._bind_as_recorded(pods[0], self._steps[at])
+            return 1
+        self._batch = min(MAX_BATCH, self._batch * 2)
+        for place, decision in enumerate(decisions):
+            if self._compare(at + place, decision):
+                self._take_back(decisions[place:])
+                self._bind_as_recorded(decision.pod, self._steps[at + place])
+                return place + 1
+        return len(decisions)
+
+    def _next_pods(self, at: int) -> list[PodInCycle]:
+        coming = self._ops[at : at + self._batch]
+        found = []
+        for operation in takewhile(lambda each: each["op"] == "schedule", coming):
+            index = operation["pod"]
+            assert isinstance(index, int)
+            found.append(self._path.prepare(*self._case.pending[index]))
+        return found
+
+    def _compare(self, at: int, decision: Decision) -> bool:
+        """Compares a step; whether the pod ended elsewhere than recorded."""
+        profile = self._path.profile(decision.pod.info.facts.scheduler_name)
+        step = self._steps[at]
+        try:
+            ours = step_of(decision, profile)
+        except UnsupportedError as missing:
+            self.result.lack(missing.plugin, STEPS, {"unsupported": str(missing)})
+        else:
+            where = f"{self._case.path.name} step {at} {decision.pod.key}"
+            self.result.compare(where, STEPS, ours, differing(ours, step))
+        if decision.node_name != step.get("chosen"):
+            return True
+        if decision.node_name is not None:
+            self._bound[decision.pod.key] = (decision.node_name, decision.pod.info.facts)
+        return False
+
+    def _take_back(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            if decision.node_name is not None:
+                self._path.remove_pod(decision.node_name, decision.pod.info.facts)
+
+    def _bind_as_recorded(self, pod: PodInCycle, step: Json) -> None:
+        chosen = step.get("chosen")
+        if chosen is not None:
+            self._path.add_pod(str(chosen), pod.info.facts)
+            self._bound[pod.key] = (str(chosen), pod.info.facts)
+
+
+def replay_sequence(case: Case, path: DecisionPath) -> Result:
+    """A case of the sequence suites over a path that holds its nodes and pods."""
+    return Replay(case, path).run()
+
+
+def step_of(decision: Decision, profile: Profile) -> Json:
+    """A decision in the form of a recorded step."""
+    if decision.error:
+        return {"error": decision.error}
+    if decision.node_name is None:
+        assert decision.diagnosis is not None
+        status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis).status
+        suffix = "" if status.is_success else status.message
+        return {"feasible": 0, "bestSize": 0, "message": decision.diagnosis.message(suffix)}
+    return {
+        "feasible": decision.feasible,
+        "bestSize": decision.best_size,
+        "best": list(decision.best),
+        "total": decision.total,
+        "chosen": decision.node_name,
+    }

@@ -1,0 +1,132 @@
+"""Every suite of recordings: which of its lists hold decisions, and how each is compared.
+
+A list that nothing compares yet is counted with the reason, and a document that is not understood
+fails: no recorded decision is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from roadstead.framework.sampling import feasible_nodes_to_find
+from roadstead.parity.cases import compile_case, read_document
+from roadstead.parity.config_cases import check_config
+from roadstead.parity.label_cases import check_labels
+from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
+from roadstead.parity.replay import EXPECTED, failed, replay
+from roadstead.parity.result import Json, Result, differing
+from roadstead.protocol.errors import InputError
+
+Check = Callable[[Json], tuple[Json, list[str]]]
+
+DECISION_SUITES = ("static", "profiles", "preemption", "sequence", "openb")
+NO_PATH = "-"
+"""The path of suites in which nothing is scheduled."""
+
+AFTER_FAILURE = "not reached after a failure"
+_NODE_ORDER = "node order by zones in turn"
+_HINTS = "queueing hints"
+
+
+def check_sampling(case: Json) -> tuple[Json, list[str]]:
+    """Our number of nodes to find, and how it differs."""
+    nodes, percentage = case["numAllNodes"], case["percentage"]
+    assert isinstance(nodes, int)
+    assert isinstance(percentage, int)
+    ours = {**case, "numNodesToFind": feasible_nodes_to_find(nodes, percentage)}
+    return ours, differing(ours, case)
+
+
+CHECKS: Mapping[str, Mapping[str, Check | str]] = {
+    "config": {"cases": check_config},
+    "quantity": {"cases": check_quantity, "arithmetic": check_arithmetic},
+    "labels": {"cases": check_labels},
+    "misc": {"numFeasibleNodes": check_sampling, "nodeOrder": _NODE_ORDER},
+    "queueing": {"cases": _HINTS, "classification": "classification of update events"},
+    "queueing-events": {"registered": _HINTS},
+}
+"""Per suite and list: how an element is compared, or what is missing for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one recorded file on one path. `header`: what names the recording."""
+
+    file: Path
+    suite: str
+    path_name: str
+    header: Json
+    result: Result
+
+
+def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
+    """A recorded file on each path, or once where nothing is scheduled; never raises."""
+    try:
+        document = read_document(file)
+        suite = suite_of(file, document)
+    except InputError as error:
+        return [Answer(file, "unreadable", NO_PATH, {}, _all_failed(0, str(error)))]
+    header = {key: document[key] for key in ("suite", "name", "nodes") if key in document}
+    names = path_names if suite in DECISION_SUITES else (NO_PATH,)
+    return [Answer(file, suite, name, header, _run(file, document, suite, name)) for name in names]
+
+
+def suite_of(file: Path, document: Json) -> str:
+    """The suite a recording belongs to; openb's are sequences of their own. InputError if none."""
+    if "steps" in document and document.get("workload") == "openb":
+        return "openb"
+    suite = str(document.get("suite"))
+    if suite not in DECISION_SUITES and suite not in CHECKS:
+        raise InputError("is the name of no known suite", source=file.name, value=f'"{suite}"')
+    return suite
+
+
+def _run(file: Path, document: Json, suite: str, path_name: str) -> Result:
+    try:
+        if suite in DECISION_SUITES:
+            result = replay(compile_case(file, document), path_name)
+        else:
+            result = _check(file, document, CHECKS[suite])
+        result.validate()
+    except Exception as failure:
+        return _all_failed(decisions_in(document, suite), f"{file.name}: {failed(failure)}")
+    return result
+
+
+def _check(file: Path, document: Json, checks: Mapping[str, Check | str]) -> Result:
+    result = Result(decisions=sum(len(_elements(document, key)) for key in checks))
+    for key, check in checks.items():
+        for index, case in enumerate(_elements(document, key)):
+            if isinstance(check, str):
+                result.lack(check, key, {"unsupported": check})
+            else:
+                where = f"{file.name} {key}[{index}] {case.get('name', '')}".rstrip()
+                result.compare(where, key, *check(case))
+    return result
+
+
+def _elements(document: Json, key: str) -> list[Json]:
+    """The decisions of a list, or of an object of them."""
+    found = document[key]
+    assert isinstance(found, list | dict)
+    return list(found.values()) if isinstance(found, dict) else found
+
+
+def decisions_in(document: Json, suite: str) -> int:
+    """How many decisions a recording holds, as far as it can be read."""
+    keys: Iterable[str] = CHECKS.get(suite, (EXPECTED, "ops"))
+    found = [document.get(key) or () for key in keys]
+    return sum(
+        sum(not isinstance(each, dict) or each.get("op", "schedule") == "schedule" for each in part)
+        for part in found
+        if isinstance(part, list | dict)
+    )
+
+
+def _all_failed(decisions: int, why: str) -> Result:
+    result = Result(decisions=decisions, mismatches=[why])
+    if decisions:
+        result.unsupported[AFTER_FAILURE] = decisions
+    return result
