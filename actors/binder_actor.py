@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
+from roadstead.actors.logs import log
 from roadstead.actors.messages import (
     ActorStatus,
     BindAnswer,
@@ -83,6 +84,8 @@ class BinderActor:
         answers = self._perform(self.core.bind(requests))
         self._verifying_s += time.perf_counter() - started
         self._batches += 1
+        bound = sum(not answer.cause for answer in answers.values())
+        log("binder", "batch committed", asked=len(requests), bound=bound)
         return BindAnswers(tuple(answers[r.token] for r in requests if r.token in answers))
 
     def _perform(self, effects: Sequence[Effect]) -> dict[str, BindAnswer]:

@@ -12,6 +12,7 @@ import uvloop
 from roadstead.actors.client import Client
 from roadstead.actors.explainer import explain_pod
 from roadstead.actors.inline_runtime import InlineRuntime
+from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.config.settings import Settings
@@ -57,6 +58,7 @@ async def _with_actors(
     """Starts the actors of a plan, does the work while they are watched, and ends them."""
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()
+    open_log(plan.log_dir, "driver")
     runtime = open_runtime(plan)
     supervisor = Supervisor(runtime, plan)
     try:
@@ -69,6 +71,7 @@ async def _with_actors(
     finally:
         with contextlib.suppress(TimeoutError):
             await supervisor.stop()
+        close_logs()
 
 
 async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:
@@ -95,7 +98,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
         return InlineRuntime(mailbox_max_messages=bound, limits=plan.limits)
     from roadstead.actors.ray_runtime import RayRuntime
 
-    return RayRuntime(processes=processes(settings), limits=plan.limits)
+    return RayRuntime(processes=processes(settings), limits=plan.limits, log_dir=plan.log_dir)
 
 
 def processes(settings: Settings) -> int:

@@ -18,6 +18,7 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
+from roadstead.actors.logs import open_log
 from roadstead.actors.seam import (
     A,
     ActorLostError,
@@ -39,7 +40,15 @@ _MAX_PENDING_CALLS = 10_000
 class RayHost:
     """What Ray runs: a process with one actor, or with a few that share it."""
 
-    def __init__(self, builds: Mapping[str, Factory], directory: Directory, limits: Limits) -> None:
+    def __init__(
+        self,
+        process: str,
+        builds: Mapping[str, Factory],
+        directory: Directory,
+        limits: Limits,
+        log_dir: str,
+    ) -> None:
+        open_log(log_dir, process)
         self._dispatchers = {
             name: Dispatcher(name, build(directory), limits) for name, build in builds.items()
         }
@@ -104,8 +113,11 @@ class RayDirectory:
 class RayRuntime:
     """Starts, finds and ends actors on a local or a given Ray."""
 
-    def __init__(self, *, processes: int, limits: Limits, address: str | None = None) -> None:
+    def __init__(
+        self, *, processes: int, limits: Limits, log_dir: str = "", address: str | None = None
+    ) -> None:
         """processes: how many will be started, so that Ray brings them up side by side."""
+        self._log_dir = log_dir
         self._limits = limits
         self._namespace = f"roadstead-{secrets.token_hex(6)}"
         self._hosts: dict[str, str] = {}
@@ -146,7 +158,7 @@ class RayRuntime:
                 "max_pending_calls": _MAX_PENDING_CALLS,
             }
             self._handles[host] = remote.options(**options).remote(
-                dict(builds), directory, self._limits
+                host, dict(builds), directory, self._limits, self._log_dir
             )
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
         return {name: directory.find(name) for builds in groups.values() for name in builds}

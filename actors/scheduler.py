@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import (
     ASSUME,
     BIND,
@@ -66,8 +67,6 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import unschedulable
 from roadstead.run import RunPlan, build_profiles
-
-LOG = logging.getLogger("roadstead.scheduler")
 
 LEASE_WAIT_S = 0.5
 DECISIONS_AT_ONCE = 64
@@ -127,7 +126,7 @@ class SchedulerActor:
         except asyncio.CancelledError:
             raise
         except Exception as failure:
-            LOG.exception("%s cannot go on", self._name)
+            logging.getLogger(f"{ROOT}.{self._name}").exception("cannot go on")
             self._failure = failure
 
     async def _step(self) -> None:
@@ -140,6 +139,13 @@ class SchedulerActor:
         decisions = await self._decide(pods)
         await self._perform(self.core.decided(decisions))
         self._batches += 1
+        log(
+            self._name,
+            "batch decided",
+            pods=len(pods),
+            decided=len(decisions),
+            placed=sum(decision.node_name is not None for decision in decisions),
+        )
 
     async def _lease(self) -> None:
         ask = LeaseAsk(self._name, self._epoch, self._plan.settings.batch, LEASE_WAIT_S)

@@ -7,11 +7,11 @@ itself, and the run ends: recovery is still to come, hanging is not an option.
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.logs import log
 from roadstead.actors.messages import STATUS, STOP, ActorStatus
 from roadstead.actors.names import (
     BINDER,
@@ -37,8 +37,6 @@ from roadstead.actors.seam import (
 from roadstead.actors.worker import WorkerActor
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
-
-LOG = logging.getLogger("roadstead.supervisor")
 
 WATCH_S = 0.5
 """How often every actor is asked how it is."""
@@ -91,7 +89,7 @@ class Supervisor:
             self.refs = await self._runtime.start(self.groups(), timeout_s=timeout_s)
         except (ActorLostError, DeadlineError) as failure:
             raise RunFailedError(f"the run did not start: {failure}") from failure
-        LOG.info("started %s", ", ".join(self.refs))
+        log("supervisor", "started", actors=", ".join(self.refs))
 
     async def watch(self) -> None:
         """Runs until an actor fails; raises RunFailedError or the error that stopped it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus, DeltaBatch, ViewAsk
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory, Nothing
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
@@ -78,6 +79,7 @@ class WorkerActor:
         answer = self.core.evaluate(request)
         self._evaluating_s += time.perf_counter() - started
         self._evaluations += 1
+        log(self._name, "evaluated", classes=len(request.classes), applied=self.applied)
         return answer
 
     async def view(self, request: ViewAsk) -> ShardView:

@@ -32,12 +32,14 @@ class RunPlan:
     """How a run is carried out; travels to every actor once, when it is built.
 
     config_text: the KubeSchedulerConfiguration as written, "" for the default one.
+    log_dir: folder of the actors' structured logs, "" for none.
     """
 
     settings: Settings = field(default_factory=Settings)
     config_text: str = ""
     config_source: str = ""
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
+    log_dir: str = ""
 
     @property
     def limits(self) -> Limits:

@@ -1,0 +1,73 @@
+"""Structured logs: one JSON object per line, one file per process, where the run's plan says so.
+
+    {"at": "2026-01-31T12:00:00.123456+00:00", "level": "info", "actor": "scheduler-0",
+     "event": "batch decided", "pods": 512, "placed": 510}
+
+Logging never fails a run: a folder that cannot be written is told of once, on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = "roadstead"
+MAX_ERROR_CHARS = 8_192
+
+Field = str | int | float | bool | None
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON; what `log` was given as fields stands beside the event."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Field] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "actor": record.name.removeprefix(f"{ROOT}."),
+            "event": record.getMessage(),
+        }
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)[-MAX_ERROR_CHARS:]
+        return json.dumps(line, default=str)
+
+
+def open_log(folder: str, process: str) -> None:
+    """Sends the logs of this process to `folder/process.jsonl`; with "" only warnings are kept.
+
+    Opening the same log again changes nothing.
+    """
+    root = logging.getLogger(ROOT)
+    if not folder:
+        return
+    path = Path(folder) / f"{process}.jsonl"
+    known = [h for h in root.handlers if isinstance(h, logging.FileHandler)]
+    if any(handler.baseFilename == str(path.resolve()) for handler in known):
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(path.resolve(), encoding="utf-8")
+    except OSError as failure:
+        root.warning("cannot write logs to %s: %s", folder, failure.strerror)
+        return
+    handler.setFormatter(JsonLines())
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    root.propagate = False
+
+
+def close_logs() -> None:
+    """Closes what `open_log` opened in this process."""
+    root = logging.getLogger(ROOT)
+    for handler in list(root.handlers):
+        if isinstance(handler, logging.FileHandler):
+            root.removeHandler(handler)
+            handler.close()
+
+
+def log(actor: str, event: str, **fields: Field) -> None:
+    """One event of an actor, with its figures."""
+    logging.getLogger(f"{ROOT}.{actor}").info(event, extra={"fields": fields})
