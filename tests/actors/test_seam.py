@@ -1,0 +1,243 @@
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.actors.messages import ADD_NODES, BOUND, STATUS, ActorStatus, BoundPage, PageAsk
+from roadstead.actors.seam import (
+    METHODS,
+    NOTHING,
+    REPLY,
+    ActorError,
+    ActorLostError,
+    DeadlineError,
+    Dispatcher,
+    Failure,
+    failure_in,
+    failure_out,
+    late,
+    method,
+    open_reply,
+)
+from roadstead.config.errors import ConfigError, Problem
+from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.errors import (
+    IllegalTransitionError,
+    InputError,
+    RoadsteadError,
+    UnsupportedError,
+)
+
+LIMITS = Limits(max_bytes=10_000)
+
+
+class Actor:
+    """Answers `status` with what it was made with, or raises it."""
+
+    def __init__(self, says):
+        self.says = says
+
+    async def status(self, _):
+        if isinstance(self.says, BaseException):
+            raise self.says
+        return self.says
+
+    async def bound(self, ask):
+        return BoundPage((), (), ask.count)
+
+
+def told(declared, message, *, kind=None):
+    return Envelope(kind or declared.name, 7, 3, "token", to_wire(message)).encode()
+
+
+async def asked(says, declared=STATUS, message=NOTHING, **also):
+    """What a caller gets from an actor that says this."""
+    data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(told(declared, message, **also))
+    return open_reply("actor-1", declared, data, LIMITS)
+
+
+async def asked_raw(body):
+    """What a caller gets that sends this body to `bound`."""
+    data = Envelope(BOUND.name, 0, 0, "", body).encode()
+    reply = await Dispatcher("actor-1", Actor(None), LIMITS).receive(data)
+    return open_reply("actor-1", BOUND, reply, LIMITS)
+
+
+def crossed(failure):
+    """An exception as it arrives on the other side."""
+    data = unpack(pack(to_wire(failure_out(failure))))
+    return failure_in("actor-1", from_wire(Failure, data))
+
+
+async def test_a_handler_gets_its_message_and_the_caller_its_reply():
+    assert await asked(None, BOUND, PageAsk(3, 5)) == BoundPage((), (), 5)
+
+
+async def test_a_reply_goes_under_the_envelope_of_its_message():
+    data = await Dispatcher("actor-1", Actor(ActorStatus("is well")), LIMITS).receive(
+        told(STATUS, NOTHING)
+    )
+
+    reply = Envelope.decode(data)
+
+    assert (reply.kind, reply.seq, reply.epoch, reply.token) == (REPLY, 7, 3, "token")
+
+
+def test_bad_input_arrives_with_all_its_parts():
+    sent = InputError(
+        "is no quantity", source="a.yaml", obj='Node "n"', field="status", value='"x"'
+    )
+
+    arrived = crossed(sent)
+
+    assert type(arrived) is InputError
+    assert str(arrived) == str(sent)
+    assert (arrived.source, arrived.obj, arrived.field) == ("a.yaml", 'Node "n"', "status")
+
+
+def test_a_wrong_configuration_arrives_as_bad_input():
+    sent = ConfigError("decode", [Problem("profiles[0]", "is not known")], source="c.yaml")
+
+    arrived = crossed(sent)
+
+    assert type(arrived) is InputError
+    assert str(arrived) == str(sent)
+
+
+def test_a_missing_plugin_arrives_with_plugin_object_and_field():
+    arrived = crossed(UnsupportedError("VolumeBinding", 'Pod "default/p"', "spec.volumes"))
+
+    assert type(arrived) is UnsupportedError
+    assert (arrived.plugin, arrived.obj, arrived.field) == (
+        "VolumeBinding",
+        'Pod "default/p"',
+        "spec.volumes",
+    )
+
+
+@pytest.mark.parametrize("kind", [ActorLostError, DeadlineError])
+def test_what_became_of_a_third_actor_arrives_as_it_is(kind):
+    arrived = crossed(kind("worker-1 is gone"))
+
+    assert type(arrived) is kind
+    assert str(arrived) == "worker-1 is gone"
+
+
+@pytest.mark.parametrize("kind", [RoadsteadError, IllegalTransitionError, CodecError, ActorError])
+def test_other_failures_of_ours_arrive_as_the_actors_with_their_text(kind):
+    arrived = crossed(kind("pod u1: done is not allowed"))
+
+    assert type(arrived) is ActorError
+    assert str(arrived) == "actor-1: pod u1: done is not allowed"
+
+
+async def test_any_other_exception_arrives_with_its_kind_and_place():
+    with pytest.raises(ActorError, match=r"actor-1: KeyError: 'n1' at status:\d+"):
+        await asked(KeyError("n1"))
+
+
+def test_an_exception_that_was_never_raised_has_no_place():
+    assert failure_out(ValueError("odd")) == Failure("ActorError", "ValueError: odd")
+
+
+def test_a_failure_of_known_kind_with_missing_parts_is_still_an_error():
+    for kind in ("InputError", "UnsupportedError"):
+        arrived = failure_in("actor-1", Failure(kind, "half of it", ("only",)))
+
+        assert type(arrived) is ActorError
+        assert str(arrived) == "actor-1: half of it"
+
+
+@given(
+    st.sampled_from([RoadsteadError, InputError, ActorLostError, ValueError]),
+    st.text(alphabet=st.characters(codec=None)),
+)
+def test_any_text_of_a_failure_crosses(kind, text):
+    arrived = crossed(kind(text))
+
+    assert text.encode(errors="backslashreplace").decode() in str(arrived)
+
+
+async def test_a_method_that_nobody_declared_is_an_error():
+    with pytest.raises(ActorError, match="actor-1 has no handler 'format_disk'"):
+        await asked(None, kind="format_disk")
+
+
+async def test_what_an_actor_has_beside_its_declared_methods_cannot_be_called():
+    with pytest.raises(ActorError, match="no handler 'says'"):
+        await asked("secret", kind="says")
+    with pytest.raises(ActorError, match="no handler '__init__'"):
+        await asked("secret", kind="__init__")
+
+
+async def test_a_declared_method_that_this_actor_lacks_is_an_error():
+    with pytest.raises(ActorError, match="actor-1 has no handler 'add_nodes'"):
+        await asked(None, kind=ADD_NODES.name)
+
+
+@given(st.binary(max_size=200))
+async def test_garbage_is_answered_with_an_error(data):
+    dispatcher = Dispatcher("actor-1", Actor(ActorStatus("is well")), LIMITS)
+
+    with pytest.raises(ActorError):
+        open_reply("actor-1", STATUS, await dispatcher.receive(data), LIMITS)
+
+
+async def test_a_message_of_another_type_is_refused_by_field():
+    with pytest.raises(ActorError, match=r"PageAsk\.count: want int"):
+        await asked_raw([3, "many"])
+
+
+async def test_a_message_that_is_too_long_is_refused():
+    with pytest.raises(ActorError, match="are more than 10000"):
+        await asked_raw([3, "x" * 20_000])
+
+
+async def test_a_reply_of_another_type_is_refused():
+    with pytest.raises(CodecError, match="ActorStatus: want a list of 6"):
+        await asked("not a status")
+
+
+async def test_a_reply_that_cannot_be_packed_is_an_error_and_not_silence():
+    with pytest.raises(ActorError, match="cannot be packed"):
+        await asked(ActorStatus("lone \ud800 surrogate"))
+
+
+async def test_a_reply_that_is_too_long_for_the_caller_is_refused():
+    with pytest.raises(CodecError, match="are more than 10000"):
+        await asked(ActorStatus("x" * 20_000))
+
+
+def test_an_answer_that_is_neither_reply_nor_error_is_refused():
+    data = Envelope("lease", 0, 0, "", None).encode()
+
+    with pytest.raises(CodecError, match="actor-1 answered with 'lease'"):
+        open_reply("actor-1", STATUS, data, LIMITS)
+
+
+async def test_a_handler_that_is_cancelled_answers_nothing():
+    with pytest.raises(asyncio.CancelledError):
+        await asked(asyncio.CancelledError())
+
+
+def test_a_name_is_declared_once():
+    with pytest.raises(AssertionError, match="method status is declared twice"):
+        method("status", PageAsk, PageAsk)
+
+    assert METHODS["status"] is STATUS
+
+
+def test_being_late_is_told_with_actor_method_and_time():
+    assert str(late("worker-0", "evaluate", 1.5)) == "worker-0 did not answer evaluate within 1.5 s"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsendable:
+    value: complex
+
+
+async def test_a_reply_of_a_type_that_does_not_cross_is_an_error():
+    with pytest.raises(ActorError, match="cannot be packed"):
+        await asked(Unsendable(1j))
