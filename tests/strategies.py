@@ -27,6 +27,12 @@ PORTS = [
     for port in (80, 443)
 ]
 
+
+def mostly(usual, others):
+    """One value two times in three, so that not every node refuses every pod."""
+    return st.one_of(st.just(usual), st.just(usual), others)
+
+
 node_labels = st.fixed_dictionaries(
     {}, optional={key: st.sampled_from(values) for key, values in LABELS.items()}
 )
@@ -66,8 +72,8 @@ def nodes(names=NODE_NAMES):
             {}, optional={GPU: st.integers(0, 4), HUGE: st.sampled_from([2 * MIB, 64 * MIB])}
         ),
         labels=node_labels,
-        taints=st.lists(st.sampled_from(TAINTS), max_size=2, unique=True).map(tuple),
-        unschedulable=st.booleans(),
+        taints=mostly((), st.lists(st.sampled_from(TAINTS), max_size=2, unique=True).map(tuple)),
+        unschedulable=mostly(False, st.booleans()),
         images=st.dictionaries(
             st.sampled_from(IMAGES),
             st.sampled_from([MIB, 90 * MIB, 700 * MIB, 2 * GIB]),
@@ -99,9 +105,9 @@ pods = st.builds(
     **_amounts,
     labels=st.sampled_from([{}, {"app": "web"}]),
     priority=st.sampled_from([0, 10]),
-    node_name=st.sampled_from(["", "", "", "n1"]),
-    node_selector=st.one_of(st.just({}), st.just({}), node_labels),
-    required_node_terms=st.one_of(st.none(), st.lists(terms, max_size=2).map(tuple)),
+    node_name=mostly("", st.just("n1")),
+    node_selector=mostly({}, node_labels),
+    required_node_terms=mostly(None, st.lists(terms, max_size=2).map(tuple)),
     preferred_node_terms=st.lists(
         st.builds(prefer, st.integers(1, 100), sound_terms), max_size=2
     ).map(tuple),

@@ -311,6 +311,37 @@ def test_other_score_summaries_score_every_row_again():
     assert evaluation.state.score_summaries == summaries
 
 
+class SkipsAtFirst(Spy):
+    def pre_score(self, state, pod):
+        return SUCCESS if state.score_summaries else SKIP
+
+
+def test_a_plugin_that_skipped_scores_once_other_summaries_make_it():
+    evaluation = spied(SkipsAtFirst("A"))
+    advance(evaluation)
+    assert evaluation.raw == [None]
+
+    evaluation.update_scores({"A": ImageNodes(())})
+    assert evaluation.raw[0].tolist() == [0, 0, 0]
+
+    evaluation.update_scores({})
+    assert evaluation.raw == [None]
+
+
+def test_a_row_that_was_full_at_first_passes_when_it_is_free():
+    table = table_of(node("n1"), node("n2"))
+    put(table, "n1", pod())
+    evaluation = spied(Spy("A", refuses=unschedulable("full"), limit=1), table=table)
+    advance(evaluation)
+    assert evaluation.feasible.tolist() == [False, True]
+    assert evaluation.fixed()[0].tolist() == [0, 0]
+
+    table.remove_pod("n1", table.classes.info(pod()))
+    advance(evaluation)
+
+    assert evaluation.feasible.tolist() == [True, True]
+
+
 def test_a_rejected_pod_stays_rejected_while_pods_come_and_go():
     evaluation = spied(Spy("A", pre_filter=PreFilterResult(unresolvable("no"))))
     advance(evaluation)

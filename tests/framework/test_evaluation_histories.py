@@ -69,17 +69,21 @@ class NoUrgentNeighbours(NodePlugin):
 
 
 def profiles(classes):
-    kinds = [FewInAll, adapt(NoUrgentNeighbours)]
-    names = [kind.name for kind in kinds]
-    wider = ROW_PLUGINS | {
-        "filter": [*ROW_PLUGINS["filter"], *names],
-        "score": [*ROW_PLUGINS["score"], *names],
-    }
     return (
         profile_of(ROW_PLUGINS, classes=classes),
-        profile_of(wider, classes=classes, plugins=kinds),
+        wider(adapt(NoUrgentNeighbours), classes),
+        wider(FewInAll, classes),
         Profile(default_config().profiles[0], in_tree_registry(), Handle(classes)),
     )
+
+
+def wider(kind, classes):
+    """The row plugins with another one in their midst."""
+    filters, scores = ([*ROW_PLUGINS[point]] for point in ("filter", "score"))
+    filters.insert(3, kind.name)
+    scores.insert(2, kind.name)
+    points = ROW_PLUGINS | {"filter": filters, "score": scores}
+    return profile_of(points, classes=classes, plugins=[kind])
 
 
 def answers(evaluation):

@@ -128,5 +128,5 @@ class History(RuleBasedStateMachine):
         assert all((column.codes[free] == -1).all() for column in columns.labels.values())
 
 
-History.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+History.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
 TestHistory = History.TestCase

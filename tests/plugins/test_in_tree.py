@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.config.intree import IN_TREE_POINTS
@@ -109,6 +109,7 @@ def pods_with_equal_signatures(draw, plugin):
 
 
 @pytest.mark.parametrize("name", ROW_PLUGIN_NAMES)
+@settings(max_examples=30)
 @given(cluster=clusters, data=st.data())
 def test_pods_that_a_plugin_signs_alike_get_equal_answers(name, cluster, data):
     plugin = built(name)
@@ -140,8 +141,13 @@ def test_pods_of_one_signature_get_equal_answers_from_a_whole_profile(cluster, o
         ]
 
 
-@pytest.mark.parametrize("name", ROW_PLUGIN_NAMES)
-@given(cluster=clusters.filter(bool), wanted=pods, come=st.lists(small_pods, max_size=4))
+@settings(max_examples=150)
+@given(
+    name=st.sampled_from(ROW_PLUGIN_NAMES),
+    cluster=clusters.filter(bool),
+    wanted=pods,
+    come=st.lists(small_pods, max_size=4),
+)
 def test_a_plugin_reads_no_more_than_it_says(name, cluster, wanted, come):
     plugin = built(name)
     table, _ = both(cluster)
@@ -160,8 +166,7 @@ def test_a_plugin_reads_no_more_than_it_says(name, cluster, wanted, come):
     assert answers(where) == before
 
 
-@pytest.mark.parametrize("name", ROW_PLUGIN_NAMES)
-@given(cluster=clusters, wanted=pods)
+@given(name=st.sampled_from(ROW_PLUGIN_NAMES), cluster=clusters, wanted=pods)
 def test_scores_are_whole_numbers_of_64_bits_and_filters_of_32(name, cluster, wanted):
     plugin = built(name)
     table, _ = both(cluster)
