@@ -68,14 +68,16 @@ POINTS = ("reserve", "permit", "preBind", "bind", "postBind", "postFilter")
 class World:
     """One core; `says` by plugin name; `log` of all plugin calls in order."""
 
-    def __init__(self, *, says=None, plugins=("A", "B"), points=POINTS, max_remembered=100):
+    def __init__(
+        self, *, says=None, plugins=("A", "B"), points=POINTS, max_remembered=100, classes=None
+    ):
         self.says = {name: dict((says or {}).get(name, {})) for name in plugins}
         self.log = []
         kinds = [
             type(name, (Scripted,), {"name": name, "says": self.says[name], "log": self.log})
             for name in plugins
         ]
-        self.classes = PodClasses()
+        self.classes = classes or PodClasses()
         profile = profile_of(
             dict.fromkeys(points, tuple(plugins)), plugins=kinds, classes=self.classes
         )

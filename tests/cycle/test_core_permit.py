@@ -155,3 +155,8 @@ def test_allow_and_reject_may_come_twice():
     assert world.picture() == before
     world.core.reject("u1", "B", "no")
     assert world.core.reject("u1", "B", "no") == []
+
+
+def test_of_two_plugins_the_one_whose_time_is_over_first_rejects():
+    world = waiting(20.0, 10.0)
+    assert message_of(world.core.tick(500.0)).endswith("waiting 10s at plugin B.")
