@@ -254,6 +254,9 @@ class _Kept:
     counts: I64
 
 
+_KeptBySelector = OrderedDict[tuple[str, LabelSelector], _Kept]
+
+
 class MatchingPods:
     """How many pods on each row a selector matches; kept up row by row as pods come and go.
 
@@ -262,9 +265,7 @@ class MatchingPods:
     """
 
     def __init__(self) -> None:
-        self._tables: OrderedDict[NodeTable, OrderedDict[tuple[str, LabelSelector], _Kept]] = (
-            OrderedDict()
-        )
+        self._tables: OrderedDict[NodeTable, _KeptBySelector] = OrderedDict()
 
     def on_rows(self, table: Table, namespace: str, selector: LabelSelector | None) -> I64:
         """Matching pods of a namespace: int64[row], not to be written to."""
@@ -273,30 +274,26 @@ class MatchingPods:
         assert selector is not None
         if not isinstance(table, NodeTable):
             return _count(table, range(len(table)), namespace, selector)
-        kept = self._kept(table).get((namespace, selector))
+        of_table = self._of_table(table)
+        kept = of_table.get((namespace, selector))
         if kept is None or kept.node_version != table.node_version:
             counts = _count(table, range(len(table)), namespace, selector)
-            kept = _Kept(table.node_version, table.version, counts)
+            kept = of_table[namespace, selector] = _Kept(table.node_version, table.version, counts)
         elif kept.version != table.version:
             rows = table.rows_changed_since(kept.version)
             kept.counts[rows] = _count(table, rows.tolist(), namespace, selector)
             kept.version = table.version
-        self._keep(table, (namespace, selector), kept)
+        of_table.move_to_end((namespace, selector))
+        if len(of_table) > MAX_SELECTORS:
+            of_table.popitem(last=False)
         return kept.counts
 
-    def _kept(self, table: NodeTable) -> OrderedDict[tuple[str, LabelSelector], _Kept]:
+    def _of_table(self, table: NodeTable) -> _KeptBySelector:
         of_table = self._tables.setdefault(table, OrderedDict())
         self._tables.move_to_end(table)
         if len(self._tables) > MAX_TABLES:
             self._tables.popitem(last=False)
         return of_table
-
-    def _keep(self, table: NodeTable, key: tuple[str, LabelSelector], kept: _Kept) -> None:
-        of_table = self._tables[table]
-        of_table[key] = kept
-        of_table.move_to_end(key)
-        if len(of_table) > MAX_SELECTORS:
-            of_table.popitem(last=False)
 
 
 def is_counted(selector: LabelSelector | None) -> bool:
