@@ -163,11 +163,22 @@ class ClassRun:
         kept_back = sum(group.rows for group in self.rest.groups)
         return int(self.evaluation.feasible.sum()) + kept_back
 
+    def passed_count(self) -> int:
+        """Rows that no filter refused, also where scoring failed and shards told no groups."""
+        if not self.evaluation.pre_filter.status.is_success:
+            return 0
+        refused = self.diagnosis().refused.values()
+        return self.evaluation.node_count - sum(nodes for nodes, _ in refused)
+
     def diagnosis(self) -> Diagnosis:
         """Why no row can take the class: candidates counted now, the rest as the shards said."""
         evaluation = self.evaluation
+        outcome = evaluation.pre_filter
         result = Diagnosis(
-            evaluation.node_count, evaluation.pre_filter.status, evaluation.pre_filter.unreached
+            evaluation.node_count,
+            outcome.status,
+            outcome.unreached,
+            outcome.narrowed_by if outcome.node_names is not None else (),
         )
         if result.pre_filter.is_success:
             result.refused = {s: list(counts) for s, counts in self.rest.refused.refused.items()}

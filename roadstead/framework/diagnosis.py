@@ -26,11 +26,13 @@ class Diagnosis:
     refused: status → [nodes, nodes that also hold a pod of lower priority].
     pre_filter: what PreFilter said, if it rejected the pod.
     unreached: plugins whose PreFilter did not run then.
+    narrowed_by: plugins whose PreFilter left only some nodes over.
     """
 
     node_count: int
     pre_filter: Status = SUCCESS
     unreached: tuple[str, ...] = ()
+    narrowed_by: tuple[str, ...] = ()
     refused: dict[Status, list[int]] = field(default_factory=dict)
 
     def add(self, status: Status, nodes: int, with_victims: int = 0) -> None:
@@ -46,6 +48,7 @@ class Diagnosis:
     def plugins(self) -> tuple[str, ...]:
         """Names of the plugins that refused anything, sorted."""
         names = {status.plugin for status in self.refused} | {self.pre_filter.plugin}
+        names |= set(self.narrowed_by)
         return tuple(sorted(names - {""}))
 
     def reasons(self) -> Counter[str]:

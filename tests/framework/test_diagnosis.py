@@ -101,3 +101,10 @@ def test_removing_pods_helps_only_where_a_node_was_refused_with_unschedulable():
 
     assert diagnosis.helpful() == (5, 3)
     assert Diagnosis(1).helpful() == (0, 0)
+
+
+def test_plugins_that_narrowed_the_nodes_count_among_those_that_refused():
+    diagnosis = Diagnosis(3, narrowed_by=("NodeAffinity",))
+    diagnosis.add(excluded_status(("NodeAffinity",)), 3)
+
+    assert diagnosis.plugins == ("NodeAffinity",)
