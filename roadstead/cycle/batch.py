@@ -95,12 +95,13 @@ class BatchRun:
         run = each.run
         if self._changed_elsewhere(pod):
             return None
-        if run.error:
+        if run.error and self._placed:
             # Scoring fails while rows are feasible, which earlier placements may have changed.
-            return None if self._placed else Decision(pod, None, error=run.error)
+            return None
         status = run.advance(self._node_count, each.filters, each.scores)
-        if status.code is Code.ERROR:
-            return Decision(pod, None, error=status.message)
+        error = run.error or (status.message if status.code is Code.ERROR else "")
+        if error:
+            return Decision(pod, None, run.passed_count(), error=error)
         if not run.evaluation.pre_filter.status.is_success or not run.has_feasible:
             return Decision(pod, None, diagnosis=run.diagnosis())
         return self._choose(pod, run)
