@@ -72,7 +72,8 @@ class Replay:
             self.result.lack(missing.plugin, STEPS, ours)
             self._bind_as_recorded(pods[0], self._steps[at])
             return 1
-        self._batch = min(MAX_BATCH, self._batch * 2)
+        # A batch that ended early would have ended there again: what was asked of it is wasted.
+        self._batch = min(MAX_BATCH, 2 * len(decisions))
         for place, decision in enumerate(decisions):
             if self._compare(at + place, decision):
                 self._take_back(decisions[place:])
@@ -126,7 +127,7 @@ def replay_sequence(case: Case, path: DecisionPath) -> Result:
 def step_of(decision: Decision, profile: Profile) -> Json:
     """A decision in the form of a recorded step."""
     if decision.error:
-        return {"error": decision.error}
+        return {"feasible": decision.feasible, "bestSize": 0, "error": decision.error}
     if decision.node_name is None:
         assert decision.diagnosis is not None
         status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis).status
