@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
@@ -79,10 +80,14 @@ def summarize(result: RunResult) -> Summary:
 
 
 def _use(use: NodeUse, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Use, ...]:
-    sums = [
-        column[rows].sum(axis=0).tolist() for column in (use.allocatable, use.before, use.after)
-    ]
+    sums = [_exact_sum(column[rows]) for column in (use.allocatable, use.before, use.after)]
     return tuple(Use(*entry) for entry in zip(use.resources, *sums, strict=True))
+
+
+def _exact_sum(amounts: NDArray[np.int64]) -> list[int]:
+    """Sums of columns; two nodes of 8Ei are more than an int64 holds."""
+    high, low = (amounts >> 32).sum(axis=0), (amounts & 0xFFFF_FFFF).sum(axis=0)
+    return [(top << 32) + rest for top, rest in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
