@@ -75,5 +75,5 @@ def demo_command(
             settings.seed,
             with_digests=output is not None,
         )
-    run_plan = plans.make_plan(settings, plans.ConfigText(), loaded.cluster)
+    run_plan = plans.make_plan(plan, settings, plans.ConfigText(), loaded.cluster)
     scheduling.schedule(session, loaded, run_plan, report)

@@ -70,5 +70,5 @@ def explain_command(
     settings = plans.read_settings(plan.or_inline())
     config = plans.read_config(plan)
     loaded = load(source, with_digests=False)
-    run_plan = plans.make_plan(settings, config, loaded.cluster)
+    run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
     explain(session, loaded, run_plan, Question(pod, after_run), form, top)

@@ -34,7 +34,7 @@ def explain(
     pod = find_pod(loaded.inputs, question.pod)
     inputs = without(loaded.inputs, pod, keep_pending=question.after_run)
     with shown_progress() as tell:
-        explanation = session.open_launcher().explain(inputs, plan, pod, tell)
+        explanation = session.launcher().explain(inputs, plan, pod, tell)
     if form == "json":
         print_json(explanation.as_expected())
         return

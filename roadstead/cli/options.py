@@ -49,6 +49,7 @@ class PlanOptions:
     tie_break: str | None = None
     journal: str | None = None
     settings: Path | None = None
+    log: Path | None = None
     config: str | None = None
     preset: str | None = None
 
@@ -84,6 +85,12 @@ _SEED = click.option(
     type=int,
     metavar="N",
     help="Start of every random choice [default: 0]. Same seed, same placement.",
+)
+_LOG = click.option(
+    "--log",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the actors' logs, JSON lines.",
 )
 
 source_parameters = (
@@ -140,8 +147,8 @@ _SETTINGS_OPTIONS = (
     ),
 )
 
-demo_plan_parameters = (_RUNTIME, _SHARDS, _SEED)
-plan_parameters = (*_CONFIG_OPTIONS, _RUNTIME, _SHARDS, _SEED, *_SETTINGS_OPTIONS)
+demo_plan_parameters = (_RUNTIME, _SHARDS, _SEED, _LOG)
+plan_parameters = (*_CONFIG_OPTIONS, _RUNTIME, _SHARDS, _SEED, *_SETTINGS_OPTIONS, _LOG)
 
 output_option = click.option(
     "--output",

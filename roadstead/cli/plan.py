@@ -58,8 +58,12 @@ def _content(path: str) -> tuple[bytes, str]:
         raise InputError(f"cannot be read: {error.strerror}", source=path) from error
 
 
-def make_plan(settings: Settings, config: ConfigText, cluster: ClusterFacts) -> RunPlan:
-    return RunPlan(settings, config.text, config.source, cluster)
+def make_plan(
+    options: PlanOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
+) -> RunPlan:
+    # Actors may run in another working directory.
+    log_dir = str(options.log.resolve()) if options.log is not None else ""
+    return RunPlan(settings, config.text, config.source, cluster, log_dir)
 
 
 def plan_digests(options: PlanOptions, config: ConfigText) -> tuple[InputDigest, ...]:

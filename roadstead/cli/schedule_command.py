@@ -63,5 +63,5 @@ def schedule_command(
         config = plans.read_config(plan)
         loaded = load(source, with_digests=output is not None)
         digests = plans.plan_digests(plan, config) if output is not None else ()
-    run_plan = plans.make_plan(settings, config, loaded.cluster)
+    run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
     scheduling.schedule(session, loaded, run_plan, report, digests)

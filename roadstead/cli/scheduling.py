@@ -50,7 +50,7 @@ def schedule(
     """
     tell_notes(loaded)
     with shown_progress() as tell:
-        outcome = session.open_launcher().run(loaded.inputs, plan, tell)
+        outcome = session.launcher().run(loaded.inputs, plan, tell)
     result = make_result(session, loaded, plan, outcome)
     if report.output is not None:
         with session.watch.phase(WRITE):

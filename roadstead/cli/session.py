@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from roadstead.run import Launcher
 
     OpenLauncher = Callable[[], Launcher]
+
+LOGGER = "roadstead"
 
 
 class Stopwatch:
@@ -46,3 +49,8 @@ class Session:
     open_launcher: OpenLauncher
     args: tuple[str, ...]
     watch: Stopwatch = field(default_factory=Stopwatch)
+
+    def launcher(self) -> Launcher:
+        """The launcher. What goes wrong reaches a person as an error; logs go where --log says."""
+        logging.getLogger(LOGGER).addHandler(logging.NullHandler())
+        return self.open_launcher()
