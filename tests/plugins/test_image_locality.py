@@ -89,6 +89,14 @@ def test_a_summary_names_images_holders_first_arrival_and_size():
     assert summary_of(table_of(), wanting("a:1")) is None
 
 
+def test_merged_shards_take_the_size_from_the_node_that_came_first():
+    early = ImageNodes((("a:1", 2, 3, 900),))
+    late = ImageNodes((("a:1", 1, 4, 100), ("b:1", 1, 4, 7)))
+
+    both_shards = ImageNodes((("a:1", 3, 3, 900), ("b:1", 1, 4, 7)))
+    assert early.merge(late) == late.merge(early) == both_shards
+
+
 def test_summaries_cross_a_boundary():
     summary = ImageNodes((("a:1", 2, 1, 5),))
 
