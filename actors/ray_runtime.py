@@ -123,6 +123,8 @@ class RayRuntime:
         self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
         self.pids: dict[str, int] = {}
+        # Nothing of a run is told to anybody outside.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         local = {
             "num_cpus": max(1, processes),
             "include_dashboard": False,

@@ -136,7 +136,9 @@ class SchedulerActor:
         if not pods:
             await self._lease()
             return
+        pods = pods[: self._cycle.reach(len(pods))]
         decisions = await self._decide(pods)
+        self._cycle.settled(len(pods), len(decisions))
         await self._perform(self.core.decided(decisions))
         self._batches += 1
         log(

@@ -67,6 +67,7 @@ class LocalShards:
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decisions for the first pods of a batch, as many as one evaluation settles (≥ 1)."""
+        pods = pods[: self.cycle.reach(len(pods))]
         batch = self.begin(pods)
         decisions: list[Decision] = []
         for pod in pods:
@@ -76,6 +77,7 @@ class LocalShards:
             if decision.node_name is not None:
                 self.add_pod(decision.node_name, pod.info.facts)
             decisions.append(decision)
+        self.cycle.settled(len(pods), len(decisions))
         assert decisions or not pods, "a fresh evaluation settles at least one pod"
         return decisions
 

@@ -45,6 +45,9 @@ MAX_ROUNDS = 5
 """Number of nodes, PreFilter's summaries, PreScore's, the answer; one to spare."""
 
 
+MAX_REACH = 1 << 20
+
+
 @dataclass(slots=True)
 class _ClassInBatch:
     pod: PodInCycle
@@ -78,6 +81,20 @@ class ShardedCycle:
         self.node_count = 0
         self._asked: dict[Hashable, _ClassInBatch] = {}
         self._keep = 1
+        self._reach = MAX_REACH
+
+    def reach(self, pods: int) -> int:
+        """How many of so many pods to ask about at once.
+
+        Where placements keep ending batches early (classes that look across nodes), asking about
+        pods that will not be settled would only be asked again.
+        """
+        return min(pods, self._reach)
+
+    def settled(self, asked: int, decided: int) -> None:
+        """Learns from a batch: ended early, the next one is short; settled whole, longer."""
+        longer = min(MAX_REACH, 2 * self._reach)
+        self._reach = longer if decided == asked else max(1, decided)
 
     def begin(self, pods: Sequence[PodInCycle]) -> EvaluateRequest:
         """Starts a batch: what to ask every shard. KeyError for a pod of no profile."""
