@@ -38,7 +38,7 @@ class Fake:
 
     def told(self, method):
         """The messages of one method, in order."""
-        return [message for name, message in self.calls if name == method.name]
+        return [message for name, message in self.calls if name == method]
 
 
 class Fakes:
@@ -82,6 +82,11 @@ def inputs_of(nodes, pending, running=()):
 def placed(outcome):
     """Pod → node."""
     return {each.pod: each.node for each in outcome.placements}
+
+
+def lines(*tables):
+    """Node → all that a table says of it, over the tables of all shards."""
+    return {name: table.row_facts(name) for table in tables for name in table.node_names()}
 
 
 async def until(holds):

@@ -1,0 +1,334 @@
+import asyncio
+
+import pytest
+
+from roadstead.actors import queue_actor
+from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport, PageAsk, PendingNote
+from roadstead.actors.queue_actor import ASSIGNED_POD, MAX_FAILURES, QueueActor, hint
+from roadstead.actors.seam import NOTHING
+from roadstead.config.settings import Bounds, Deadlines
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.queue import PodState
+from tests.actors.world import GENEROUS_S, NOBODY, batch_of, plan_of, turns
+from tests.builders import pod
+
+LONG_S = 1000.0
+ALL = PageAsk(0, 100)
+
+
+class Clock:
+    """The time that queues of this module see; it stands still between two steps."""
+
+    now_s = 0.0
+
+    def monotonic(self):
+        return self.now_s
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    found = Clock()
+    monkeypatch.setattr(queue_actor, "time", found)
+    return found
+
+
+def queue_of(**settings):
+    return QueueActor(plan_of(**settings), NOBODY)
+
+
+async def leased(queue, *, max_pods=10, wait_s=0.0, owner="scheduler-0", epoch=1):
+    return await queue.lease(LeaseAsk(owner, epoch, max_pods, wait_s))
+
+
+async def names(queue, **ask):
+    return (await leased(queue, **ask)).pods.names
+
+
+def report_of(lease_id, *, done=(), back=(), notes=()):
+    done = tuple(f"uid-{name}" for name in done)
+    return LeaseReport(lease_id, done, tuple(back), tuple(notes))
+
+
+def back(name, reason="unschedulable", *rejected_by):
+    return GivenBack(f"uid-{name}", reason, rejected_by)
+
+
+def note_on(name, message="0/1 nodes are available: 1 Insufficient cpu."):
+    return PendingNote(f"uid-{name}", f"default/{name}", message, (), ("NodeResourcesFit",))
+
+
+async def told(queue):
+    """Name → why it is pending."""
+    page = await queue.pending(ALL)
+    queue.core.validate()
+    return {note.key.removeprefix("default/"): note.message for note in page.notes}
+
+
+async def test_submitted_pods_are_leased_in_their_order():
+    queue = queue_of()
+
+    assert (await queue.submit(batch_of("a", "b", "c"))).accepted == 3
+
+    assert await names(queue, max_pods=2) == ("a", "b")
+    assert await names(queue) == ("c",)
+
+
+async def test_pods_of_higher_priority_are_leased_first():
+    queue = queue_of()
+    await queue.submit(batch_of("low"))
+    await queue.submit(batch_of("high", facts=pod(priority=10)))
+
+    assert await names(queue) == ("high", "low")
+
+
+async def test_pods_submitted_twice_are_there_once():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+
+    again = await queue.submit(batch_of("a", "b"))
+
+    assert (again.accepted, again.refused) == (1, ())
+    assert await names(queue) == ("a", "b")
+
+
+async def test_pods_beyond_the_bound_are_refused_by_name():
+    queue = queue_of(bounds=Bounds(queue_max_pods=2))
+
+    answer = await queue.submit(batch_of("a", "b", "c", "d"))
+
+    assert (answer.accepted, answer.refused) == (2, ("uid-c", "uid-d"))
+
+
+async def test_an_empty_queue_answers_without_a_lease_once_the_wait_is_over():
+    answer = await leased(queue_of(), wait_s=0.0)
+
+    assert (answer.lease_id, answer.pods.uids, answer.attempts) == (0, (), ())
+
+
+async def test_a_lease_waits_for_the_first_pod():
+    queue = queue_of()
+    waiting = asyncio.create_task(leased(queue, wait_s=GENEROUS_S))
+    await turns()
+    assert not waiting.done()
+
+    await queue.submit(batch_of("a"))
+
+    assert (await waiting).pods.names == ("a",)
+
+
+async def test_a_lease_waits_for_pods_whose_backoff_passes(clock):
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    first = await leased(queue)
+    await queue.report(report_of(first.lease_id, back=[back("a", "error")]))
+    assert queue.core.state_of("uid-a") is PodState.BACKOFF
+
+    waiting = asyncio.create_task(leased(queue, wait_s=GENEROUS_S))
+    await turns()
+    assert not waiting.done()
+    clock.now_s += 1.0
+    second = await waiting
+
+    assert second.pods.names == ("a",)
+    assert second.attempts == (2,)
+
+
+async def test_a_newer_epoch_of_a_scheduler_takes_over_what_the_older_one_held():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    await leased(queue, epoch=1)
+
+    assert await names(queue, epoch=2) == ("a",)
+    assert (await leased(queue, epoch=1)).lease_id == 0
+
+
+async def test_pods_of_a_lease_whose_time_is_over_come_back(clock):
+    queue = queue_of(deadlines=Deadlines(lease_s=30.0))
+    await queue.submit(batch_of("a"))
+    assert await names(queue) == ("a",)
+    assert await names(queue) == ()
+
+    clock.now_s += 30.0
+    again = await leased(queue, owner="scheduler-1")
+
+    assert (again.pods.names, again.attempts) == (("a",), (2,))
+
+
+async def test_bound_pods_leave_and_are_no_longer_pending():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b"))
+    lease = await leased(queue)
+    notes = [note_on("a", "tried before")]
+
+    await queue.report(report_of(lease.lease_id, done=["a"], notes=notes))
+
+    state = await queue.queue_state(NOTHING)
+    assert (state.done, state.in_flight) == (1, 1)
+    assert await told(queue) == {"b": "has not been tried yet"}
+
+
+async def test_the_same_report_twice_changes_nothing():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b", "c"))
+    lease = await leased(queue)
+    report = report_of(
+        lease.lease_id,
+        done=["a"],
+        back=[back("b", "unschedulable", "NodeResourcesFit")],
+        notes=[note_on("b")],
+    )
+    await queue.report(report)
+    before = await queue.queue_state(NOTHING), await told(queue)
+
+    await queue.report(report)
+
+    assert (await queue.queue_state(NOTHING), await told(queue)) == before
+
+
+async def test_a_report_on_a_lease_that_is_over_changes_nothing():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    lease = await leased(queue)
+    report = report_of(lease.lease_id, done=["a"])
+    await queue.report(report)
+
+    await queue.report(report_of(lease.lease_id, back=[back("a", "error")]))
+
+    assert (await queue.queue_state(NOTHING)).done == 1
+
+
+async def test_a_report_on_a_pod_of_another_lease_is_illegal():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b"))
+    first = await leased(queue, max_pods=1)
+    await leased(queue, max_pods=1)
+
+    with pytest.raises(IllegalTransitionError, match="not in lease"):
+        await queue.report(report_of(first.lease_id, done=["b"]))
+
+
+async def test_rejected_pods_are_pending_with_what_their_scheduler_noted():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    lease = await leased(queue)
+    given_back = [back("a", "unschedulable", "NodeResourcesFit")]
+
+    await queue.report(report_of(lease.lease_id, back=given_back, notes=[note_on("a")]))
+
+    assert await told(queue) == {"a": note_on("a").message}
+    assert (await queue.queue_state(NOTHING)).unschedulable == 1
+
+
+async def test_pods_that_lost_a_race_are_leased_again_at_once():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b"))
+    lease = await leased(queue, max_pods=1)
+
+    await queue.report(report_of(lease.lease_id, back=[back("a", "conflict")]))
+
+    assert await names(queue) == ("a", "b")
+
+
+@pytest.mark.parametrize(("plugin", "moved"), [("InterPodAffinity", True), ("NodeName", False)])
+async def test_a_bound_pod_wakes_those_that_wait_for_other_pods(plugin, moved):
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b"))
+    first = await leased(queue, max_pods=1)
+    await queue.report(report_of(first.lease_id, back=[back("a", "unschedulable", plugin)]))
+    second = await leased(queue, max_pods=1)
+
+    await queue.report(report_of(second.lease_id, done=["b"]))
+
+    assert (queue.core.state_of("uid-a") is not PodState.UNSCHEDULABLE) is moved
+
+
+def test_only_events_of_other_pods_are_sorted_by_plugin():
+    assert hint("NodeName", "NodeAdd", pod())
+    assert not hint("NodeName", ASSIGNED_POD, pod())
+    assert hint("PodTopologySpread", ASSIGNED_POD, pod())
+
+
+async def test_gated_pods_are_pending_with_their_gates():
+    queue = queue_of()
+
+    await queue.submit(batch_of("a", facts=pod(scheduling_gates=("example.com/hold",))))
+
+    assert await told(queue) == {"a": "waiting for scheduling gates: [example.com/hold]"}
+    (note,) = (await queue.pending(ALL)).notes
+    assert note.plugins == ("SchedulingGates",)
+    assert (await queue.queue_state(NOTHING)).gated == 1
+    assert await names(queue) == ()
+
+
+async def test_pods_of_an_unknown_scheduler_are_pending_with_its_name():
+    queue = queue_of()
+
+    await queue.submit(batch_of("a", facts=pod(scheduler_name="theirs")))
+
+    assert await told(queue) == {"a": 'no profile has the scheduler name "theirs"'}
+    (note,) = (await queue.pending(ALL)).notes
+    assert note.plugins == ()
+    assert await names(queue) == ()
+
+
+@pytest.mark.parametrize("given_back", [back("a", "error", "P"), back("a", "unschedulable")])
+async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, clock):
+    queue = queue_of(deadlines=Deadlines(lease_s=10 * LONG_S))
+    await queue.submit(batch_of("a", "b"))
+    lease = await leased(queue)
+    states = []
+    for attempt in range(1, MAX_FAILURES + 1):
+        report = report_of(lease.lease_id, back=[given_back], notes=[note_on("a", "broke")])
+        await queue.report(report)
+        await queue.report(report)
+        states.append(queue.core.state_of("uid-a"))
+        if attempt < MAX_FAILURES:
+            clock.now_s += LONG_S
+            lease = await leased(queue, max_pods=1)
+
+    assert states == [*[PodState.BACKOFF] * (MAX_FAILURES - 1), PodState.UNSCHEDULABLE]
+    assert (await told(queue))["a"] == "broke"
+
+
+async def test_failures_of_a_pod_that_is_bound_after_all_are_forgotten(clock):
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    first = await leased(queue)
+    await queue.report(report_of(first.lease_id, back=[back("a", "error")]))
+    clock.now_s += LONG_S
+    second = await leased(queue)
+
+    await queue.report(report_of(second.lease_id, done=["a"]))
+
+    assert await told(queue) == {}
+    assert queue._failures == {}
+
+
+async def test_pending_pods_come_in_pages():
+    queue = queue_of()
+    await queue.submit(batch_of(*"abcde"))
+
+    pages = [await queue.pending(PageAsk(start, 2)) for start in (0, 2, 4, 6)]
+
+    assert [[note.key[-1] for note in page.notes] for page in pages] == [
+        ["a", "b"],
+        ["c", "d"],
+        ["e"],
+        [],
+    ]
+    assert {page.total for page in pages} == {5}
+
+
+async def test_status_says_how_many_pods_are_where():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b", "c"))
+    await queue.submit(batch_of("gated", facts=pod(scheduling_gates=("hold",))))
+    await leased(queue, max_pods=2)
+
+    status = await queue.status(NOTHING)
+
+    assert status.text == (
+        "held 1 active, 0 backing off, 0 unschedulable, 1 gated pods and 2 in flight; "
+        "had given out 1 leases"
+    )
+    assert (status.error, dict(status.counts)) == ("", {"leases": 1})
