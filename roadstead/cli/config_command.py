@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import Final, NoReturn
+from typing import Final
 
 import click
 import yaml
 
+from roadstead.cli.errors import ReportingCommand
 from roadstead.config.load import LoadedConfig, load_config, load_config_file
 from roadstead.config.model import ProfileConfig
 from roadstead.config.presets import list_presets, load_preset
-from roadstead.protocol.errors import InputError
 
 # The order in which a pod meets them.
 _POINTS_OF_A_CYCLE: Final = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
 )
-
-_BAD_INPUT: Final = 2
 
 # Beyond what PyYAML quotes by itself: words and numbers of Go's YAML that PyYAML takes for texts.
 _READ_OTHERWISE: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
@@ -43,7 +41,7 @@ class _GoDumper(yaml.SafeDumper):
 _GoDumper.add_representer(str, _GoDumper.represent_text)
 
 
-@click.command("config")
+@click.command("config", cls=ReportingCommand)
 @click.option(
     "--config",
     "path",
@@ -75,20 +73,18 @@ def config_command(
 
     \b
     Examples:
-      roadstead config                                  # the defaults, in full
-      roadstead config --config scheduler.yaml          # mine, with defaults filled in
-      roadstead config --config scheduler.yaml --effective
-                                                        # which plugin runs where, in which order
-      roadstead config --preset binpack > mine.yaml     # a start for a configuration of my own
+      roadstead config                     # the defaults, in full
+      roadstead config --config mine.yaml  # mine, with defaults filled in
+      roadstead config --config mine.yaml --effective
+                                           # which plugin runs where and when
+      roadstead config --preset binpack > mine.yaml
+                                           # a start for one of my own
       kubectl -n kube-system get cm scheduler -o jsonpath='{.data.config}' \\
         | roadstead config --config - --output-format json
     """
     if path is not None and preset is not None:
         raise click.UsageError("--config and --preset exclude each other")
-    try:
-        loaded = _load(path, preset)
-    except InputError as error:
-        _refuse(error)
+    loaded = _load(path, preset)
     click.echo(_effective(loaded, output_format) if effective else _document(loaded, output_format))
 
 
@@ -98,11 +94,6 @@ def _load(path: str | None, preset: str | None) -> LoadedConfig:
     if path == "-":
         return load_config(sys.stdin.buffer.read(), source="standard input")
     return load_config_file(path)
-
-
-def _refuse(error: InputError) -> NoReturn:
-    click.echo(str(error), err=True)
-    raise click.exceptions.Exit(_BAD_INPUT)
 
 
 def _document(loaded: LoadedConfig, output_format: str) -> str:

@@ -42,10 +42,10 @@ def schedule_command(
     \b
     Examples:
       roadstead schedule --cluster nodes.yaml --pods app/
-      roadstead schedule --cluster 'dump/*.json' --pods deploy.yaml --pods jobs.yaml
+      roadstead schedule --cluster 'dump/*.json' --pods web.yaml --pods jobs.yaml
       kubectl get nodes,pods,svc,rs,sts,ns -A -o yaml > cluster.yaml
       roadstead schedule --cluster cluster.yaml --pods new.yaml --output out
-                                           # what a change would do to a real cluster
+                                           # what a change would do to a cluster
       kustomize build app | roadstead schedule --cluster cluster.yaml --pods -
       roadstead schedule --cluster cluster.yaml --pods app/ --preset binpack
       roadstead schedule --trace openb.trace --seed 1 --output out

@@ -68,7 +68,8 @@ def openb_command(folder: Path, path: Path, pods_list: str, manifests: Path | No
     Examples:
       roadstead trace import openb data/openb -o openb.trace
       roadstead trace import openb data/openb -o gpu.trace --pods-list gpuspec33
-      roadstead trace import openb data/openb -o openb.trace --manifests openb.yaml
+      roadstead trace import openb data/openb -o openb.trace \\
+        --manifests openb.yaml
     """
     from roadstead.cli.scheduling import write_text
     from roadstead.fleet.openb import import_openb

@@ -1,0 +1,51 @@
+"""The command line over a launcher in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from roadstead.cli.main import build_cli
+from tests.cli.manifests import node, pod, write
+from tests.cli.plain_launcher import PlainLauncher
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def launcher() -> PlainLauncher:
+    return PlainLauncher()
+
+
+@pytest.fixture
+def run(launcher: PlainLauncher) -> Run:
+    """Calls the command line; an error that is not an exit fails the test."""
+
+    def call(*args: object, stdin: str | bytes | None = None) -> Result:
+        arguments = [str(each) for each in args]
+        return CliRunner().invoke(
+            build_cli(lambda: launcher), arguments, input=stdin, catch_exceptions=False
+        )
+
+    return call
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """Three nodes in two zones, given out of order, and a pod that runs on one of them."""
+    return write(
+        tmp_path / "cluster.json",
+        node("n-2", zone="b"),
+        node("n-10", zone="a", taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
+        node("n-1", cpu="2", zone="a"),
+        pod("old", "500m", nodeName="n-1"),
+    )
+
+
+@pytest.fixture
+def pods(tmp_path: Path) -> str:
+    """Two pods that fit together, and one that fits nowhere."""
+    return write(tmp_path / "pods.json", pod("small"), pod("large", "3"), pod("giant", "9"))

@@ -1,0 +1,102 @@
+"""The group: help that teaches, a version, and no weight before it is needed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import roadstead
+from roadstead.cli.options import PRESETS
+from roadstead.config.presets import list_presets
+from roadstead.config.settings import Settings
+from tests.cli.conftest import Run
+
+COMMANDS = (
+    *(("demo",), ("schedule",), ("explain",), ("trace",), ("config",)),
+    *(("trace", "import"), ("trace", "import", "openb"), ("trace", "show")),
+)
+
+
+def test_help_names_every_command_and_shows_how_to_begin(run: Run) -> None:
+    result = run("--help")
+
+    assert result.exit_code == 0
+    assert re.findall(r"^  (\w+)  ", result.output.partition("Commands:")[2], re.M) == [
+        "demo",
+        "schedule",
+        "explain",
+        "trace",
+        "config",
+    ]
+    assert "roadstead schedule --cluster nodes.yaml --pods app/" in result.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_has_examples_and_fits_a_terminal(
+    run: Run, command: tuple[str, ...]
+) -> None:
+    result = run(*command, "--help")
+
+    assert result.exit_code == 0
+    assert f"  roadstead {' '.join(command)}" in result.output.partition("Examples:")[2]
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_a_short_flag_asks_for_help_as_well(run: Run) -> None:
+    assert run("demo", "-h").output == run("demo", "--help").output
+
+
+def test_version_is_that_of_the_package(run: Run) -> None:
+    assert run("--version").output == f"roadstead {roadstead.__version__}\n"
+
+
+@pytest.mark.parametrize("args", [["nonsense"], ["schedule", "--nonsense"], ["explain"]])
+def test_wrong_usage_exits_2_and_points_to_help(run: Run, args: list[str]) -> None:
+    result = run(*args)
+
+    assert result.exit_code == 2
+    assert "--help" in result.stderr
+    assert result.stdout == ""
+
+
+def test_help_tells_defaults_and_presets_as_they_are(run: Run) -> None:
+    text = " ".join(run("schedule", "--help").output.split())
+
+    for name in ("shards", "seed", "schedulers", "batch"):
+        assert re.search(rf"--{name} N .*?\[default: {getattr(Settings(), name)}\]", text)
+    assert ", ".join(list_presets()) == PRESETS
+    assert (Settings().runtime, Settings().tie_break) == ("ray", "random")
+
+
+@pytest.mark.parametrize(
+    ("args", "unwanted"),
+    [
+        (["--help"], ["rich", "numpy", "pydantic", "yaml", "roadstead.run"]),
+        (["schedule", "--help"], ["rich", "numpy", "pydantic", "yaml", "roadstead.run"]),
+        (
+            ["demo", "--nodes", "2", "--pods", "2", "--format", "json"],
+            ["rich", "yaml", "pyarrow", "ray", "roadstead.protocol.objects"],
+        ),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(args: list[str], unwanted: list[str]) -> None:
+    program = f"""
+import sys
+from roadstead.cli.main import build_cli
+from roadstead.cli import session
+
+class Idle:
+    def run(self, inputs, plan, progress):
+        from roadstead.run import RunOutcome
+        return RunOutcome((), (), 1.0, {{}})
+
+build_cli(Idle)({args!r}, standalone_mode=False)
+print([name for name in {unwanted!r} if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert done.returncode == 0
