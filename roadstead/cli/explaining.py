@@ -87,4 +87,6 @@ def _hint(inputs: RunInputs, name: str) -> str:
     )
     few_enough = list(known) if len(known) <= HINT_MAX_PODS else []
     close = get_close_matches(name, few_enough, n=NAMES_MAX, cutoff=0.8)
-    return f" (did you mean {', '.join(close)}?)" if close else f" ({len(known):,} are)"
+    if close:
+        return f" (did you mean {', '.join(close)}?)"
+    return f" (they have {len(inputs.pending) + len(inputs.running):,})"

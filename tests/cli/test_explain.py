@@ -1,0 +1,146 @@
+"""`roadstead explain`: one pod, node by node."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from roadstead.facts.compile import compile_pod
+from roadstead.fleet.generate import generate_fleet
+from roadstead.fleet.trace_file import write_trace
+from roadstead.manifests import read_manifests
+from roadstead.protocol.objects import Pod
+from tests.cli.conftest import Run
+from tests.cli.manifests import node, pod, write
+from tests.cli.plain_launcher import PlainLauncher, World
+
+
+def document_of(run: Run, *args: object) -> dict[str, object]:
+    result = run("explain", *args, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_json_is_exactly_the_explanation(
+    run: Run, launcher: PlainLauncher, cluster: str, pods: str
+) -> None:
+    document = document_of(run, "large", "--cluster", cluster, "--pods", pods)
+
+    world = World(launcher.inputs, launcher.plan)
+    assert document["pod"] == "default/large"
+    assert document["feasible"] == ["n-2"]
+    assert document["filter"] == [1, 2, 0]
+    given = read_manifests([pods], stdin=BytesIO()).pods
+    (large,) = [each for each in given if name_of(each) == "large"]
+    explanation = world.cycle.explain(world.in_cycle(compile_pod(large)))
+    assert document == explanation.as_expected()
+
+
+def name_of(pod: Pod) -> str:
+    return pod.metadata.name
+
+
+def test_the_table_has_scores_best_node_first_and_who_refused_why(
+    run: Run, cluster: str, pods: str
+) -> None:
+    result = run("explain", "small", "--cluster", cluster, "--pods", pods)
+
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["default/small: 2 of 3 nodes can take it", "n-2 is the best"]
+    assert [line.split()[0] for line in lines if " total " in line] == ["n-2", "n-1"]
+    assert "NodeResourcesBalancedAllocation" in result.stdout
+    assert "node(s) had untolerated taint {k: v}" in result.stdout
+
+
+def test_a_pod_that_fits_nowhere_comes_with_its_message(run: Run, cluster: str, pods: str) -> None:
+    result = run("explain", "giant", "--cluster", cluster, "--pods", pods)
+
+    text = " ".join(result.stdout.split())
+    assert text.startswith("default/giant: no node can take it 0/3 nodes are available: ")
+    assert "Scores" not in text
+
+
+def test_pending_pods_stay_pending_unless_the_run_comes_first(
+    run: Run, launcher: PlainLauncher, cluster: str, pods: str
+) -> None:
+    args = ("small", "--cluster", cluster, "--pods", pods)
+    before = document_of(run, *args)
+    assert launcher.inputs.pending == ()
+
+    after = document_of(run, *args, "--after-run")
+
+    names = [identity.name for identity, _ in launcher.inputs.pending]
+    assert names == ["large", "giant"]
+    assert before["best"] == ["n-2"]
+    assert after["best"] == ["n-1"]
+
+
+def test_a_pod_that_runs_is_explained_as_if_it_were_not_there(
+    run: Run, launcher: PlainLauncher, cluster: str
+) -> None:
+    document = document_of(run, "old", "--cluster", cluster)
+
+    assert launcher.inputs.running == ()
+    assert document["feasible"] == ["n-1", "n-2"]
+
+
+def test_the_answer_is_worked_out_in_this_process_unless_asked_otherwise(
+    run: Run, launcher: PlainLauncher, cluster: str, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("shards: 1\n")
+    runtimes = []
+    for options in ([], ["--runtime", "ray"], ["--settings", settings]):
+        document_of(run, "old", "--cluster", cluster, *options)
+        runtimes.append(launcher.plan.settings.runtime)
+
+    assert runtimes == ["inline", "ray", "ray"]
+
+
+def test_a_pod_of_a_trace_is_found_by_name_and_by_key(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "small.trace"
+    write_trace(path, generate_fleet(4, 5, 0))
+
+    for name in ("pod-000003", "demo/pod-000003"):
+        assert document_of(run, name, "--trace", path)["pod"] == "demo/pod-000003"
+
+
+def test_top_bounds_both_tables_and_says_how_much_is_left_out(run: Run, tmp_path: Path) -> None:
+    fleet = [node(f"ok-{i}") for i in range(4)] + [node(f"no-{i}", cpu="0") for i in range(5)]
+    cluster = write(tmp_path / "c.json", *fleet, pod("p"))
+
+    short = run("explain", "p", "--cluster", cluster, "--top", 1).stdout
+    whole = run("explain", "p", "--cluster", cluster, "--top", 0).stdout
+
+    assert "… and 3 more" in short
+    assert "… and 4 more" in short
+    assert (short.count("ok-"), short.count("no-")) == (2, 1)
+    assert "more" not in whole
+    assert (whole.count("ok-"), whole.count("no-")) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("web", 'POD: "web" is the name of 2 pods; say which: a/web, b/web\n'),
+        ("bew", 'POD: "bew" is no pod of the inputs (they have 3)\n'),
+        ("other-3", 'POD: "other-3" is no pod of the inputs (did you mean other-1?)\n'),
+        ("b/wed", 'POD: "b/wed" is no pod of the inputs (did you mean b/web?)\n'),
+    ],
+)
+def test_a_name_that_is_not_one_pods_exits_2(
+    run: Run, tmp_path: Path, name: str, text: str
+) -> None:
+    both = (pod("web", namespace="a"), pod("web", namespace="b"), pod("other-1"))
+    cluster = write(tmp_path / "c.json", node("n"), *both)
+
+    result = run("explain", name, "--cluster", cluster)
+
+    assert result.exit_code == 2
+    assert result.stderr == text
+    assert document_of(run, "b/web", "--cluster", cluster)["pod"] == "b/web"

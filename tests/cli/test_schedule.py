@@ -1,0 +1,207 @@
+"""`roadstead schedule`: manifests or a trace in, placements and reasons out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from roadstead.config.load import load_config
+from roadstead.config.presets import load_preset, preset_text
+from roadstead.fleet.generate import generate_fleet
+from roadstead.fleet.trace_file import write_trace
+from tests.cli.conftest import Run
+from tests.cli.manifests import deployment, node, pod, text_of, write
+from tests.cli.plain_launcher import PlainLauncher
+
+FILES = ("nodes", "pending", "placements")
+SETTINGS = "shards: 3\nbatch: 16\ntie_break: first\n"
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "small.trace"
+    write_trace(path, generate_fleet(6, 40, 1))
+    return path
+
+
+def sha256(path: Path | str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_manifests_are_scheduled_and_summed_up(run: Run, cluster: str, pods: str) -> None:
+    result = run("schedule", "--cluster", cluster, "--pods", pods)
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("2 placed, 1 pending of 3 pods on 3 nodes")
+    assert "Insufficient cpu" in result.stdout
+
+
+def test_a_trace_is_scheduled_in_its_own_order(
+    run: Run, launcher: PlainLauncher, trace: Path
+) -> None:
+    result = run("schedule", "--trace", trace)
+
+    expected = generate_fleet(6, 40, 1)
+    assert result.exit_code == 0
+    assert list(launcher.inputs.nodes) == expected.nodes()
+    assert list(launcher.inputs.pending) == list(expected.pods())
+    assert launcher.plan.cluster.namespaces == expected.namespaces
+
+
+def test_standard_input_is_read_where_a_dash_stands(
+    run: Run, cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(cluster).parent)
+    stdin = text_of(pod("small"), deployment("web", 2))
+
+    result = run("schedule", "--cluster", "*.json", "--pods", "-", "--format", "json", stdin=stdin)
+
+    document = json.loads(result.stdout)
+    assert document["placed"] == 3
+    assert document["source"] == "*.json, standard input"
+
+
+def test_many_sources_are_cut_short(run: Run, cluster: str) -> None:
+    more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
+
+    result = run("schedule", "--cluster", cluster, *more, "--format", "json")
+
+    assert json.loads(result.stdout)["source"] == f"{cluster}, {cluster}"[:59] + "…"
+
+
+def test_a_cluster_alone_has_its_own_pending_pods(run: Run) -> None:
+    stdin = text_of(node("n-1"), pod("waits"), pod("runs", nodeName="n-1"))
+
+    result = run("schedule", "--cluster", "-", "--format", "json", stdin=stdin)
+
+    assert json.loads(result.stdout)["placed"] == 1
+
+
+def test_json_has_reasons_with_counts(run: Run, cluster: str, pods: str) -> None:
+    result = run("schedule", "--cluster", cluster, "--pods", pods, "--format", "json")
+
+    document = json.loads(result.stdout)
+    assert (document["placed"], document["pending"], document["nodes"]) == (2, 1, 3)
+    assert {each["reason"]: each["nodes"] for each in document["pending_reasons"]} == {
+        "Insufficient cpu": 2,
+        "node(s) had untolerated taint {k: v}": 1,
+    }
+    assert sorted(document["zones"]) == ["a", "b"]
+
+
+def test_output_holds_every_pod_as_parquet_and_json(
+    run: Run, cluster: str, pods: str, tmp_path: Path
+) -> None:
+    run("schedule", "--cluster", cluster, "--pods", pods, "--output", tmp_path / "out")
+
+    placed = json.loads((tmp_path / "out" / "placements.json").read_text())
+    assert [each["pod"] for each in placed] == ["default/large", "default/small"]
+    assert pq.read_table(tmp_path / "out" / "placements.parquet").to_pylist() == placed
+    (giant,) = json.loads((tmp_path / "out" / "pending.json").read_text())
+    assert giant["message"].startswith("0/3 nodes are available: ")
+    nodes = json.loads((tmp_path / "out" / "nodes.json").read_text())
+    assert [each["node"] for each in nodes] == ["n-1", "n-10", "n-2"]
+    assert nodes[0]["before"]["cpu"] == 500
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["placed"] == 2
+
+
+def test_two_runs_write_the_same_bytes(run: Run, trace: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        run("schedule", "--trace", trace, "--seed", 5, "--output", tmp_path / name)
+
+    for name in (f"{file}.{form}" for file in FILES for form in ("json", "parquet")):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_output_names_everything_that_the_run_depends_on(
+    run: Run, cluster: str, pods: str, tmp_path: Path
+) -> None:
+    settings, config = tmp_path / "mine.yaml", tmp_path / "config.yaml"
+    settings.write_text(SETTINGS)
+    config.write_text(preset_text("binpack"))
+    args = ("schedule", "--cluster", cluster, "--pods", pods, "--settings", settings,
+            "--config", config, "--seed", 4, "--output", tmp_path / "out")  # fmt: skip
+
+    run(*args)
+
+    document = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert document["command"] == ["roadstead", *map(str, args)]
+    assert document["inputs"] == [
+        {"name": str(path), "sha256": sha256(path)} for path in (cluster, pods, config, settings)
+    ]
+    assert document["seed"] == document["settings"]["seed"] == 4
+    assert document["settings"]["batch"] == 16
+    assert document["config"] == load_preset("binpack").document
+    assert {"roadstead", "python", "numpy"} <= document["versions"].keys()
+
+
+def test_the_digest_of_standard_input_is_that_of_what_was_read(
+    run: Run, cluster: str, tmp_path: Path
+) -> None:
+    stdin = text_of(pod("small"))
+
+    run("schedule", "--cluster", cluster, "--pods", "-", "--output", tmp_path / "o", stdin=stdin)
+
+    inputs = json.loads((tmp_path / "o" / "run.json").read_text())["inputs"]
+    assert inputs[1] == {
+        "name": "standard input",
+        "sha256": hashlib.sha256(stdin.encode()).hexdigest(),
+    }
+
+
+def test_the_default_configuration_is_written_in_full(
+    run: Run, trace: Path, tmp_path: Path
+) -> None:
+    run("schedule", "--trace", trace, "--output", tmp_path / "out")
+
+    document = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert document["config"] == load_preset("default").document
+    assert document["inputs"] == [{"name": str(trace), "sha256": sha256(trace)}]
+
+
+def test_flags_go_before_the_settings_file(
+    run: Run, launcher: PlainLauncher, trace: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "mine.yaml"
+    settings.write_text(SETTINGS)
+
+    run("schedule", "--trace", trace, "--settings", settings, "--shards", 5, "--runtime", "inline",
+        "--schedulers", 2, "--journal", tmp_path / "journal")  # fmt: skip
+
+    plan = launcher.plan.settings
+    assert (plan.shards, plan.batch, plan.tie_break) == (5, 16, "first")
+    assert (plan.runtime, plan.schedulers, plan.journal) == ("inline", 2, tmp_path / "journal")
+
+
+def test_a_preset_is_what_the_run_is_planned_with(
+    run: Run, launcher: PlainLauncher, trace: Path
+) -> None:
+    run("schedule", "--trace", trace, "--preset", "binpack")
+
+    assert launcher.plan.config() == load_preset("binpack").config
+    assert launcher.plan.config_source == "preset binpack"
+
+
+def test_a_configuration_may_come_from_standard_input(
+    run: Run, launcher: PlainLauncher, trace: Path
+) -> None:
+    run("schedule", "--trace", trace, "--config", "-", stdin=preset_text("spread"))
+
+    assert launcher.plan.config() == load_config(preset_text("spread"), source="x").config
+    assert launcher.plan.config_source == "standard input"
+
+
+def test_a_configuration_changes_where_pods_go(run: Run, tmp_path: Path) -> None:
+    nodes = write(tmp_path / "n.json", node("a"), node("b"), pod("old", nodeName="b"))
+    new = write(tmp_path / "p.json", pod("new"))
+    placed = []
+    for preset in ("default", "binpack"):
+        out = tmp_path / preset
+        run("schedule", "--cluster", nodes, "--pods", new, "--preset", preset, "--output", out)
+        placed += [each["node"] for each in json.loads((out / "placements.json").read_text())]
+
+    assert placed == ["a", "b"]
