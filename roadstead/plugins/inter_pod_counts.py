@@ -7,7 +7,8 @@ Rows that pods came to or left are counted again, the others are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,63 @@ ByTopology = dict[str, dict[str, int]]
 Kind = tuple[int, int]
 """See `TermIndex`."""
 
-_Placed = tuple[Relation, list[int], list[int]]
+
+class Placed(NamedTuple):
+    """Classes on rows, as arrays: int64[k] each. classes: `PodInfo.index`. pods: how many."""
+
+    rows: I64
+    classes: I64
+    pods: I64
+
+
+def read_pods(table: Table, rows: Rows) -> Placed:
+    """What stands on some rows."""
+    on_nodes = [table.pods(row) for row in rows.tolist()]
+    return Placed(
+        np.repeat(rows.astype(np.int64), [len(each) for each in on_nodes]),
+        np.array([info.index for each in on_nodes for info in each], dtype=np.int64),
+        np.array([pods for each in on_nodes for pods in each.values()], dtype=np.int64),
+    )
+
+
+class Placements:
+    """What stands on all rows of one table, kept up to date and read by all kinds of pods.
+
+    One table is kept: what-ifs, which are no larger, must not drive out the table itself.
+    """
+
+    __slots__ = ("_columns", "_node_version", "_placed", "_version")
+
+    def __init__(self) -> None:
+        self._columns: Columns | None = None
+        self._node_version = self._version = -1
+
+    def keeps(self, table: NodeTable) -> bool:
+        """Whether this table is the one, or becomes it."""
+        if self._columns is None or len(table) > self._columns.size:
+            self._columns, self._version = table.columns, -1
+        return self._columns is table.columns
+
+    def read(self, table: NodeTable) -> Placed:
+        """What stands on all rows of the table that is kept."""
+        assert self._columns is table.columns, "another table"
+        if self._version < 0 or self._node_version != table.node_version:
+            self._placed = read_pods(table, np.arange(len(table)))
+        elif self._version != table.version:
+            self._replace(table, table.rows_changed_since(self._version))
+        self._node_version, self._version = table.node_version, table.version
+        return self._placed
+
+    def _replace(self, table: NodeTable, rows: Rows) -> None:
+        unchanged = np.ones(len(table), dtype=np.bool_)
+        unchanged[rows] = False
+        old, new = unchanged[self._placed.rows], read_pods(table, rows)
+        self._placed = Placed(
+            *(
+                np.concatenate([mine[old], theirs])
+                for mine, theirs in zip(self._placed, new, strict=True)
+            )
+        )
 
 
 class TermIndex:
@@ -42,10 +99,14 @@ class TermIndex:
     in other things, in what they request for example, are of the same kind.
     """
 
-    __slots__ = ("_compiler", "_faces", "_term_codes", "classes", "kinds", "terms", "with_terms")
+    __slots__ = (
+        "_compiler", "_faces", "_term_codes", "classes", "kinds", "placements", "terms",
+        "with_terms",
+    )  # fmt: skip
 
     def __init__(self, classes: PodClasses) -> None:
         self.classes = classes
+        self.placements = Placements()
         self.kinds: list[Kind] = []
         self.terms: list[Terms] = []
         self.with_terms: list[PodInfo] = []
@@ -81,11 +142,11 @@ class TermIndex:
 class Counts:
     """How many related pods stand where, for pods of one kind to be placed.
 
-    cells: what is held in memory: relations, and one number per line and row.
+    cells: what is held in memory: a code per class, and one number per line and row.
     """
 
     __slots__ = (
-        "_by_kind", "_columns", "_has_terms", "_index", "_interned", "_met_by", "_node_version",
+        "_by_kind", "_codes", "_columns", "_has_terms", "_index", "_met_by", "_node_version",
         "_relations", "_seen", "_vectors", "_version", "_wishes", "cells", "pod",
     )  # fmt: skip
 
@@ -93,12 +154,13 @@ class Counts:
         self.pod = pod
         self._has_terms = any(pod.terms.groups)
         self._index = index
-        self._relations: dict[PodInfo, Relation] = {}
+        # Relations by code: 0 is none. The code of each class, of each kind.
+        self._relations: Interner[Relation] = Interner([()])
+        self._codes: I64 = np.zeros(0, dtype=np.int64)
+        self._by_kind: dict[Kind, int] = {}
         self._seen = 0
         self._wishes: dict[int, Relation] = {}
         self._met_by: dict[int, Relation] = {}
-        self._by_kind: dict[Kind, Relation] = {}
-        self._interned: dict[Relation, Relation] = {}
         self._columns: Columns | None = None
         self._node_version = self._version = -1
         self._vectors: dict[Line, I64] = {}
@@ -106,15 +168,14 @@ class Counts:
 
     def grown(self) -> int:
         """By how much `cells` has grown since this was asked last."""
-        cells = len(self._relations) + len(self._by_kind)
-        cells += sum(map(len, self._vectors.values()))
+        cells = len(self._codes) + sum(map(len, self._vectors.values()))
         grown, self.cells = cells - self.cells, cells
         return grown
 
     def relates_to(self, other: PodInfo) -> bool:
         """Whether a pod of that class, wherever it stands, counts for this one."""
         self._relate()
-        return other in self._relations
+        return other.index < len(self._codes) and bool(self._codes[other.index])
 
     def _relate(self) -> None:
         """Looks once at each class that is new: at all if the pod has terms, else at theirs."""
@@ -123,82 +184,66 @@ class Counts:
         candidates = index.classes.infos if self._has_terms else index.with_terms
         if self._seen == len(candidates):
             return
-        kinds = index.kinds
-        for other in candidates[self._seen :]:
-            kind = kinds[other.index]
-            relation = self._by_kind.get(kind)
-            if relation is None:
-                relation = self._by_kind[kind] = self._relation(other, *kind)
-            if relation:
-                self._relations[other] = relation
+        found = [
+            (other.index, code)
+            for other in candidates[self._seen :]
+            if (code := self._code(other, index.kinds[other.index]))
+        ]
         self._seen = len(candidates)
+        if found:
+            codes = np.zeros(len(index.kinds), dtype=np.int64)
+            codes[: len(self._codes)] = self._codes
+            codes[[at for at, _ in found]] = [code for _, code in found]
+            self._codes = codes
 
-    def _relation(self, other: PodInfo, face: int, terms: int) -> Relation:
+    def _code(self, other: PodInfo, kind: Kind) -> int:
         """Each namespace with labels, and each set of terms, is compared with the pod once."""
-        wishes = self._wishes.get(face)
-        if wishes is None:
-            wishes = self._wishes[face] = self.pod.wishes(other)
-        met_by = self._met_by.get(terms)
-        if met_by is None:
-            met_by = self._met_by[terms] = self.pod.met_by(self._index.terms[terms])
-        both = joined(wishes, met_by)
-        return self._interned.setdefault(both, both)
+        code = self._by_kind.get(kind)
+        if code is None:
+            face, terms = kind
+            if face not in self._wishes:
+                self._wishes[face] = self.pod.wishes(other)
+            if terms not in self._met_by:
+                self._met_by[terms] = self.pod.met_by(self._index.terms[terms])
+            relation = joined(self._wishes[face], self._met_by[terms])
+            code = self._by_kind[kind] = self._relations.code(relation)
+        return code
 
     def find(self, table: Table) -> Mapping[Line, I64]:
         """Per line how much the pods on each row add: int64[row]. Lines may be all zero."""
         assert table.columns.classes is self._index.classes, "a table of other classes"
         self._relate()
-        if self._relations.keys().isdisjoint(table.class_counts.keys()):
+        if not len(self._codes):
             return {}
-        if not isinstance(table, NodeTable) or not self._keeps(table):
-            return self._count({}, table, np.arange(len(table)))
-        if self._columns is table.columns and self._node_version == table.node_version:
+        placements = self._index.placements
+        if not isinstance(table, NodeTable) or not placements.keeps(table):
+            return self._count({}, table, read_pods(table, np.arange(len(table))))
+        if self._columns is not table.columns or self._node_version != table.node_version:
+            self._vectors = self._count({}, table, placements.read(table))
+        elif self._version != table.version:
             self._recount(table, table.rows_changed_since(self._version))
-        else:
-            self._columns, self._node_version = table.columns, table.node_version
-            self._vectors = self._count({}, table, np.arange(len(table)))
+        self._columns, self._node_version = table.columns, table.node_version
         self._version = table.version
         return self._vectors
 
-    def _keeps(self, table: NodeTable) -> bool:
-        """Whether counts of this table are kept: what-ifs must not drive out the table itself."""
-        kept = self._columns
-        return kept is None or kept is table.columns or len(table) > kept.size
-
     def _recount(self, table: NodeTable, rows: Rows) -> None:
-        if len(rows):
-            for vector in self._vectors.values():
-                vector[rows] = 0
-            self._count(self._vectors, table, rows)
+        for vector in self._vectors.values():
+            vector[rows] = 0
+        self._count(self._vectors, table, read_pods(table, rows))
 
-    def _count(self, vectors: dict[Line, I64], table: Table, rows: Rows) -> dict[Line, I64]:
-        """Adds the pods on some rows to the vectors."""
-        for relation, where, pods in self._related_pods(table, rows):
-            for line, each in relation:
+    def _count(self, vectors: dict[Line, I64], table: Table, placed: Placed) -> dict[Line, I64]:
+        """Adds placed pods to the vectors."""
+        known = np.minimum(placed.classes, len(self._codes))
+        codes = np.append(self._codes, 0)[known]
+        for code in np.unique(codes[codes > 0]).tolist():
+            related = codes == code
+            where, pods = placed.rows[related], placed.pods[related]
+            for line, each in self._relations.values[code]:
                 vector = vectors.get(line)
                 if vector is None:
                     vector = vectors[line] = np.zeros(len(table), dtype=np.int64)
-                np.add.at(vector, where, each * np.array(pods, dtype=np.int64))
+                np.add.at(vector, where, each * pods)
         return vectors
-
-    def _related_pods(self, table: Table, rows: Rows) -> Iterable[_Placed]:
-        """Per relation, rows and numbers of pods; a row comes once for each class."""
-        relations = self._relations
-        found: dict[int, _Placed] = {}
-        for row in rows.tolist():
-            on_node = table.pods(row)
-            if relations.keys().isdisjoint(on_node):
-                continue
-            for info, pods in on_node.items():
-                relation = relations.get(info)
-                if relation is not None:
-                    # Few objects stand for all relations, and an id hashes faster than lines.
-                    entry = found.get(id(relation))
-                    if entry is None:
-                        entry = found[id(relation)] = (relation, [], [])
-                    entry[1].append(row)
-                    entry[2].append(pods)
-        return found.values()
 
 
 def label_codes(table: Table, key: str) -> tuple[Interner[str], I32]:
