@@ -18,6 +18,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.sharding import Sharding
+from roadstead.nodes.snapshots import is_behind, take_snapshot
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 
@@ -58,12 +59,19 @@ class LocalShards:
 
     def add_pod(self, node_name: str, facts: PodFacts) -> None:
         """A pod is on a node: bound before, or just now."""
-        table = self.shards[self.sharding.shard_of(node_name)].table
+        table = self._table_of(node_name)
         table.add_pod(node_name, table.classes.info(facts))
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
-        table = self.shards[self.sharding.shard_of(node_name)].table
+        table = self._table_of(node_name)
         table.remove_pod(node_name, table.classes.info(facts))
+
+    def _table_of(self, node_name: str) -> NodeTable:
+        return self.shards[self.sharding.shard_of(node_name)].table
+
+    def _take_snapshot(self) -> None:
+        for shard in self.shards:
+            take_snapshot(shard.table, self._arrivals)
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decisions for the first pods of a batch, as many as one evaluation settles (≥ 1)."""
@@ -71,18 +79,25 @@ class LocalShards:
         batch = self.begin(pods)
         decisions: list[Decision] = []
         for pod in pods:
+            self._take_snapshot()
             decision = batch.decide(pod)
             if decision is None:
                 break
+            decisions.append(decision)
             if decision.node_name is not None:
                 self.add_pod(decision.node_name, pod.info.facts)
-            decisions.append(decision)
+                if is_behind(
+                    self._table_of(decision.node_name), decision.node_name, self._arrivals
+                ):
+                    # The next snapshot of this row says more than what was asked of the shards.
+                    break
         self.cycle.settled(len(pods), len(decisions))
         assert decisions or not pods, "a fresh evaluation settles at least one pod"
         return decisions
 
     def begin(self, pods: Sequence[PodInCycle]) -> BatchRun:
         """All rounds with the shards, up to a batch that is ready to decide."""
+        self._take_snapshot()
         request = self.cycle.begin(pods)
         for _ in range(MAX_ROUNDS):
             answers = [self._ask(shard, request) for shard in self.shards]

@@ -15,6 +15,7 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.nodes.snapshots import take_snapshot
 from roadstead.nodes.table import NodeTable
 
 
@@ -40,6 +41,7 @@ class PlainCycle:
 
         Raises UnsupportedError where a plugin that is not there yet would be needed.
         """
+        take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
         evaluation = run.evaluation
         node_count = len(self.table)
@@ -56,6 +58,7 @@ class PlainCycle:
 
     def explain(self, pod: PodInCycle) -> Explanation:
         """Every node's answer for one pod; places nothing."""
+        take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
         evaluation = run.evaluation
         filters = evaluation.own_filter_summaries()

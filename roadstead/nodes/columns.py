@@ -15,6 +15,9 @@ from roadstead.nodes.pod_info import PodClasses, PodInfo
 PortSet = tuple[tuple[HostPort, int], ...]
 """Sorted (port, how many pods hold it): a node's ports in use."""
 
+UP_TO_DATE = int(np.iinfo(np.int64).max)
+"""`snapshot_at` of a row that knows of every node, those to come included."""
+
 _START_CAPACITY = 16
 
 I64 = NDArray[np.int64]
@@ -29,14 +32,15 @@ class Columns:
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
     pods: per row, how many pods of each class.
     version: int64[capacity], the table version that last touched the row.
+    snapshot_at: int64[capacity], how many nodes had come when the row was last snapshotted.
     """
 
     __slots__ = (
         "allocatable", "allocatable_pods", "arrival", "capacity", "class_counts", "classes",
-        "facts", "image_set", "image_sets", "labels", "name_hash", "names", "nonzero_requested",
-        "pod_count", "pods",
-        "port_set", "port_sets", "requested", "size", "taint_set", "taint_sets",
-        "unschedulable", "version", "zone", "zones",
+        "facts", "first_snapshot_at", "image_set", "image_sets", "labels", "name_hash", "names",
+        "nonzero_requested", "pod_count", "pods", "port_set", "port_sets", "requested", "size",
+        "snapshot_at", "snapshot_version", "taint_set", "taint_sets", "unschedulable", "version",
+        "zone", "zones",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses, capacity: int = _START_CAPACITY) -> None:
@@ -55,6 +59,9 @@ class Columns:
         self.pod_count: I64 = np.zeros(capacity, dtype=np.int64)
         self.version: I64 = np.zeros(capacity, dtype=np.int64)
         self.arrival: I64 = np.zeros(capacity, dtype=np.int64)
+        self.snapshot_at: I64 = np.zeros(capacity, dtype=np.int64)
+        self.first_snapshot_at = UP_TO_DATE
+        self.snapshot_version = 0
         self.name_hash: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.unschedulable: Bools = np.zeros(capacity, dtype=np.bool_)
         self.zone: I32 = np.zeros(capacity, dtype=np.int32)
@@ -71,8 +78,8 @@ class Columns:
         """Names of the columns whose last axis is the row and that move as plain numbers."""
         return (
             "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
-            "version", "arrival", "name_hash", "unschedulable", "zone", "taint_set", "image_set",
-            "port_set",
+            "version", "arrival", "snapshot_at", "name_hash", "unschedulable", "zone", "taint_set",
+            "image_set", "port_set",
         )  # fmt: skip
 
     def count_class(self, info: PodInfo, change: int) -> None:

@@ -18,7 +18,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint
-from roadstead.nodes.columns import I32, I64, Bools, Columns, PortSet
+from roadstead.nodes.columns import I32, I64, UP_TO_DATE, Bools, Columns, PortSet
 from roadstead.nodes.labels import match_requirement, match_term
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 
@@ -130,6 +130,11 @@ class Table:
         return self._line(self.columns.arrival)
 
     @property
+    def snapshot_at(self) -> I64:
+        """How many nodes had come when a row was last snapshotted: int64[row]."""
+        return self._line(self.columns.snapshot_at)
+
+    @property
     def port_codes(self) -> I32:
         """Codes of `port_sets`: int32[row]."""
         return self._codes(self.columns.port_set)
@@ -176,16 +181,17 @@ class NodeTable(Table):
     """The table that events change. Rows are dense: a removed node's row is taken by the last one.
 
     `version` grows by one with every change. `node_version` grows when nodes (not pods) change:
-    what was computed from a node's own facts is valid as long as it stands still.
+    what was computed from a node's own facts is valid as long as it stands still. `arrived` counts
+    the nodes that have come, those that left included.
     """
 
-    __slots__ = ("_next_arrival", "_row_of", "node_version", "version")
+    __slots__ = ("_row_of", "arrived", "node_version", "version")
 
     def __init__(self, classes: PodClasses | None = None) -> None:
         super().__init__(Columns(classes or PodClasses()))
         self.version = 0
         self.node_version = 0
-        self._next_arrival = 0
+        self.arrived = 0
         self._row_of: dict[str, int] = {}
 
     @staticmethod
@@ -259,8 +265,9 @@ class NodeTable(Table):
         columns.facts.append(facts)
         columns.pods.append({})
         columns.name_hash[row] = name_hash(facts.name)
-        columns.arrival[row] = self._next_arrival if arrival is None else arrival
-        self._next_arrival = int(columns.arrival[row]) + 1
+        columns.arrival[row] = self.arrived if arrival is None else arrival
+        self.arrived = int(columns.arrival[row]) + 1
+        columns.snapshot_at[row] = UP_TO_DATE
         self._row_of[facts.name] = row
         self._write_facts(row, facts)
 

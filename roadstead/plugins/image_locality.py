@@ -6,13 +6,15 @@
 
 Upstream takes an image's size from the first node that reported it, whatever other nodes say: here
 it is the node that came first to the cluster. That, and how many nodes have an image, is known over
-all shards only, which is this plugin's summary.
+all shards only, which is this plugin's summary. Nodes that came after a row was last snapshotted do
+not count for that row yet (see roadstead/nodes/snapshots.py).
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go and
 pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -23,7 +25,7 @@ from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.plugin import MAX_NODE_SCORE, Reads, ScorePlugin, SummarizesScore
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
 
 MIB = 1024 * 1024
 MIN_THRESHOLD = 23 * MIB
@@ -36,16 +38,30 @@ ImageOnNodes = tuple[str, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ImageNodes:
-    """Who has the pod's images, sorted; images that nobody has are left out."""
+    """Who has the pod's images, sorted; images that nobody has are left out.
+
+    late: (image, arrival) of each node that has it and came after the first snapshot.
+    """
 
     images: tuple[ImageOnNodes, ...]
+    late: tuple[tuple[str, int], ...] = ()
 
     def merge(self, other: ImageNodes) -> ImageNodes:
         merged = {each[0]: each for each in self.images}
         for each in other.images:
             known = merged.get(each[0])
             merged[each[0]] = each if known is None else _joined(known, each)
-        return ImageNodes(tuple(sorted(merged.values())))
+        return ImageNodes(tuple(sorted(merged.values())), tuple(sorted(self.late + other.late)))
+
+    def at(self, snapshot_at: int) -> ImageNodes:
+        """What was known when `snapshot_at` nodes had come."""
+        unseen = Counter(image for image, arrival in self.late if arrival >= snapshot_at)
+        return ImageNodes(
+            tuple(
+                (image, nodes - unseen[image], arrival, size_bytes)
+                for image, nodes, arrival, size_bytes in self.images
+            )
+        )
 
 
 def _joined(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
@@ -61,43 +77,65 @@ class ImageLocality(ScorePlugin, SummarizesScore):
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
     ) -> Summary | None:
-        found = [
-            each
-            for image in sorted(set(pod.facts.images))
-            if (each := _nodes_with(image, table)) is not None
-        ]
-        return ImageNodes(tuple(found)) if found else None
+        rows = {image: _rows_with(image, table) for image in sorted(set(pod.facts.images))}
+        found = [_nodes_with(image, *each, table) for image, each in rows.items() if len(each[0])]
+        late = sorted(
+            (image, arrival)
+            for image, (having, _) in rows.items()
+            for arrival in _late(having, table)
+        )
+        return ImageNodes(tuple(found), tuple(late)) if found else None
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         summary = state.score_summaries.get(self.name)
         if summary is None:
             return np.zeros(len(table), dtype=np.int64)
         assert isinstance(summary, ImageNodes)
-        scaled = {
-            image: int(float(size_bytes) * (nodes / state.node_count))
-            for image, nodes, _, size_bytes in summary.images
-        }
-        wanted = [image for image in pod.facts.images if image in scaled]
-        highest = MAX_CONTAINER_THRESHOLD * pod.facts.container_count
-        by_set = [
-            _scale(sum(scaled[image] for image in wanted if image in names), highest)
-            for names in ({name for name, _ in images} for images in table.image_sets)
+        if not summary.late:
+            return _by_set(state, pod, table, summary)[table.image_codes]
+        known, at = np.unique(table.snapshot_at, return_inverse=True)
+        by_time = [_by_set(state, pod, table, summary.at(when)) for when in known.tolist()]
+        return np.array(by_time, dtype=np.int64).reshape(-1, len(table.image_sets))[
+            at, table.image_codes
         ]
-        return np.array(by_set, dtype=np.int64)[table.image_codes]
 
     def sign(self, pod: PodFacts) -> Hashable:
         return (pod.images, pod.container_count)
 
 
-def _nodes_with(image: str, table: Table) -> ImageOnNodes | None:
-    """One line of the summary; None if no row has the image."""
+def _by_set(state: CycleState, pod: PodInfo, table: Table, known: ImageNodes) -> I64:
+    """Score of every image set of the table: int64[set]."""
+    scaled = {
+        image: int(float(size_bytes) * (nodes / state.node_count))
+        for image, nodes, _, size_bytes in known.images
+    }
+    wanted = [image for image in pod.facts.images if image in scaled]
+    highest = MAX_CONTAINER_THRESHOLD * pod.facts.container_count
+    by_set = [
+        _scale(sum(scaled[image] for image in wanted if image in names), highest)
+        for names in ({name for name, _ in images} for images in table.image_sets)
+    ]
+    return np.array(by_set, dtype=np.int64)
+
+
+def _rows_with(image: str, table: Table) -> tuple[Rows, I64]:
+    """The rows that have an image, and its size on every row (-1 where it is not)."""
     sizes = [next((s for name, s in images if name == image), -1) for images in table.image_sets]
-    size_bytes = np.array(sizes, dtype=np.int64)[table.image_codes]
-    rows = np.flatnonzero(size_bytes >= 0)
-    if not len(rows):
-        return None
+    size_bytes: I64 = np.array(sizes, dtype=np.int64)[table.image_codes]
+    return np.flatnonzero(size_bytes >= 0), size_bytes
+
+
+def _nodes_with(image: str, rows: Rows, size_bytes: I64, table: Table) -> ImageOnNodes:
+    """One line of the summary."""
     first = rows[table.arrivals[rows].argmin()]
     return (image, len(rows), int(table.arrivals[first]), int(size_bytes[first]))
+
+
+def _late(rows: Rows, table: Table) -> list[int]:
+    """Arrivals of those rows that came after the first snapshot."""
+    arrivals = table.arrivals[rows]
+    late: list[int] = arrivals[arrivals >= table.columns.first_snapshot_at].tolist()
+    return late
 
 
 def _scale(total: int, highest: int) -> int:

@@ -1,0 +1,88 @@
+"""Rows know of other nodes what was known when they were last snapshotted."""
+
+from __future__ import annotations
+
+from roadstead.nodes.columns import UP_TO_DATE
+from roadstead.nodes.snapshots import is_behind, take_snapshot
+from roadstead.nodes.table import NodeTable
+from tests.builders import node, pod
+
+
+def table_of_images(*image_sets: dict[str, int]) -> NodeTable:
+    table = NodeTable()
+    for number, images in enumerate(image_sets, 1):
+        table.add_node(node(f"n{number}", images=images))
+    return table
+
+
+def snapshot_at(table: NodeTable) -> dict[str, int]:
+    return dict(zip(table.names, table.snapshot_at.tolist(), strict=True))
+
+
+def test_without_snapshots_every_row_is_up_to_date() -> None:
+    table = table_of_images({"a:1": 5}, {})
+
+    assert set(table.snapshot_at.tolist()) == {UP_TO_DATE}
+    assert not is_behind(table, "n1", arrived=2)
+
+
+def test_only_rows_that_changed_are_looked_at_anew() -> None:
+    table = table_of_images({"a:1": 5}, {"a:1": 5})
+    take_snapshot(table, 2)
+
+    table.add_node(node("n3", images={"a:1": 5}))
+    table.add_pod("n2", table.classes.info(pod()))
+    take_snapshot(table, 3)
+
+    assert snapshot_at(table) == {"n1": 2, "n2": 3, "n3": 3}
+    assert is_behind(table, "n1", arrived=3)
+    assert not is_behind(table, "n2", arrived=3)
+
+
+def test_a_row_without_images_is_never_behind() -> None:
+    table = table_of_images({})
+    take_snapshot(table, 1)
+
+    assert not is_behind(table, "n1", arrived=2)
+
+
+def test_a_pod_that_left_makes_its_row_new() -> None:
+    table = table_of_images({"a:1": 5})
+    info = table.classes.info(pod())
+    table.add_pod("n1", info)
+    take_snapshot(table, 1)
+
+    table.remove_pod("n1", info)
+    take_snapshot(table, 4)
+
+    assert snapshot_at(table) == {"n1": 4}
+
+
+def test_what_was_computed_from_nodes_alone_holds_until_a_row_with_images_is_renewed() -> None:
+    table = table_of_images({"a:1": 5}, {})
+    take_snapshot(table, 2)
+    before = table.node_version
+    info = table.classes.info(pod())
+
+    table.add_pod("n1", info)
+    take_snapshot(table, 2)
+    assert table.node_version == before
+
+    table.add_pod("n2", info)
+    take_snapshot(table, 3)
+    assert table.node_version == before
+
+    table.add_pod("n1", info)
+    take_snapshot(table, 3)
+    assert table.node_version > before
+
+
+def test_a_row_keeps_its_snapshot_when_it_takes_the_place_of_a_removed_one() -> None:
+    table = table_of_images({"a:1": 5}, {"a:1": 5})
+    take_snapshot(table, 2)
+    table.add_node(node("n3", images={"a:1": 5}))
+    take_snapshot(table, 3)
+
+    table.remove_node("n1")
+
+    assert snapshot_at(table) == {"n3": 3, "n2": 2}

@@ -1,0 +1,77 @@
+"""ImageLocality after nodes came: each row counts the nodes it knew of at its last snapshot."""
+
+import numpy as np
+import pytest
+
+from roadstead.facts.pod import PodIdentity
+from roadstead.framework.cycle_state import CycleState
+from roadstead.nodes.snapshots import take_snapshot
+from roadstead.parity.paths import open_path
+from roadstead.plugins.image_locality import ImageLocality, ImageNodes
+from tests.builders import MIB, node, pod, profile_of, put, score_with, table_of
+
+IMAGE = {"app:v1": 1000 * MIB}
+WANTING = pod(images=("app:v1",), container_count=1)
+PLUGIN = ImageLocality()
+
+
+def grown_table():
+    """Two nodes, one of them with the image; then, after a snapshot, two more that have it."""
+    table = table_of(node("n1", images=IMAGE), node("n2"))
+    take_snapshot(table, 2)
+    table.add_node(node("n3", images=IMAGE))
+    table.add_node(node("n4", images=IMAGE))
+    take_snapshot(table, 4)
+    return table
+
+
+def only_image_locality(classes):
+    return {"default-scheduler": profile_of({"score": ["ImageLocality"]}, classes=classes)}
+
+
+def test_an_old_row_counts_only_the_nodes_it_knew():
+    assert score_with(PLUGIN, WANTING, grown_table()) == [23, 0, 74, 74]
+
+
+def test_a_row_counts_all_nodes_once_it_changed():
+    table = grown_table()
+
+    put(table, "n1", pod())
+    take_snapshot(table, 4)
+
+    assert score_with(PLUGIN, WANTING, table) == [74, 0, 74, 74]
+
+
+def test_nodes_that_came_late_are_told_and_merged():
+    table = grown_table()
+    info, everywhere = table.classes.info(WANTING), np.ones(len(table), dtype=np.bool_)
+
+    told = PLUGIN.score_summary(CycleState(len(table)), info, table, everywhere)
+
+    assert told.late == (("app:v1", 2), ("app:v1", 3))
+    other = ImageNodes((("app:v1", 1, 1, 5),), (("app:v1", 1),))
+    assert told.merge(other).late == other.merge(told).late == (("app:v1", 1), *told.late)
+
+
+@pytest.mark.parametrize("path_name", ["plain", "1", "3"])
+def test_every_path_renews_a_row_in_the_cycle_after_a_placement_on_it(path_name):
+    path = open_path(path_name, only_image_locality)
+    path.add_nodes([node("n1", images=IMAGE), node("n2", images=IMAGE), node("n3")])
+    pods = [path.prepare(PodIdentity(f"uid-{i}", "ns", f"p{i}"), WANTING) for i in range(5)]
+    (before,) = path.decide(pods[:1])
+    path.add_nodes([node("n4", images=IMAGE)])
+
+    decisions = []
+    while len(decisions) < 4:
+        decisions += path.decide(pods[1 + len(decisions) :])
+
+    assert (before.node_name, before.total) == ("n1", 65)
+    assert [(each.node_name, each.best, each.total) for each in decisions] == [
+        ("n1", ("n1", "n4"), 74),
+        ("n1", ("n1", "n4"), 74),
+        ("n1", ("n1", "n4"), 74),
+        ("n1", ("n1", "n4"), 74),
+    ]
+    path.add_pod("n2", WANTING)
+    (renewed,) = path.decide([path.prepare(PodIdentity("uid-9", "ns", "p9"), WANTING)])
+    assert renewed.best == ("n1", "n2", "n4")
