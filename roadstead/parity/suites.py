@@ -68,7 +68,7 @@ def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
         suite = suite_of(file, document)
     except InputError as error:
         return [Answer(file, "unreadable", NO_PATH, {}, _all_failed(0, str(error)))]
-    header = {key: document[key] for key in ("suite", "name", "nodes") if key in document}
+    header: Json = {key: document[key] for key in ("suite", "name", "nodes") if key in document}
     names = path_names if suite in DECISION_SUITES else (NO_PATH,)
     return [Answer(file, suite, name, header, _run(file, document, suite, name)) for name in names]
 
