@@ -1,0 +1,217 @@
+import pytest
+
+from roadstead.actors.binder_actor import BinderActor
+from roadstead.actors.messages import BindBatch, NodeBatch, PageAsk, RunningPods
+from roadstead.actors.seam import NOTHING
+from roadstead.binder import BindConflictError, BinderHaltedError
+from roadstead.journal import JournalError, MemoryJournal
+from tests.actors.world import NOBODY, batch_of, plan_of
+from tests.builders import node, pod
+
+HALF = pod(cpu=2000)
+ALL = PageAsk(0, 100)
+
+
+class Broken(MemoryJournal):
+    """Fails from one point on."""
+
+    def __init__(self):
+        super().__init__()
+        self.works = True
+
+    def flush(self):
+        if not self.works:
+            raise JournalError("journal: no space left on device")
+        super().flush()
+
+
+async def binder_of(*pending, facts=HALF, journal=None):
+    """A binder with nodes n1, n2 of four CPUs, and pods that may be bound."""
+    binder = BinderActor(plan_of(), NOBODY, journal)
+    await binder.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await binder.add_pending(batch_of(*pending, facts=facts))
+    return binder
+
+
+def request(*names, on="n1", owner="scheduler-0", epoch=1, facts=HALF, attempt=1):
+    tokens = tuple(f"{owner}/{epoch}/{name}/{attempt}" for name in names)
+    return BindBatch(owner, epoch, batch_of(*names, facts=facts), (on,) * len(names), tokens)
+
+
+async def bind(binder, *names, **how):
+    answers = (await binder.bind(request(*names, **how))).answers
+    binder.core.validate()
+    return answers
+
+
+async def causes(binder, *names, **how):
+    return [answer.cause for answer in await bind(binder, *names, **how)]
+
+
+async def bound(binder, ask=ALL):
+    page = await binder.bound(ask)
+    return dict(zip(page.uids, page.nodes, strict=True))
+
+
+async def test_a_commit_is_answered_with_node_record_and_version():
+    binder = await binder_of("a", "b")
+
+    first, second = await bind(binder, "a", "b")
+
+    assert (first.token, first.uid, first.node_name) == ("scheduler-0/1/a/1", "uid-a", "n1")
+    assert (first.cause, first.reasons) == ("", ())
+    assert (first.lsn, second.lsn) == (1, 2)
+    assert first.version < second.version
+    assert await bound(binder) == {"uid-a": "n1", "uid-b": "n1"}
+
+
+async def test_the_same_token_gets_the_same_answer_and_has_one_effect():
+    journal = MemoryJournal()
+    binder = await binder_of("a", journal=journal)
+    first = await bind(binder, "a")
+
+    assert await bind(binder, "a") == first
+    assert await bound(binder) == {"uid-a": "n1"}
+    assert len(journal.durable) == 1
+
+
+async def test_a_token_that_names_another_request_is_an_error_that_changes_nothing():
+    binder = await binder_of("a")
+    await bind(binder, "a")
+
+    with pytest.raises(BindConflictError, match="on n2, asked before for default/a on n1"):
+        await bind(binder, "a", on="n2")
+
+    assert await bound(binder) == {"uid-a": "n1"}
+
+
+async def test_a_node_that_would_be_overfilled_is_refused_whatever_the_scheduler_saw():
+    binder = await binder_of("a", "b", "c")
+
+    answers = await bind(binder, "a", "b", "c")
+
+    assert [answer.cause for answer in answers] == ["", "", "constraint"]
+    assert answers[2].reasons == ("Insufficient cpu",)
+    assert await causes(binder, "c", on="n2", attempt=2) == [""]
+
+
+async def test_a_refusal_is_remembered_under_its_token():
+    binder = await binder_of("a", "b", "c")
+    *_, refused = await bind(binder, "a", "b", "c")
+
+    assert await bind(binder, "c") == (refused,)
+
+
+async def test_running_pods_take_their_room():
+    binder = await binder_of("a", "b")
+    await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
+
+    assert await causes(binder, "a", "b") == ["", "constraint"]
+    assert await bound(binder) == {"uid-a": "n1"}
+
+
+async def test_running_pods_that_come_twice_count_once():
+    binder = await binder_of("a")
+    for _ in range(2):
+        await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
+
+    assert await causes(binder, "a") == [""]
+
+
+async def test_requests_that_have_nothing_to_do_with_room_are_refused_by_cause():
+    binder = await binder_of("a", "b")
+    await bind(binder, "a")
+
+    assert await causes(binder, "a", on="n2", attempt=2) == ["already_bound"]
+    assert await causes(binder, "b", on="n9") == ["unknown_node"]
+    assert await causes(binder, "stranger") == ["unknown_pod"]
+
+
+async def test_a_scheduler_of_an_older_epoch_is_refused():
+    binder = await binder_of("a", "b")
+    await bind(binder, "a", epoch=2)
+
+    assert await causes(binder, "b", epoch=1) == ["stale_epoch"]
+
+
+async def test_each_scheduler_has_an_epoch_of_its_own():
+    binder = await binder_of("a", "b")
+    await bind(binder, "a", epoch=5)
+
+    assert await causes(binder, "b", owner="scheduler-1", epoch=1) == [""]
+
+
+async def test_what_is_acknowledged_is_in_the_journal_in_commit_order():
+    journal = MemoryJournal()
+    binder = await binder_of("a", "b", journal=journal)
+
+    await bind(binder, "b", on="n2")
+    await bind(binder, "a")
+
+    assert [(record.key, record.node_name) for record in journal.durable] == [
+        ("default/b", "n2"),
+        ("default/a", "n1"),
+    ]
+
+
+async def test_a_journal_that_fails_halts_the_binder_before_it_answers():
+    journal = Broken()
+    binder = await binder_of("a", "b", journal=journal)
+    await bind(binder, "a")
+    journal.works = False
+
+    assert await bind(binder, "b") == ()
+
+    assert await bound(binder) == {"uid-a": "n1"}
+    status = await binder.status(NOTHING)
+    assert status.error == "journal: no space left on device"
+
+
+async def test_a_halted_binder_refuses_what_is_new_and_answers_what_it_knows():
+    journal = Broken()
+    binder = await binder_of("a", "b", "c", journal=journal)
+    first = await bind(binder, "a")
+    journal.works = False
+    await bind(binder, "b")
+
+    assert await causes(binder, "c") == ["halted"]
+    assert await bind(binder, "a") == first
+    with pytest.raises(BinderHaltedError, match="no space left"):
+        await binder.add_pending(batch_of("d"))
+
+
+async def test_binds_come_in_commit_order_a_page_at_a_time():
+    names = [f"p{number}" for number in range(5)]
+    binder = await binder_of(*names, facts=pod(cpu=1))
+    await bind(binder, *reversed(names), facts=pod(cpu=1))
+
+    pages = [await binder.bound(PageAsk(start, 2)) for start in (0, 2, 4, 6)]
+
+    assert [page.uids for page in pages] == [
+        ("uid-p4", "uid-p3"),
+        ("uid-p2", "uid-p1"),
+        ("uid-p0",),
+        (),
+    ]
+    assert {page.total for page in pages} == {5}
+
+
+async def test_nodes_and_pods_that_come_twice_change_nothing():
+    binder = await binder_of("a")
+    await bind(binder, "a")
+    before = binder.core.counts()
+
+    await binder.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await binder.add_pending(batch_of("a", facts=HALF))
+
+    assert binder.core.counts() == before
+
+
+async def test_status_says_what_is_committed():
+    binder = await binder_of("a", "b")
+    await bind(binder, "a", "b")
+
+    status = await binder.status(NOTHING)
+
+    assert (status.text, status.error) == ("had committed 2 binds in 1 batches", "")
+    assert dict(status.counts) == {"bound": 2, "batches": 1}

@@ -1,0 +1,414 @@
+import asyncio
+
+import pytest
+
+from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.messages import (
+    Assumed,
+    BindAnswer,
+    BindAnswers,
+    Leased,
+    NodeBatch,
+    PendingNote,
+)
+from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.scheduler import SchedulerActor
+from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
+from roadstead.actors.worker import WorkerActor
+from roadstead.config.settings import Bounds
+from roadstead.cycle.effects import PodReport, Report, ReportKind
+from roadstead.facts.pod import Volume
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of, turns, until
+from tests.builders import node, pod
+
+CLAIM = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
+
+
+async def never(_):
+    await asyncio.Event().wait()
+
+
+def bound_all(batch):
+    """The binder's answer that commits everything."""
+    return answers_to(batch, "")
+
+
+def answers_to(batch, cause, *reasons):
+    rows = zip(batch.tokens, batch.pods.uids, batch.nodes, strict=True)
+    return BindAnswers(
+        tuple(
+            BindAnswer(token, uid, "" if cause else name, 0, 0, cause, reasons)
+            for token, uid, name in rows
+        )
+    )
+
+
+class World:
+    """One scheduler with a real worker, and a queue, a cache and a binder that say what they may."""
+
+    def __init__(self, *leases, facts=None, nodes=(node("n1"),), **settings):
+        self.leases = [
+            Leased(number, batch_of(*names, facts=facts), (1,) * len(names))
+            for number, names in enumerate(leases, start=1)
+        ]
+        self.nodes = nodes
+        self.log = []
+        self.plan = plan_of(shards=1, **settings)
+        self.worker = WorkerActor("worker-0", self.plan, NOBODY)
+        self.seqs = (0,)
+        self.queue = self.fake(QUEUE, lease=self.lease, report=NOTHING)
+        self.cache = self.fake(CACHE, assume=self.reached, settle=self.reached)
+        self.binder = self.fake(BINDER, bind=bound_all)
+        self.shard = self.fake("worker-0", evaluate=self.worker.evaluate)
+        directory = Fakes(self.queue, self.cache, self.binder, self.shard)
+        self.scheduler = SchedulerActor("scheduler-0", self.plan, directory)
+
+    def fake(self, name, **answers):
+        fake = Fake(name, **answers)
+        fake.calls = _Logged(self.log, name)
+        return fake
+
+    async def __aenter__(self):
+        feed = Fake("worker-0", apply=self.worker.apply)
+        await CacheActor(self.plan, Fakes(feed)).add_nodes(NodeBatch(self.nodes))
+        await self.scheduler.run(NOTHING)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.scheduler.stop(NOTHING)
+        self.scheduler.core.validate()
+
+    def lease(self, ask):
+        return self.leases.pop(0) if self.leases else never(ask)
+
+    def reached(self, _):
+        return Assumed((), self.seqs)
+
+    async def reports(self, count=1):
+        """The first reports to the queue, once they are there."""
+        await until(lambda: len(self.queue.told("report")) >= count)
+        return self.queue.told("report")
+
+    async def error(self):
+        """What the scheduler says of why it cannot go on, once it does."""
+        await until(lambda: self.scheduler._failure is not None)
+        return await self.scheduler.status(NOTHING)
+
+
+class _Logged(list):
+    """A fake's calls, also in the log of all."""
+
+    def __init__(self, log, name):
+        super().__init__()
+        self.log, self.name = log, name
+
+    def append(self, call):
+        super().append(call)
+        self.log.append(f"{self.name} {call[0]}")
+
+
+async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
+    async with World(["a"]) as world:
+        (report,) = await world.reports()
+
+    steps = [step for step in world.log if step.split()[1] not in ("lease", "evaluate")]
+    assert steps == [
+        "cache assume",
+        "cache settle",
+        "binder bind",
+        "cache settle",
+        "queue report",
+    ]
+    assert (report.lease_id, report.done, report.given_back) == (1, ("uid-a",), ())
+
+
+async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
+    async with World(["a", "b"]) as world:
+        await world.reports()
+
+    (assume,) = world.cache.told("assume")
+    (bind,) = world.binder.told("bind")
+    finish, confirm = world.cache.told("settle")
+    assert assume.nodes == bind.nodes == ("n1", "n1")
+    assert assume.tokens == bind.tokens
+    assert assume.pods == bind.pods
+    assert finish.finish == tuple(zip(bind.pods.uids, bind.tokens, strict=True))
+    assert confirm.confirm == ("uid-a", "uid-b")
+    assert (bind.owner, bind.epoch) == ("scheduler-0", 1)
+
+
+async def test_the_next_evaluation_asks_for_what_was_assumed():
+    world = World(["a"], ["b"])
+    world.cache.answers["assume"] = lambda _: Assumed((), (1,))
+    async with world:
+        await world.reports(2)
+
+    versions = [ask.table_version for ask in world.shard.told("evaluate")]
+    assert versions[0] == 0
+    assert versions[-1] == 1
+    assert versions == sorted(versions)
+
+
+async def test_a_pod_without_a_node_goes_back_with_its_reasons():
+    async with World(["a"], facts=pod(cpu=9000)) as world:
+        (report,) = await world.reports()
+
+    (back,) = report.given_back
+    (note,) = report.notes
+    assert (back.uid, back.reason, back.rejected_by) == (
+        "uid-a",
+        "unschedulable",
+        ("NodeResourcesFit",),
+    )
+    assert note.key == "default/a"
+    assert note.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert note.reasons == (("Insufficient cpu", 1),)
+    assert world.cache.calls == world.binder.calls == []
+
+
+async def test_an_assumption_that_the_cache_refuses_goes_back_as_a_conflict():
+    world = World(["a", "b"])
+    world.cache.answers["assume"] = lambda batch: Assumed(((batch.tokens[0], "was faster"),), (0,))
+    async with world:
+        reports = await world.reports(2)
+
+    ((back,),) = [report.given_back for report in reports if report.given_back]
+    assert (back.uid, back.reason) == ("uid-a", "conflict")
+    assert world.binder.told("bind")[0].pods.uids == ("uid-b",)
+
+
+@pytest.mark.parametrize("cause", ["constraint", "unknown_node"])
+async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
+    world = World(["a"])
+    world.binder.answers["bind"] = lambda batch: answers_to(batch, cause, "Insufficient cpu")
+    async with world:
+        (report,) = await world.reports()
+
+    (back,) = report.given_back
+    assert (back.uid, back.reason) == ("uid-a", "conflict")
+    (token,) = world.binder.told("bind")[0].tokens
+    assert world.cache.told("settle")[-1].forget == (("uid-a", token),)
+    assert world.log.index("queue report") > world.log.index("binder bind")
+    assert world.log[world.log.index("queue report") - 1] == "cache settle"
+
+
+async def test_a_pod_that_another_one_bound_is_done():
+    world = World(["a"])
+    world.binder.answers["bind"] = lambda batch: answers_to(batch, "already_bound")
+    async with world:
+        (report,) = await world.reports()
+
+    assert report.done == ("uid-a",)
+    assert world.cache.told("settle")[-1].forget
+
+
+async def test_a_pod_that_is_deleted_is_forgotten_and_not_spoken_of():
+    world = World(["a"], ["b"])
+    world.binder.answers["bind"] = lambda batch: answers_to(
+        batch, "deleted" if batch.pods.uids == ("uid-a",) else ""
+    )
+    async with world:
+        await until(lambda: any(told.forget for told in world.cache.told("settle")))
+        reports = await world.reports()
+
+    assert [report.done for report in reports] == [("uid-b",)]
+
+
+async def test_any_other_refusal_of_the_binder_fails_the_attempt_with_its_cause():
+    world = World(["a"])
+    world.binder.answers["bind"] = lambda batch: answers_to(batch, "busy", "come later")
+    async with world:
+        (report,) = await world.reports()
+
+    assert [back.reason for back in report.given_back] == ["error"]
+    assert [note.message for note in report.notes] == ["busy, come later"]
+
+
+async def test_a_binder_that_is_late_is_asked_again_with_the_same_tokens():
+    outcomes = [DeadlineError("binder did not answer"), DeadlineError("nor this time"), None]
+    world = World(["a", "b"])
+    world.binder.answers["bind"] = lambda batch: outcomes.pop(0) or bound_all(batch)
+    async with world:
+        (report,) = await world.reports()
+
+    first, second, third = world.binder.told("bind")
+    assert first == second == third
+    assert report.done == ("uid-a", "uid-b")
+    assert not any(told.forget for told in world.cache.told("settle"))
+
+
+async def test_pods_that_one_evaluation_cannot_settle_are_asked_about_anew():
+    alone = pod(cpu=3000)
+    async with World(["a", "b", "c"], facts=alone, nodes=(node("n1"), node("n2"))) as world:
+        reports = await world.reports(2)
+
+    done = [uid for report in reports for uid in report.done]
+    back = [each.uid for report in reports for each in report.given_back]
+    assert sorted(done + back) == ["uid-a", "uid-b", "uid-c"]
+    assert back == ["uid-c"]
+
+
+async def test_many_decisions_leave_room_for_answers_in_between():
+    names = [f"p{number}" for number in range(150)]
+    async with World(names, facts=pod(cpu=1), nodes=(node("n1", pods=200),)) as world:
+        await until(lambda: sum(len(each.done) for each in world.queue.told("report")) == 150)
+
+    assert len(world.cache.told("assume")) == 1
+
+
+async def test_the_lease_asks_for_a_batch_and_waits_a_little():
+    async with World(batch=7) as world:
+        await until(lambda: world.queue.told("lease"))
+
+    ask = world.queue.told("lease")[0]
+    assert (ask.owner, ask.epoch, ask.max_pods) == ("scheduler-0", 1, 7)
+    assert ask.wait_s > 0
+
+
+async def test_a_lease_without_pods_is_asked_for_again():
+    world = World([])
+    world.leases = [Leased(0, batch_of(), ()), *World(["a"]).leases]
+    async with world:
+        assert [report.done for report in await world.reports()] == [("uid-a",)]
+
+
+async def test_no_more_batches_are_at_the_binder_than_the_bound_allows():
+    world = World(["a"], ["b"], ["c"], bounds=Bounds(inflight_max_batches=1))
+    gate = asyncio.Event()
+    at_binder = []
+
+    async def bind(batch):
+        at_binder.append(batch)
+        await gate.wait()
+        return bound_all(batch)
+
+    world.binder.answers["bind"] = bind
+    async with world:
+        await until(lambda: len(world.cache.told("assume")) == 3)
+        await turns()
+        assert len(at_binder) == 1
+        gate.set()
+        reports = await world.reports(3)
+
+    assert [report.done for report in reports] == [("uid-a",), ("uid-b",), ("uid-c",)]
+
+
+async def test_deciding_goes_on_while_binds_are_under_way():
+    world = World(["a"], ["b"])
+    world.binder.answers["bind"] = never
+    async with world:
+        await until(lambda: len(world.binder.told("bind")) == 2)
+
+        status = await world.scheduler.status(NOTHING)
+        assert status.text == "had decided 2 batches and bound 0 pods; 2 pods were under way"
+
+
+async def test_a_plugin_that_is_missing_stops_the_scheduler_with_plugin_object_and_field():
+    async with World(["a"], facts=pod(volumes=(CLAIM,))) as world:
+        status = await world.error()
+
+    assert status.error_kind == "UnsupportedError"
+    plugin, obj, field = status.error_parts
+    assert plugin in ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
+    assert (obj, field) == ('Pod "default/a"', 'spec.volumes["data"].persistentVolumeClaim')
+    assert world.queue.told("report") == []
+
+
+@pytest.mark.parametrize(
+    ("actor", "method"),
+    [("queue", "lease"), ("shard", "evaluate"), ("cache", "assume"), ("cache", "settle")],
+)
+async def test_an_actor_that_is_lost_stops_the_scheduler(actor, method):
+    world = World(["a"])
+    getattr(world, actor).answers[method] = ActorLostError("it is gone")
+    async with world:
+        status = await world.error()
+
+    assert (status.error_kind, status.error) == ("ActorLostError", "it is gone")
+
+
+@pytest.mark.parametrize(("actor", "method"), [("binder", "bind"), ("queue", "report")])
+async def test_an_actor_that_is_lost_while_binding_stops_the_run_as_well(actor, method):
+    world = World(["a"])
+    getattr(world, actor).answers[method] = ActorLostError("it is gone")
+    async with world:
+        status = await world.error()
+
+    assert (status.error_kind, status.error) == ("ActorLostError", "it is gone")
+
+
+async def test_the_first_failure_is_the_one_that_is_told():
+    outcomes = [ActorLostError("first"), ActorLostError("second")]
+    world = World(["a"], ["b"])
+    world.binder.answers["bind"] = lambda _: outcomes.pop(0)
+    async with world:
+        await until(lambda: not outcomes)
+        await turns()
+        status = await world.error()
+
+    assert status.error == "first"
+
+
+async def test_workers_that_never_agree_end_the_batch_with_an_error():
+    world = World(["a"], nodes=(node("n1"),))
+
+    async def evaluate(request):
+        answer = await world.worker.evaluate(request)
+        return type(answer)(
+            answer.table_version, request.node_count + 1, answer.classes, answer.rows, answer.nodes
+        )
+
+    world.shard.answers["evaluate"] = evaluate
+    async with world:
+        status = await world.error()
+
+    assert "did not agree on the number of nodes" in status.error
+
+
+async def test_told_to_run_twice_it_runs_once():
+    async with World(["a"]) as world:
+        await world.scheduler.run(NOTHING)
+        reports = await world.reports()
+
+    assert [report.done for report in reports] == [("uid-a",)]
+
+
+async def test_stop_takes_no_more_pods_and_leaves_no_task_behind():
+    before = asyncio.all_tasks()
+    world = World(["a"])
+    world.binder.answers["bind"] = never
+    async with world:
+        await until(lambda: world.binder.told("bind"))
+    leases = len(world.queue.told("lease"))
+    await turns()
+
+    assert asyncio.all_tasks() == before
+    assert len(world.queue.told("lease")) == leases
+    assert (await world.scheduler.status(NOTHING)).error == ""
+
+
+async def test_a_scheduler_that_never_ran_can_be_stopped():
+    await World().scheduler.stop(NOTHING)
+
+
+async def test_what_people_are_told_reaches_the_queue_without_a_lease():
+    world = World()
+    report = PodReport("uid-a", "default/a", ReportKind.WARNING, "running PostBind plugin failed")
+
+    await world.scheduler._perform([Report((report,))])
+
+    (told,) = world.queue.told("report")
+    assert (told.lease_id, told.done, told.given_back) == (0, (), ())
+    assert told.notes == (PendingNote("uid-a", "default/a", report.message, (), ()),)
+
+
+async def test_status_says_what_was_decided_and_where_the_time_went():
+    async with World(["a"], ["b"]) as world:
+        await world.reports(2)
+        status = await world.scheduler.status(NOTHING)
+
+    assert status.text == "had decided 2 batches and bound 2 pods; 0 pods were under way"
+    assert dict(status.counts) == {"batches": 2, "bound": 2}
+    assert {"lease", "evaluate", "decide", "assume", "bind", "report"} == dict(
+        status.timings_s
+    ).keys()
