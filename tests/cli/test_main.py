@@ -7,12 +7,15 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 import roadstead
+from roadstead.cli.main import build_cli
 from roadstead.cli.options import PRESETS
 from roadstead.config.presets import list_presets
 from roadstead.config.settings import Settings
 from tests.cli.conftest import Run
+from tests.cli.plain_launcher import PlainLauncher
 
 COMMANDS = (
     *(("demo",), ("schedule",), ("explain",), ("trace",), ("config",)),
@@ -43,6 +46,20 @@ def test_help_of_every_command_has_examples_and_fits_a_terminal(
     assert result.exit_code == 0
     assert f"  roadstead {' '.join(command)}" in result.output.partition("Examples:")[2]
     assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_shells_can_complete_the_names_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {
+        "COMP_WORDS": "roadstead sch",
+        "COMP_CWORD": "1",
+        "_ROADSTEAD_COMPLETE": "bash_complete",
+    }
+    for name, value in words.items():
+        monkeypatch.setenv(name, value)
+
+    result = CliRunner().invoke(build_cli(PlainLauncher), prog_name="roadstead")
+
+    assert result.stdout == "plain,schedule\n"
 
 
 def test_a_short_flag_asks_for_help_as_well(run: Run) -> None:

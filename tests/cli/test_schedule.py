@@ -65,6 +65,16 @@ def test_standard_input_is_read_where_a_dash_stands(
     assert document["source"] == "*.json, standard input"
 
 
+def test_what_is_left_out_is_told_on_standard_error(run: Run) -> None:
+    stdin = text_of(node("n-1"), pod("lost", nodeName="gone"))
+
+    result = run("schedule", "--cluster", "-", stdin=stdin)
+
+    note = "Left out: 1 running pod on nodes that the manifests do not have.\n"
+    assert result.stderr.startswith(note)
+    assert "Left out" not in result.stdout
+
+
 def test_many_sources_are_cut_short(run: Run, cluster: str) -> None:
     more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
 

@@ -1,0 +1,261 @@
+"""Manifests as inputs of a run: what runs, what waits, what workloads make, what selects pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roadstead.cli.inputs import Loaded
+from roadstead.cli.manifest_inputs import load_manifests
+from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.protocol.errors import InputError
+from tests.cli.manifests import Manifest, deployment, node, owned_by, pod, thing, write
+
+HIGH = thing("scheduling.k8s.io/v1", "PriorityClass", "high", value=7)
+
+
+class Files:
+    """The two sets of manifests, written to files and loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self, cluster: list[Manifest], pods: list[Manifest]) -> Loaded:
+        sources = (
+            [write(self.folder / "cluster.json", *cluster)],
+            [write(self.folder / "pods.json", *pods)] if pods else [],
+        )
+        return load_manifests(*sources, with_digests=False)
+
+    def refusal(self, cluster: list[Manifest], pods: list[Manifest]) -> str:
+        with pytest.raises(InputError) as caught:
+            self.load(cluster, pods)
+        return str(caught.value)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def pending_names(loaded: Loaded) -> list[str]:
+    return [identity.key for identity, _ in loaded.inputs.pending]
+
+
+def replica_set(name: str, replicas: int = 0, **selector: object) -> Manifest:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("x")["spec"]}
+    wanted = {"replicas": replicas, "selector": selector, "template": template}
+    return thing("apps/v1", "ReplicaSet", name, spec=wanted)
+
+
+def test_nodes_come_bytewise_by_name_as_the_api_server_lists_them(files: Files) -> None:
+    loaded = files.load([node("n-2"), node("n-10"), node("N"), node("n-1")], [])
+
+    assert [each.name for each in loaded.inputs.nodes] == ["N", "n-1", "n-10", "n-2"]
+
+
+def test_pods_with_a_node_run_wherever_they_stand(files: Files) -> None:
+    loaded = files.load(
+        [node("n"), pod("a", nodeName="n"), pod("b")], [pod("c", nodeName="n"), pod("d")]
+    )
+
+    running = [(identity.name, on) for identity, _, on in loaded.inputs.running]
+    assert running == [("a", "n"), ("c", "n")]
+    assert pending_names(loaded) == ["default/b", "default/d"]
+
+
+def test_running_pods_that_ask_for_the_same_are_one_class_whatever_their_node(
+    files: Files,
+) -> None:
+    loaded = files.load(
+        [node("n"), node("m"), pod("a", nodeName="n"), pod("b", nodeName="m"), pod("c"), pod("d")],
+        [],
+    )
+
+    one, other = (facts for _, facts, _ in loaded.inputs.running)
+    assert one is other
+    assert one.node_name == ""
+    first, second = (facts for _, facts in loaded.inputs.pending)
+    assert first is second
+
+
+def test_running_pods_on_nodes_that_are_not_there_are_left_out_and_told(files: Files) -> None:
+    loaded = files.load([node("n"), pod("a", nodeName="gone"), pod("b", nodeName="n")], [])
+
+    assert [on for _, _, on in loaded.inputs.running] == ["n"]
+    assert loaded.notes == ("Left out: 1 running pod on nodes that the manifests do not have.",)
+
+
+def test_what_is_left_out_is_told_with_counts(files: Files) -> None:
+    done = pod("done") | {"status": {"phase": "Succeeded"}}
+    again = pod("again") | {"status": {"phase": "Failed"}}
+    maps = [thing("v1", "ConfigMap", "a"), thing("v1", "ConfigMap", "b")]
+
+    loaded = files.load([node("n"), done, maps[0]], [again, maps[1], thing("v1", "Secret", "s")])
+
+    assert loaded.notes == (
+        "Left out: 2 finished pods.",
+        "Left out, since scheduling does not look at them: ConfigMap 2, Secret 1.",
+    )
+
+
+def test_a_cluster_without_nodes_is_told(files: Files) -> None:
+    loaded = files.load([pod("a")], [])
+
+    assert loaded.notes == ("The cluster has no nodes: no pod can be placed.",)
+    assert pending_names(loaded) == ["default/a"]
+
+
+def test_workloads_make_pods_only_where_they_are_to_be_scheduled(files: Files) -> None:
+    loaded = files.load([node("n"), deployment("standing", 3)], [deployment("new", 2)])
+
+    assert len(pending_names(loaded)) == 2
+    assert all(name.startswith("default/new-") for name in pending_names(loaded))
+
+
+def test_a_workload_makes_only_the_pods_that_the_cluster_lacks(files: Files) -> None:
+    set_of = owned_by(replica_set("web-1", 3, matchLabels={"app": "web"}), "Deployment", "web")
+    there = owned_by(pod("web-1-x", nodeName="n"), "ReplicaSet", "web-1")
+
+    loaded = files.load([node("n"), deployment("web", 3), set_of, there], [deployment("web", 3)])
+
+    assert len(loaded.inputs.running) == 1
+    assert len(pending_names(loaded)) == 2
+    assert all(name.startswith("default/web-1-") for name in pending_names(loaded))
+
+
+def test_daemon_sets_make_a_pod_for_each_node(files: Files) -> None:
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": pod("x")["spec"]}
+    wanted = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
+
+    loaded = files.load([node("n"), node("m")], [thing("apps/v1", "DaemonSet", "d", spec=wanted)])
+
+    assert len(pending_names(loaded)) == 2
+
+
+def test_a_priority_class_of_the_cluster_counts_for_new_pods(files: Files) -> None:
+    loaded = files.load(
+        [node("n"), HIGH],
+        [pod("p", priorityClassName="high"), deployment("web", 1, priorityClassName="high")],
+    )
+
+    assert [facts.priority for _, facts in loaded.inputs.pending] == [7, 7]
+
+
+def test_a_deployment_selects_pods_through_the_replica_set_it_makes(files: Files) -> None:
+    loaded = files.load([node("n")], [deployment("web", 1)])
+
+    (facts,) = (facts for _, facts in loaded.inputs.pending)
+    (owner,) = loaded.cluster.selecting
+    assert facts.owner is not None
+    assert (owner.kind, owner.namespace, owner.name) == ("ReplicaSet", "default", facts.owner.name)
+    assert owner.selector is not None
+    assert owner.selector.matches(dict(facts.labels))
+
+
+def test_everything_that_selects_pods_is_known_with_its_namespace(files: Files) -> None:
+    by_labels = {"selector": {"app": "web"}}
+    controller = by_labels | {"replicas": 0, "template": {"spec": pod("x")["spec"]}}
+    stateful = {
+        "replicas": 0,
+        "serviceName": "s",
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"spec": pod("x")["spec"]},
+    }
+    loaded = files.load(
+        [
+            node("n"),
+            thing("v1", "Service", "svc", spec=by_labels),
+            thing("v1", "Service", "far", metadata={"namespace": "far"}, spec=by_labels),
+            thing("v1", "ReplicationController", "rc", spec=controller),
+        ],
+        [
+            replica_set("rs", matchLabels={"app": "web"}),
+            thing("apps/v1", "StatefulSet", "sts", spec=stateful),
+        ],
+    )
+
+    web = LabelSelector((Requirement("app", "In", ("web",)),))
+    assert [(each.kind, each.namespace, each.name) for each in loaded.cluster.selecting] == [
+        ("Service", "default", "svc"),
+        ("Service", "far", "far"),
+        ("ReplicationController", "default", "rc"),
+        ("ReplicaSet", "default", "rs"),
+        ("StatefulSet", "default", "sts"),
+    ]
+    assert {each.selector for each in loaded.cluster.selecting} == {web}
+
+
+def test_namespaces_carry_the_label_of_their_name_and_those_of_pods_exist(files: Files) -> None:
+    shop = thing("v1", "Namespace", "shop", metadata={"labels": {"team": "a"}})
+
+    loaded = files.load(
+        [node("n"), shop], [pod("p", namespace="shop"), pod("q"), pod("r", namespace="b")]
+    )
+
+    name = "kubernetes.io/metadata.name"
+    assert loaded.cluster.namespaces == (
+        ("shop", ((name, "shop"), ("team", "a"))),
+        ("b", ((name, "b"),)),
+        ("default", ((name, "default"),)),
+    )
+
+
+def test_what_stands_in_both_is_taken_once(files: Files) -> None:
+    everything = [node("n"), pod("p"), deployment("web", 2), HIGH]
+
+    loaded = files.load(everything, everything)
+
+    assert len(loaded.inputs.nodes) == 1
+    assert len(pending_names(loaded)) == 3
+
+
+def test_a_workload_that_stands_in_both_is_the_new_one(files: Files) -> None:
+    loaded = files.load([node("n"), deployment("web", 9)], [deployment("web", 1)])
+
+    assert len(pending_names(loaded)) == 1
+
+
+def test_an_object_that_stands_in_both_and_differs_is_refused(files: Files) -> None:
+    text = files.refusal([node("n"), pod("p", "1")], [pod("p", "2")])
+
+    assert text == 'Pod "p": stands in --cluster and in --pods, and differs'
+
+
+def test_a_uid_of_two_pods_is_refused(files: Files) -> None:
+    one, two = pod("one"), pod("two")
+    one["metadata"]["uid"] = two["metadata"]["uid"] = "u"
+
+    text = files.refusal([node("n"), one], [two])
+
+    assert text == 'Pod "two": metadata.uid: "u" is the UID of default/one, too'
+
+
+def test_a_selector_that_does_not_parse_is_refused_with_its_object(files: Files) -> None:
+    bad = [{"key": "app", "operator": "Near", "values": ["x"]}]
+
+    text = files.refusal([node("n"), replica_set("rs", matchExpressions=bad)], [])
+
+    assert 'ReplicaSet "rs": spec.selector' in text
+    assert "Near" in text
+
+
+def test_requests_that_cannot_be_added_are_refused_with_their_pod(files: Files) -> None:
+    containers = [
+        {"name": f"c{i}", "image": "x", "resources": {"requests": {"cpu": amount}}}
+        for i, amount in enumerate(("1e999999", "1n"))
+    ]
+
+    text = files.refusal([node("n")], [pod("odd", containers=containers)])
+
+    assert 'Pod "odd": spec.containers' in text
+
+
+def test_digests_are_those_of_every_file_once(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.json", node("n"))
+    write(tmp_path / "b.json", pod("p"))
+
+    loaded = load_manifests([first, str(tmp_path)], [first], with_digests=True)
+
+    assert [each.name for each in loaded.digests] == [first, str(tmp_path / "b.json")]
