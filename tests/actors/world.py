@@ -3,11 +3,19 @@
 import asyncio
 from inspect import isawaitable
 
+from roadstead.actors.client import Client
+from roadstead.actors.launch import open_runtime
 from roadstead.actors.messages import pod_batch
 from roadstead.actors.seam import ActorLostError
+from roadstead.actors.supervisor import Supervisor
 from roadstead.config.settings import Settings
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.verdicts import no_node
 from roadstead.facts.pod import PodIdentity
-from roadstead.run import RunInputs, RunPlan
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.table import NodeTable
+from roadstead.run import RunInputs, RunPlan, build_profiles
 from tests.builders import pod
 
 GENEROUS_S = 60.0
@@ -100,3 +108,54 @@ async def turns(count=20):
     """Lets others run for a few turns of the loop."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+def actors_of(runtime):
+    """Name → the actor itself, on an inline runtime."""
+    return {name: each._dispatcher._actor for name, each in runtime._actors.items()}
+
+
+def run_inline(inputs, plan):
+    """A run, and its actors as they are at its end: (outcome, actors by name)."""
+
+    async def work():
+        runtime = open_runtime(plan)
+        supervisor = Supervisor(runtime, plan)
+        await supervisor.start()
+        try:
+            outcome = await Client(supervisor, plan, lambda progress: None).run(inputs)
+            return outcome, actors_of(runtime)
+        finally:
+            await supervisor.stop()
+
+    return asyncio.run(asyncio.wait_for(work(), GENEROUS_S))
+
+
+def plainly(inputs, plan):
+    """What PlainCycle decides one by one, in the queue's order: (pod → node, pod → why not)."""
+    table = NodeTable()
+    for facts in inputs.nodes:
+        table.add_node(facts)
+    for _, facts, node_name in inputs.running:
+        table.add_pod(node_name, table.classes.info(facts))
+    profiles = build_profiles(plan, table.classes)
+    settings = plan.settings
+    cycle = PlainCycle(table, profiles, TieBreak(settings.tie_break, settings.seed))
+    nodes, reasons = {}, {}
+    for who, facts in sorted(inputs.pending, key=lambda each: -each[1].priority):
+        profile = profiles.get(facts.scheduler_name)
+        if profile is None or not profile.gate(facts).is_success:
+            reasons[who.key] = None
+            continue
+        asked = in_cycle(who, facts, table.classes, profile)
+        decision = cycle.decide(asked)
+        if decision.node_name is None:
+            reasons[who.key] = no_node(profile, asked, decision.diagnosis).message
+        else:
+            nodes[who.key] = decision.node_name
+    return nodes, reasons
+
+
+def in_cycle(who, facts, classes, profile):
+    signature = profile.signature(facts, who.uid)
+    return PodInCycle(who.uid, who.key, classes.info(facts), signature)

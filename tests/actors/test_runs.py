@@ -1,0 +1,341 @@
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.actors import client, queue_actor
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.supervisor import RunFailedError
+from roadstead.config.settings import Bounds
+from roadstead.facts.pod import Volume
+from roadstead.fleet.generate import generate_fleet, ten_shapes
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.queue import PodState
+from tests.actors import fleets
+from tests.actors.world import (
+    inputs_of,
+    lines,
+    placed,
+    plainly,
+    plan_of,
+    pods_of,
+    run_inline,
+)
+from tests.builders import node, pod, prefer, require, term
+
+TWO_PROFILES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: packs
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}
+  plugins:
+    score:
+      disabled: [{name: NodeResourcesBalancedAllocation}]
+"""
+CUTS = list(product((1, 2, 5), (1, 7, 64)))
+"""(shards, batch)"""
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    """The client looks often, so that small runs end soon."""
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+
+
+@pytest.fixture
+def _nobody_is_woken(monkeypatch):
+    """Every pod is tried once: what a retry finds depends on when its backoff ends."""
+    monkeypatch.setattr(queue_actor, "WOKEN_BY_PODS", frozenset())
+
+
+def run(inputs, **how):
+    """The outcome of a run whose actors agree at its end."""
+    outcome, actors = run_inline(inputs, plan_of(**how))
+    assert_all_agree(inputs, outcome, actors)
+    return outcome
+
+
+def told(outcome):
+    """(pod → node, pod → why not)."""
+    return placed(outcome), {each.pod: each.message for each in outcome.pending}
+
+
+def assert_all_agree(inputs, outcome, actors):
+    """Every pod is in one place, and queue, cache, binder, workers and schedulers know it alike."""
+    queue, cache, binder = (actors[name].core for name in (QUEUE, CACHE, BINDER))
+    workers = [actor for name, actor in actors.items() if name.startswith("worker")]
+    schedulers = [actor for name, actor in actors.items() if name.startswith("scheduler")]
+    for core in (queue, cache, binder, *(each.core for each in schedulers)):
+        core.validate()
+    accepted = {who.uid for who, _ in inputs.pending}
+    bound = {each.uid: each.node for each in outcome.placements}
+    pending = {each.uid for each in outcome.pending}
+    assert len(bound) == len(outcome.placements)
+    assert bound.keys() | pending == accepted
+    assert not bound.keys() & pending
+    assert {uid for uid in accepted if queue.state_of(uid) is PodState.DONE} == bound.keys()
+    assert {uid: cache.node_of(uid) for uid in bound} == bound
+    assert {uid: binder.standing(uid)[1] for uid in bound} == bound
+    assert all(binder.standing(uid)[1] is cache.node_of(uid) is None for uid in pending)
+    assert cache.counts().assumed == 0
+    assert all(each.core.idle for each in schedulers)
+    truth = lines(binder.placements.store.table)
+    assert lines(cache.placements.store.table) == truth
+    assert lines(*(worker.table for worker in workers)) == truth
+    for worker in workers:
+        worker.table.validate()
+    filled = [truth[name] for name in bound.values()]
+    assert all(line["pod_count"] <= line["allocatable_pods"] for line in filled)
+
+
+@pytest.mark.usefixtures("_nobody_is_woken")
+@settings(max_examples=40)
+@given(fleets.inputs(), st.sampled_from(CUTS), st.sampled_from(["random", "first"]))
+def test_any_cut_into_shards_and_batches_decides_as_one_pod_after_another(inputs, cut, tie_break):
+    shards, batch = cut
+    how = {"tie_break": tie_break, "seed": 7}
+
+    nodes, reasons = told(run(inputs, shards=shards, batch=batch, **how))
+
+    assert (nodes, reasons) == plainly(inputs, plan_of(**how))
+
+
+@pytest.mark.parametrize(("shards", "batch"), CUTS)
+def test_a_fleet_is_placed_alike_however_it_is_cut(shards, batch):
+    trace = ten_shapes(40, 120, seed=3)
+    inputs = inputs_of(trace.nodes(), trace.pods())
+
+    outcome = run(inputs, shards=shards, batch=batch)
+
+    assert told(outcome) == plainly(inputs, plan_of())
+
+
+def overfull(seed=1):
+    """More pods than fit, of many sizes."""
+    trace = generate_fleet(8, 150, seed)
+    return inputs_of(trace.nodes(), trace.pods())
+
+
+def test_a_fleet_that_is_too_small_is_filled_and_the_rest_is_told_why():
+    inputs = overfull()
+
+    outcome = run(inputs, shards=3, batch=32)
+
+    assert outcome.placements
+    assert outcome.pending
+    assert all("0/8 nodes are available" in each.message for each in outcome.pending)
+    assert told(outcome) == plainly(inputs, plan_of())
+
+
+def test_one_seed_is_one_placement_and_another_seed_another_one():
+    inputs = overfull()
+
+    first, again, other = (run(inputs, seed=seed) for seed in (5, 5, 6))
+
+    assert told(first) == told(again)
+    assert placed(first) != placed(other)
+
+
+def test_several_schedulers_lose_no_pod_and_overfill_no_node():
+    outcome = run(overfull(), schedulers=3, batch=5, shards=2)
+
+    assert outcome.placements
+
+
+def test_each_pod_is_placed_by_the_profile_it_names():
+    nodes = [node(f"n{number}") for number in range(3)]
+    spreading = pods_of("s1", "s2", "s3", facts=pod(cpu=100))
+    packing = pods_of("k1", "k2", "k3", facts=pod(cpu=100, scheduler_name="packs"))
+    inputs = inputs_of(nodes, [*spreading, *packing])
+
+    outcome = run(inputs, config=TWO_PROFILES, batch=2)
+
+    where = placed(outcome)
+    assert len({where[f"default/s{number}"] for number in (1, 2, 3)}) == 3
+    assert len({where[f"default/k{number}"] for number in (1, 2, 3)}) == 1
+    assert where == plainly(inputs, plan_of(config=TWO_PROFILES))[0]
+
+
+def test_running_pods_keep_their_room():
+    full = pod(cpu=4000)
+    running = [(who, facts, "n1") for who, facts in pods_of("r", facts=full)]
+    inputs = inputs_of([node("n1"), node("n2")], pods_of("p", "q", facts=full), running)
+
+    outcome = run(inputs)
+
+    assert [*placed(outcome).values()] == ["n2"]
+    assert [each.message.split(". ")[0] for each in outcome.pending] == [
+        "0/2 nodes are available: 2 Insufficient cpu"
+    ]
+
+
+def test_pods_that_nobody_may_try_are_pending_with_the_reason():
+    gated = pods_of("gated", facts=pod(scheduling_gates=("hold",)))
+    foreign = pods_of("foreign", facts=pod(scheduler_name="theirs"))
+    inputs = inputs_of([node("n1")], [*gated, *foreign, *pods_of("p")])
+
+    outcome = run(inputs)
+
+    nodes, reasons = told(outcome)
+    assert nodes == {"default/p": "n1"}
+    assert reasons == {
+        "default/gated": "waiting for scheduling gates: [hold]",
+        "default/foreign": 'no profile has the scheduler name "theirs"',
+    }
+
+
+def test_pods_of_higher_priority_get_the_room():
+    low = pods_of("low1", "low2", facts=pod(cpu=4000, preemption_policy="Never"))
+    high = pods_of("high", facts=pod(cpu=4000, priority=10))
+    inputs = inputs_of([node("n1")], [*low, *high])
+
+    outcome = run(inputs)
+
+    assert placed(outcome) == {"default/high": "n1"}
+
+
+def test_pods_that_keep_apart_and_spread_find_their_places():
+    selector = fleets.apps("web")
+    alone = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(selector, fleets.HOSTNAME),))
+    evenly = pod(labels={"app": "db"}, spread_constraints=(fleets.spread(fleets.ZONE),))
+    nodes = [fleets.host(number, "abc"[number % 3]) for number in range(6)]
+    inputs = inputs_of(
+        nodes,
+        [
+            *pods_of(*(f"alone{number}" for number in range(6)), facts=alone),
+            *pods_of(*(f"even{number}" for number in range(6)), facts=evenly),
+        ],
+    )
+
+    outcome = run(inputs, shards=5, batch=64)
+
+    where = placed(outcome)
+    assert len({where[f"default/alone{number}"] for number in range(6)}) == 6
+    assert where == plainly(inputs, plan_of())[0]
+
+
+def test_a_pod_that_waits_for_another_ones_company_comes_after_it():
+    follower = pod(pod_affinity=(fleets.near(fleets.apps("leader")),))
+    leader = pod(labels={"app": "leader"}, node_selector={"disk": "ssd"})
+    nodes = [fleets.host(0, "a"), fleets.host(1, "b", labels={"disk": "ssd"}), fleets.host(2, "b")]
+    inputs = inputs_of(
+        nodes, [*pods_of("follower", facts=follower), *pods_of("leader", facts=leader)]
+    )
+
+    outcome = run(inputs, batch=1)
+
+    where = placed(outcome)
+    assert where["default/leader"] == "n1"
+    assert where["default/follower"] in ("n1", "n2")
+
+
+@pytest.fixture
+def _no_second_try(monkeypatch):
+    """A pod that fails is not tried again: nobody waits for its backoff."""
+    monkeypatch.setattr(queue_actor, "MAX_FAILURES", 1)
+
+
+@pytest.mark.usefixtures("_no_second_try")
+def test_a_cluster_without_nodes_leaves_every_pod_pending():
+    outcome = run(inputs_of([], pods_of("p", "q")))
+
+    assert [each.message for each in outcome.pending] == ["no nodes available to schedule pods"] * 2
+
+
+@pytest.mark.usefixtures("_no_second_try")
+def test_a_pod_whose_cycle_always_fails_is_pending_and_the_run_ends():
+    broken = term(require("disk", "In", "ssd"), error="does not parse")
+    bad = pods_of("bad", facts=pod(preferred_node_terms=(prefer(1, broken),)))
+
+    outcome = run(inputs_of([node("n1"), node("n2")], [*bad, *pods_of("good")]))
+
+    assert [each.pod for each in outcome.placements] == ["default/good"]
+    assert [each.message for each in outcome.pending] == [
+        'running PreScore plugin "NodeAffinity": does not parse'
+    ]
+
+
+def test_a_run_without_pods_ends_at_once():
+    outcome = run(inputs_of([node("n1")], []))
+
+    assert (outcome.placements, outcome.pending) == ((), ())
+
+
+def test_inputs_longer_than_a_message_go_in_parts(monkeypatch):
+    monkeypatch.setattr(client, "CHUNK", 3)
+    running = [(who, facts, "n0") for who, facts in pods_of(*(f"r{n}" for n in range(4)))]
+    full = pods_of(*(f"full{n}" for n in range(5)), facts=pod(cpu=9000))
+    inputs = inputs_of(
+        [node(f"n{number}") for number in range(7)],
+        [*pods_of(*(f"p{n}" for n in range(8))), *full],
+        running,
+    )
+
+    outcome = run(inputs)
+
+    assert len(outcome.placements) == 8
+    assert [each.pod for each in outcome.pending] == [f"default/full{n}" for n in range(5)]
+
+
+def launch(inputs, **how):
+    """A run through the launcher, with what it told of its progress."""
+    seen = []
+    outcome = ActorLauncher().run(inputs, plan_of(**how), seen.append)
+    return outcome, seen
+
+
+def test_the_launcher_tells_how_far_a_run_is():
+    outcome, seen = launch(inputs_of([node("n1")], pods_of(*(f"p{n}" for n in range(5)))))
+
+    phases = list(dict.fromkeys(each.phase for each in seen))
+    assert phases == [
+        "starting actors",
+        "loading the cluster",
+        "submitting pods",
+        "scheduling",
+        "collecting results",
+    ]
+    last = [each for each in seen if each.phase == "scheduling"][-1]
+    assert (last.placed, last.pending, last.total) == (5, 0, 5)
+    assert outcome.scheduling_s > 0
+    spent = {"start actors", "load the cluster", "schedule", "binder: bind", "worker-0: evaluate"}
+    assert spent <= outcome.timings_s.keys()
+
+
+def test_more_pods_than_the_queue_may_hold_are_an_error():
+    with pytest.raises(RunFailedError, match=r"it refused 2 pods \(bounds.queue_max_pods is 3\)"):
+        launch(
+            inputs_of([node("n1")], pods_of(*(f"p{n}" for n in range(5)))),
+            bounds=Bounds(queue_max_pods=3),
+        )
+
+
+def test_a_plugin_that_is_missing_ends_the_run_with_plugin_object_and_field():
+    claim = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
+    inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=pod(volumes=(claim,)))])
+
+    with pytest.raises(UnsupportedError) as refusal:
+        launch(inputs)
+
+    assert refusal.value.obj == 'Pod "default/q"'
+    assert refusal.value.field == 'spec.volumes["data"].persistentVolumeClaim'
+
+
+def test_preemption_that_would_be_needed_ends_the_run_with_the_pod_that_needs_it():
+    running = [(who, facts, "n1") for who, facts in pods_of("r", facts=pod(cpu=4000))]
+    urgent = pods_of("urgent", facts=pod(cpu=4000, priority=100))
+
+    with pytest.raises(UnsupportedError) as refusal:
+        launch(inputs_of([node("n1")], urgent, running))
+
+    assert (refusal.value.plugin, refusal.value.obj) == (
+        "DefaultPreemption",
+        'Pod "default/urgent"',
+    )
