@@ -30,8 +30,9 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
             field="spec.schedulerName",
             value=f'"{facts.scheduler_name}"',
         )
-    signature = profile.signature(facts, identity.uid)
-    asked = PodInCycle(identity.uid, identity.key, classes.info(facts), signature)
+    info = classes.info(facts)
+    signature = profile.class_of(info, identity.uid)
+    asked = PodInCycle(identity.uid, identity.key, info, signature)
     workers = [supervisor.refs[worker_name(i)] for i in range(plan.settings.shards)]
     cycle = ShardedCycle(classes, profiles, TieBreak())
     timeout_s = plan.settings.deadlines.call_s

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 import uvloop
@@ -32,13 +35,25 @@ WATCH_KNOWS_S = 5.0
 class ActorLauncher:
     """Runs on Ray or inline, as the plan's settings say."""
 
+    def __init__(self) -> None:
+        self._warming: Future[Runtime] | None = None
+
+    def prepare(self, settings: Settings, log_dir: str) -> None:
+        """Starts Ray, if it will be wanted, beside what else is to be done before a run."""
+        if settings.runtime == "ray" and self._warming is None:
+            self._warming = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
+
+    def _runtime(self, plan: RunPlan) -> Runtime:
+        warming, self._warming = self._warming, None
+        return open_runtime(plan) if warming is None else warming.result()
+
     def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
         """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
 
         async def work(client: Client, supervisor: Supervisor) -> RunOutcome:
             return await client.run(inputs)
 
-        return _run(_with_actors(plan, progress, work))
+        return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
         """Schedules what is pending, then explains `pod` on what is left."""
@@ -47,10 +62,11 @@ class ActorLauncher:
             await client.run(inputs)
             return await explain_pod(supervisor, plan, pod)
 
-        return _run(_with_actors(plan, progress, work))
+        return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
 
 async def _with_actors(
+    open_one: Callable[[], Runtime],
     plan: RunPlan,
     progress: Tell,
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
@@ -59,7 +75,7 @@ async def _with_actors(
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")
-    runtime = open_runtime(plan)
+    runtime = open_one()
     supervisor = Supervisor(runtime, plan)
     try:
         await supervisor.start()
@@ -105,6 +121,20 @@ def processes(settings: Settings) -> int:
     """How many processes the actors of a run take on Ray."""
     control = 1 if settings.control == "together" else 3
     return control + settings.shards + settings.schedulers
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """The result of work that a thread does, which the process waits for before it ends."""
+    future: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as failure:
+            future.set_exception(failure)
+
+    threading.Thread(target=do, name="start-ray").start()
+    return future
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

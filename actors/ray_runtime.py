@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -117,6 +118,7 @@ class RayRuntime:
         self, *, processes: int, limits: Limits, log_dir: str = "", address: str | None = None
     ) -> None:
         """processes: how many will be started, so that Ray brings them up side by side."""
+        await_left()
         self._log_dir = log_dir
         self._limits = limits
         self._namespace = f"roadstead-{secrets.token_hex(6)}"
@@ -183,12 +185,31 @@ class RayRuntime:
         ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
 
     async def stop(self) -> None:
-        """Ends all actors of the run, and Ray itself if it was started here."""
+        """Ends all actors of the run, and leaves Ray (a local one ends) beside what follows."""
         for handle in self._handles.values():
             with contextlib.suppress(RayError):
                 ray.kill(handle, no_restart=True)
         self._handles.clear()
-        ray.shutdown()
+        leave_ray()
+
+
+_leaving: list[threading.Thread] = []
+
+
+def leave_ray() -> None:
+    """Shuts Ray down in a thread of its own, which the process waits for before it ends.
+
+    The result of a run is there; nobody should wait for its processes to go before seeing it.
+    """
+    thread = threading.Thread(target=ray.shutdown, name="leave-ray")
+    _leaving.append(thread)
+    thread.start()
+
+
+def await_left() -> None:
+    """Returns when what `leave_ray` began is done: only one Ray at a time in a process."""
+    while _leaving:
+        _leaving.pop().join()
 
 
 def _first_line(failure: BaseException) -> str:

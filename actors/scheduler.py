@@ -165,8 +165,8 @@ class SchedulerActor:
 
     def _in_cycle(self, identity: PodIdentity, facts: PodFacts, attempt: int) -> PodInCycle:
         profile = self._profiles[facts.scheduler_name]
-        signature = profile.signature(facts, identity.uid)
         info = self._classes.info(facts)
+        signature = profile.class_of(info, identity.uid)
         return PodInCycle(identity.uid, identity.key, info, signature, attempt)
 
     async def _decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:

@@ -97,6 +97,10 @@ class RunOutcome:
 class Launcher(Protocol):
     """Carries out runs on actors."""
 
+    def prepare(self, settings: Settings, log_dir: str) -> None:
+        """Begins what takes long to start, while inputs are read; a run may come or not."""
+        ...
+
     def run(
         self, inputs: RunInputs, plan: RunPlan, progress: Callable[[Progress], None]
     ) -> RunOutcome:

@@ -69,6 +69,7 @@ def demo_command(
         report = scheduling.Report(form, output)
         report.check()
         settings = plans.read_settings(plan)
+        session.launcher().prepare(settings, plans.log_dir(plan))
         loaded = inputs.load_generated(
             nodes or default[0],
             pods or default[1],

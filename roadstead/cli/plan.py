@@ -61,9 +61,12 @@ def _content(path: str) -> tuple[bytes, str]:
 def make_plan(
     options: PlanOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
 ) -> RunPlan:
-    # Actors may run in another working directory.
-    log_dir = str(options.log.resolve()) if options.log is not None else ""
-    return RunPlan(settings, config.text, config.source, cluster, log_dir)
+    return RunPlan(settings, config.text, config.source, cluster, log_dir(options))
+
+
+def log_dir(options: PlanOptions) -> str:
+    """The folder of the logs, "" for none; actors may run in another working directory."""
+    return str(options.log.resolve()) if options.log is not None else ""
 
 
 def plan_digests(options: PlanOptions, config: ConfigText) -> tuple[InputDigest, ...]:

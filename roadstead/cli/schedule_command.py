@@ -61,6 +61,7 @@ def schedule_command(
         report.check()
         settings = plans.read_settings(plan)
         config = plans.read_config(plan)
+        session.launcher().prepare(settings, plans.log_dir(plan))
         loaded = load(source, with_digests=output is not None)
         digests = plans.plan_digests(plan, config) if output is not None else ()
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)

@@ -49,8 +49,11 @@ class Session:
     open_launcher: OpenLauncher
     args: tuple[str, ...]
     watch: Stopwatch = field(default_factory=Stopwatch)
+    _opened: list[Launcher] = field(default_factory=list)
 
     def launcher(self) -> Launcher:
         """The launcher. What goes wrong reaches a person as an error; logs go where --log says."""
-        logging.getLogger(LOGGER).addHandler(logging.NullHandler())
-        return self.open_launcher()
+        if not self._opened:
+            logging.getLogger(LOGGER).addHandler(logging.NullHandler())
+            self._opened.append(self.open_launcher())
+        return self._opened[0]

@@ -8,6 +8,7 @@ normalized alike, so a candidate that beats every group's bound beats every row 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ class ClassRun:
     error: why scoring failed on a shard; there are no candidates then.
     """
 
-    __slots__ = ("_extremes", "error", "evaluation", "rest", "total")
+    __slots__ = ("_bound", "_extremes", "_fixed", "_live", "error", "evaluation", "rest", "total")
 
     def __init__(self, evaluation: Evaluation, rest: Rest, error: str = "") -> None:
         self.error = error
@@ -58,6 +59,9 @@ class ClassRun:
         self.rest = rest
         self.total: I64 = np.zeros(0, dtype=np.int64)
         self._extremes: dict[int, Extremes] = {}
+        self._fixed: I64 = np.zeros(0, dtype=np.int64)
+        self._live: list[int] = []
+        self._bound = INFEASIBLE
 
     @property
     def normalizing(self) -> list[int]:
@@ -111,25 +115,36 @@ class ClassRun:
             for index in self.normalizing
             if (found := self._find_extremes(index)) is not None
         }
+        feasible = np.flatnonzero(self.evaluation.feasible)
+        scorers = self.evaluation.profile.score
+        self._live = [i for i, each in enumerate(scorers) if each.plugin.reads is not Reads.NODE]
+        fixed = [i for i in range(len(scorers)) if i not in self._live]
+        self._fixed = np.zeros(len(self.evaluation.feasible), dtype=np.int64)
+        status = self._add(fixed, feasible, self._fixed)
         self.total = np.full(len(self.evaluation.feasible), INFEASIBLE, dtype=np.int64)
-        return self._sum_rows(np.flatnonzero(self.evaluation.feasible))
+        self._bound = self._find_bound()
+        return self._sum_rows(feasible) if status.is_success else status
 
     def _sum_rows(self, rows: Rows) -> Status:
+        """Sums up some rows; what plugins that read NODE facts said of them stands already."""
         feasible = self.evaluation.feasible[rows]
-        self.total[rows[~feasible]] = INFEASIBLE
-        rows = rows[feasible]
-        total: I64 = np.zeros(len(rows), dtype=np.int64)
-        if not self.evaluation.profile.score:
-            total += 1
-        for index, each in enumerate(self.evaluation.profile.score):
+        if not feasible.all():
+            self.total[rows[~feasible]] = INFEASIBLE
+            rows = rows[feasible]
+        self.total[rows] = self._fixed[rows] if self.evaluation.profile.score else 1
+        return self._add(self._live, rows, self.total)
+
+    def _add(self, plugins: Sequence[int], rows: Rows, into: I64) -> Status:
+        """Adds the weighted scores of some plugins for some rows; an Error for one out of range."""
+        for index in plugins:
             scores = self.normalized(index, rows)
-            if scores is None:
+            if scores is None or not len(rows):
                 continue
-            wrong = (scores < 0) | (scores > MAX_NODE_SCORE)
-            if wrong.any():
-                return _out_of_range(each.plugin.name, int(scores[wrong][0]))
-            total += each.weight * scores
-        self.total[rows] = total
+            each = self.evaluation.profile.score[index]
+            low, high = int(scores.min()), int(scores.max())
+            if low < 0 or high > MAX_NODE_SCORE:
+                return _out_of_range(each.plugin.name, low if low < 0 else high)
+            into[rows] += each.weight * scores
         return Status()
 
     def normalized(self, index: int, rows: Rows) -> I64 | None:
@@ -145,6 +160,9 @@ class ClassRun:
 
     def bound(self) -> int:
         """No row that was kept back has a higher total than this (INFEASIBLE if none was)."""
+        return self._bound
+
+    def _find_bound(self) -> int:
         scorers = self.evaluation.profile.score
         indices = self.normalizing
         best = INFEASIBLE

@@ -32,11 +32,14 @@ from roadstead.framework.plugin import (
     SummarizesScore,
 )
 from roadstead.framework.registry import Registry
+from roadstead.nodes.interning import Interner
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, Status
 
 P = TypeVar("P", bound=Plugin)
+
+UNSIGNED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Profile:
         self.pre_bind = self._at("preBind", PreBindPlugin)
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("postBind", PostBindPlugin)
+        self._class_of: dict[PodInfo, int] = {}
+        self._signatures: Interner[Hashable] = Interner()
         self._find_kinds()
 
     def _find_kinds(self) -> None:
@@ -109,6 +114,19 @@ class Profile:
                 return (self.scheduler_name, uid)
             parts.append(part)
         return (self.scheduler_name, *parts)
+
+    def class_of(self, pod: PodInfo, uid: str) -> Hashable:
+        """The signature of a class as a small key that hashes fast; computed once per class.
+
+        Pods of one signature get one key; where a plugin cannot tell, the key is the pod's own.
+        """
+        known = self._class_of.get(pod)
+        if known is None:
+            signature = self.signature(pod.facts, "")
+            signed = signature != (self.scheduler_name, "")
+            known = self._signatures.code(signature) if signed else UNSIGNED
+            self._class_of[pod] = known
+        return (self.scheduler_name, uid if known == UNSIGNED else known)
 
     def may_be_changed_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         """Whether placing one pod anywhere can change what is said of another on other nodes."""

@@ -104,8 +104,9 @@ def _prepare(
     classes: PodClasses,
     profiles: Mapping[str, Profile],
 ) -> PodInCycle:
-    signature = profiles[facts.scheduler_name].signature(facts, identity.uid)
-    return PodInCycle(identity.uid, identity.key, classes.info(facts), signature)
+    info = classes.info(facts)
+    signature = profiles[facts.scheduler_name].class_of(info, identity.uid)
+    return PodInCycle(identity.uid, identity.key, info, signature)
 
 
 def open_path(name: str, profiles_of: Profiles) -> DecisionPath:

@@ -38,6 +38,7 @@ TOO_MANY_PODS = "Too many pods"
 Check = tuple[str, Bools, Bools | None]
 """A reason, the rows that are short (bool[row]), and those that always will be."""
 
+_FEW_ROWS = 64
 _MAX_CHECKS = 31
 """A combination of reasons takes two bits each of an int64."""
 
@@ -95,12 +96,22 @@ def _combine(failed: Sequence[Check]) -> FilterResult:
         bits = bit if bits is None else bits | bit
         names.append(name)
     assert bits is not None
+    if len(bits) <= _FEW_ROWS:
+        return _combine_few(bits.tolist(), names)
     combinations, codes = np.unique(bits, return_inverse=True)
     statuses = tuple(
         _status(int(combination), names) for combination in combinations if combination
     )
     offset = 0 if combinations[0] == 0 else 1
     return FilterResult((codes + offset).astype(np.int32), statuses)
+
+
+def _combine_few(bits: list[int], names: list[str]) -> FilterResult:
+    """The same, without the fixed cost of sorting an array: most calls are about few rows."""
+    code_of = {0: 0}
+    codes = [code_of.setdefault(each, len(code_of)) for each in bits]
+    statuses = tuple(_status(combination, names) for combination in code_of if combination)
+    return FilterResult(np.array(codes, dtype=np.int32), statuses)
 
 
 def _joined(first: FilterResult, second: FilterResult) -> FilterResult:

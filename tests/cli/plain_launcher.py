@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.plain import PlainCycle
@@ -22,6 +23,9 @@ class PlainLauncher:
 
     plan: RunPlan
     inputs: RunInputs
+
+    def prepare(self, settings: Settings, log_dir: str) -> None:
+        self.prepared = settings
 
     def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
         self.plan, self.inputs = plan, inputs
