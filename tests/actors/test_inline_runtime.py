@@ -3,8 +3,15 @@ import asyncio
 import pytest
 
 from roadstead.actors.inline_runtime import InlineRuntime
-from roadstead.actors.messages import ADD_NODES, BOUND, STATUS, ActorStatus, BoundPage, PageAsk
-from roadstead.actors.messages import NodeBatch
+from roadstead.actors.messages import (
+    ADD_NODES,
+    BOUND,
+    STATUS,
+    ActorStatus,
+    BoundPage,
+    NodeBatch,
+    PageAsk,
+)
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.protocol.codec import CodecError, Limits
 from tests.actors.world import GENEROUS_S, turns, until

@@ -21,6 +21,7 @@ from roadstead.facts.pod import Volume
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of, turns, until
 from tests.builders import node, pod
 
+ONE_NODE = (node("n1"),)
 CLAIM = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
 
 
@@ -44,9 +45,9 @@ def answers_to(batch, cause, *reasons):
 
 
 class World:
-    """One scheduler with a real worker, and a queue, a cache and a binder that say what they may."""
+    """One scheduler with a real worker; queue, cache and binder say what a test wants."""
 
-    def __init__(self, *leases, facts=None, nodes=(node("n1"),), **settings):
+    def __init__(self, *leases, facts=None, nodes=ONE_NODE, **settings):
         self.leases = [
             Leased(number, batch_of(*names, facts=facts), (1,) * len(names))
             for number, names in enumerate(leases, start=1)

@@ -1,0 +1,103 @@
+import pytest
+
+from roadstead.actors import client
+from roadstead.actors.launch import ActorLauncher
+from roadstead.cycle.plain import PlainCycle
+from roadstead.fleet.generate import ten_shapes
+from roadstead.fleet.ten import TEN_SHAPES
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.table import NodeTable
+from roadstead.protocol.errors import InputError
+from roadstead.run import build_profiles
+from tests.actors import fleets
+from tests.actors.world import identity, in_cycle, inputs_of, plainly, plan_of, pods_of
+from tests.builders import node, pod
+
+WEB = fleets.apps("web")
+QUESTIONS = {
+    **{dict(facts.labels)["app"]: facts for facts in TEN_SHAPES},
+    "near": pod(pod_affinity=(fleets.near(WEB),)),
+    "apart": pod(pod_anti_affinity=(fleets.near(WEB, fleets.HOSTNAME),)),
+    "likes": pod(preferred_pod_affinity=(fleets.near(WEB, weight=7),)),
+    "spread": pod(labels={"app": "web"}, spread_constraints=(fleets.spread(selector=WEB),)),
+    "too big": pod(cpu=10**9),
+    "elsewhere": pod(node_name="node-00003"),
+    "gated": pod(scheduling_gates=("hold",)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+
+
+def explained(inputs, facts, **how):
+    asked = (identity("asked"), facts)
+    return ActorLauncher().explain(inputs, plan_of(**how), asked, lambda progress: None)
+
+
+def plainly_explained(inputs, facts):
+    """What PlainCycle says of the pod once the pods that wait are placed."""
+    plan = plan_of()
+    facts_of = {who.key: each for who, each in inputs.pending}
+    table = NodeTable()
+    for each in inputs.nodes:
+        table.add_node(each)
+    for _, each, name in inputs.running:
+        table.add_pod(name, table.classes.info(each))
+    for key, name in plainly(inputs, plan)[0].items():
+        table.add_pod(name, table.classes.info(facts_of[key]))
+    profiles = build_profiles(plan, table.classes)
+    asked = in_cycle(identity("asked"), facts, table.classes, profiles[facts.scheduler_name])
+    return PlainCycle(table, profiles, TieBreak()).explain(asked)
+
+
+def a_fleet():
+    trace = ten_shapes(12, 30, seed=2)
+    running = [(who, facts, "node-00004") for who, facts in pods_of("w", facts=TEN_SHAPES[0])]
+    running += [
+        (who, pod(labels={"app": "web"}), "node-00007") for who, _ in pods_of("x1", "x2", "x3")
+    ]
+    return inputs_of(trace.nodes(), trace.pods(), running)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_explaining_over_workers_says_what_one_table_says(name):
+    inputs, facts = a_fleet(), QUESTIONS[name]
+    expected = plainly_explained(inputs, facts)
+
+    found = explained(inputs, facts, shards=3)
+
+    assert found.as_expected() == expected.as_expected()
+    assert found.names == expected.names
+    assert found.message == expected.message
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_any_number_of_workers_gives_one_explanation(shards):
+    nodes = [fleets.host(number, "abc"[number % 3]) for number in range(4)]
+    inputs = inputs_of(nodes, pods_of("p", "q", facts=pod(labels={"app": "web"})))
+    facts = pod(cpu=500, labels={"app": "web"}, spread_constraints=(fleets.spread(selector=WEB),))
+
+    found = explained(inputs, facts, shards=shards)
+
+    assert found.as_expected() == plainly_explained(inputs, facts).as_expected()
+
+
+def test_explaining_places_nothing():
+    inputs = inputs_of([node("n1")], pods_of("p"))
+
+    found = [explained(inputs, pod(cpu=4000)).as_expected() for _ in range(2)]
+
+    assert found[0] == found[1]
+    assert found[0]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu")
+
+
+def test_a_pod_of_no_profile_is_refused_by_field():
+    with pytest.raises(InputError) as refusal:
+        explained(inputs_of([node("n1")], []), pod(scheduler_name="theirs"))
+
+    assert str(refusal.value) == (
+        'Pod "default/asked": spec.schedulerName: "theirs" is the name of no profile of the '
+        "configuration"
+    )

@@ -1,0 +1,221 @@
+import asyncio
+
+import pytest
+
+from roadstead.actors import client, launch, supervisor
+from roadstead.actors.binder_actor import BinderActor
+from roadstead.actors.launch import ActorLauncher, first_of, open_runtime, processes
+from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError
+from roadstead.actors.supervisor import RunFailedError
+from roadstead.actors.worker import WorkerActor
+from roadstead.config.settings import Deadlines, Settings
+from roadstead.fleet.generate import generate_fleet
+from roadstead.journal import JournalError, NullJournal
+from roadstead.protocol.errors import InputError
+from tests.actors.world import GENEROUS_S, inputs_of, plan_of, pods_of, turns
+from tests.builders import node
+
+ACTORS = ("queue", "cache", "binder", "worker-0", "worker-1", "scheduler-0")
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
+
+
+def fleet(nodes=20, pods=300):
+    trace = generate_fleet(nodes, pods, 1)
+    return inputs_of(trace.nodes(), trace.pods())
+
+
+class Run:
+    """A run by the launcher on a runtime that a test can reach."""
+
+    def __init__(self, monkeypatch, **settings):
+        self.plan = plan_of(**settings)
+        self.runtime = None
+        self.told = []
+        monkeypatch.setattr(launch, "open_runtime", self.open)
+
+    def open(self, plan):
+        self.runtime = open_runtime(plan)
+        return self.runtime
+
+    def fails(self, on_progress=lambda progress: None, inputs=None):
+        """Why the run failed."""
+
+        def tell(progress):
+            self.told.append(progress)
+            on_progress(progress)
+
+        with pytest.raises(RunFailedError) as failure:
+            ActorLauncher().run(inputs or fleet(), self.plan, tell)
+        return str(failure.value)
+
+    def kill_in_the_middle(self, name):
+        """Ends an actor once some pods are placed, and not all."""
+        killed = []
+
+        def on_progress(progress):
+            if progress.phase == "scheduling" and 0 < progress.placed < progress.total:
+                if not killed:
+                    killed.append(asyncio.ensure_future(self.runtime.kill(name)))
+
+        return on_progress
+
+
+@pytest.mark.parametrize("name", ACTORS)
+def test_an_actor_that_is_killed_in_the_middle_ends_the_run_by_its_name(monkeypatch, name):
+    run = Run(monkeypatch, batch=1, shards=2)
+
+    why = run.fails(run.kill_in_the_middle(name))
+
+    assert why.startswith(f"{name} is gone. It h")
+    assert why.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert run.runtime._actors == {}
+    assert max(progress.placed for progress in run.told) < 300
+
+
+@pytest.mark.parametrize("name", ["cache", "binder", "worker-1"])
+def test_an_actor_that_is_killed_while_the_cluster_is_loaded_ends_the_run(monkeypatch, name):
+    run = Run(monkeypatch, shards=2)
+
+    def on_progress(progress):
+        if progress.phase == "loading the cluster":
+            run.runtime._actors[name].end()
+
+    assert f"{name} is gone" in run.fails(on_progress)
+
+
+def test_a_worker_that_never_answers_ends_the_run_at_the_deadline(monkeypatch):
+    async def evaluate(self, request):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(WorkerActor, "evaluate", evaluate)
+    run = Run(monkeypatch, deadlines=Deadlines(call_s=1.0))
+
+    why = run.fails()
+
+    assert "scheduler-0 cannot go on: worker-" in why
+    assert "did not answer evaluate within 1 s" in why
+
+
+def test_a_worker_that_breaks_ends_the_run_with_what_broke(monkeypatch):
+    async def evaluate(self, request):
+        raise ZeroDivisionError("no rows")
+
+    monkeypatch.setattr(WorkerActor, "evaluate", evaluate)
+
+    why = Run(monkeypatch).fails()
+
+    assert "ZeroDivisionError: no rows" in why
+    assert "scheduler-0 cannot go on: worker-" in why
+
+
+def test_a_worker_that_takes_no_changes_ends_the_run_with_the_place(monkeypatch):
+    apply = WorkerActor.apply
+
+    async def apply_nodes_only(self, batch):
+        if "add_pod" in batch.kinds:
+            raise MemoryError("no room")
+        return await apply(self, batch)
+
+    monkeypatch.setattr(WorkerActor, "apply", apply_nodes_only)
+
+    why = Run(monkeypatch).fails()
+
+    assert "MemoryError: no room" in why
+    assert "no longer takes changes" in why
+
+
+def test_a_journal_that_fails_ends_the_run(monkeypatch):
+    def flush(self):
+        raise JournalError("journal: no space left on device")
+
+    monkeypatch.setattr(NullJournal, "flush", flush)
+
+    why = Run(monkeypatch).fails()
+
+    assert why.startswith("binder cannot go on: journal: no space left on device. It had")
+
+
+def test_an_actor_that_cannot_be_reached_from_outside_is_named_even_if_no_watch_knows(monkeypatch):
+    monkeypatch.setattr(launch, "WATCH_KNOWS_S", 0.01)
+
+    async def watch(self):
+        await asyncio.Event().wait()
+
+    async def bound(self, ask):
+        raise KeyError("page")
+
+    monkeypatch.setattr(supervisor.Supervisor, "watch", watch)
+    monkeypatch.setattr(BinderActor, "bound", bound)
+
+    why = Run(monkeypatch).fails(inputs=inputs_of([node("n1")], pods_of("p")))
+
+    assert "binder: KeyError: 'page' at bound:" in why
+
+
+def test_a_run_that_failed_leaves_nothing_that_disturbs_the_next(monkeypatch):
+    run = Run(monkeypatch, batch=1, shards=2)
+    run.fails(run.kill_in_the_middle("binder"))
+
+    outcome = ActorLauncher().run(fleet(pods=20), plan_of(), lambda progress: None)
+
+    assert len(outcome.placements) + len(outcome.pending) == 20
+
+
+async def never():
+    await asyncio.Event().wait()
+
+
+async def failing(failure, after=0):
+    await turns(after)
+    raise failure
+
+
+async def answer():
+    return "done"
+
+
+async def test_the_work_ends_the_watch():
+    before = asyncio.all_tasks()
+
+    assert await first_of(answer(), never()) == "done"
+
+    assert asyncio.all_tasks() == before
+
+
+async def test_the_watch_ends_the_work():
+    before = asyncio.all_tasks()
+
+    with pytest.raises(RunFailedError, match="queue is gone"):
+        await first_of(never(), failing(RunFailedError("queue is gone")))
+
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("symptom", [ActorLostError, DeadlineError, ActorError])
+async def test_work_that_lost_an_actor_waits_for_what_the_watch_knows(symptom):
+    work = failing(symptom("queue is gone"))
+
+    with pytest.raises(RunFailedError, match="it held 3 pods"):
+        await first_of(work, failing(RunFailedError("queue is gone: it held 3 pods"), after=10))
+
+
+async def test_work_that_lost_an_actor_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(launch, "WATCH_KNOWS_S", 0.01)
+
+    with pytest.raises(ActorLostError, match="queue is gone"):
+        await first_of(failing(ActorLostError("queue is gone")), never())
+
+
+async def test_bad_input_is_told_without_waiting_for_anything():
+    with pytest.raises(InputError):
+        await asyncio.wait_for(first_of(failing(InputError("is wrong")), never()), GENEROUS_S)
+
+
+def test_the_processes_of_a_run_are_counted():
+    assert processes(Settings(shards=3, schedulers=2)) == 6
+    assert processes(Settings(shards=1, schedulers=1, control="apart")) == 5

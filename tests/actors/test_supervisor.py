@@ -1,0 +1,208 @@
+import asyncio
+
+import pytest
+
+from roadstead.actors import supervisor as supervisor_module
+from roadstead.actors.messages import ActorStatus
+from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
+from roadstead.actors.supervisor import ActorGoneError, RunFailedError, Supervisor
+from roadstead.config.settings import Deadlines
+from roadstead.protocol.errors import InputError, UnsupportedError
+from tests.actors.world import GENEROUS_S, Fake, plan_of
+
+WELL = ActorStatus("held 3 nodes")
+
+
+class Runtime:
+    """Starts fakes that are well, or fails as a test says."""
+
+    def __init__(self, failure=None):
+        self.failure = failure
+        self.refs = {}
+        self.groups = {}
+        self.stopped = False
+
+    async def start(self, groups, *, timeout_s):
+        self.groups = {host: [*builds] for host, builds in groups.items()}
+        if self.failure:
+            raise self.failure
+        names = [name for builds in groups.values() for name in builds]
+        self.refs = {name: Fake(name, status=WELL, stop=NOTHING) for name in names}
+        return self.refs
+
+    async def stop(self):
+        self.stopped = True
+        if self.failure:
+            await asyncio.Event().wait()
+
+
+async def started(**settings):
+    runtime = Runtime()
+    supervisor = Supervisor(runtime, plan_of(**settings))
+    await supervisor.start()
+    return supervisor, runtime
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(supervisor_module, "WATCH_S", 0.002)
+
+
+async def watched(supervisor):
+    """How the watch ends."""
+    with pytest.raises(Exception) as ended:  # noqa: PT011
+        await asyncio.wait_for(supervisor.watch(), GENEROUS_S)
+    return ended.value
+
+
+async def test_a_plan_names_its_actors_and_their_processes():
+    supervisor, runtime = await started(shards=2, schedulers=2)
+
+    assert runtime.groups == {
+        "control": ["queue", "cache", "binder"],
+        "worker-0": ["worker-0"],
+        "worker-1": ["worker-1"],
+        "scheduler-0": ["scheduler-0"],
+        "scheduler-1": ["scheduler-1"],
+    }
+    assert supervisor.refs == runtime.refs
+
+
+async def test_queue_cache_and_binder_may_have_processes_of_their_own():
+    _, runtime = await started(shards=1, control="apart")
+
+    assert [*runtime.groups] == ["queue", "cache", "binder", "worker-0", "scheduler-0"]
+
+
+@pytest.mark.parametrize("kind", [ActorLostError, DeadlineError])
+async def test_an_actor_that_does_not_start_fails_the_run(kind):
+    supervisor = Supervisor(Runtime(kind("worker-0 did not answer its start")), plan_of())
+
+    with pytest.raises(RunFailedError, match="the run did not start: worker-0 did not answer"):
+        await supervisor.start()
+
+
+async def test_a_look_remembers_what_an_actor_says_of_itself():
+    supervisor, _ = await started()
+
+    assert await supervisor.look("worker-0") == WELL
+    assert supervisor.last == {"worker-0": WELL}
+
+
+@pytest.mark.parametrize(
+    "failure", [ActorLostError("worker-0 is gone"), DeadlineError("worker-0 did not answer")]
+)
+async def test_an_actor_that_is_gone_or_silent_is_told_with_what_it_did(failure):
+    supervisor, runtime = await started()
+    await supervisor.look("worker-0")
+    runtime.refs["worker-0"].answers["status"] = failure
+
+    gone = await watched(supervisor)
+
+    assert type(gone) is ActorGoneError
+    assert str(gone) == (
+        f"{failure}. It held 3 nodes. "
+        "The run ends here; what the binder acknowledged is in its list."
+    )
+
+
+async def test_an_actor_that_never_spoke_is_told_without_a_story():
+    supervisor, runtime = await started()
+    runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
+
+    with pytest.raises(ActorGoneError, match=r"^queue is gone\. The run ends here"):
+        await supervisor.look("queue")
+
+
+async def test_an_actor_that_cannot_go_on_ends_the_run_with_its_reason():
+    supervisor, runtime = await started()
+    runtime.refs["binder"].answers["status"] = ActorStatus("had committed 7 binds", "disk full")
+
+    failure = await watched(supervisor)
+
+    assert type(failure) is RunFailedError
+    assert str(failure).startswith("binder cannot go on: disk full. It had committed 7 binds.")
+
+
+async def test_what_the_user_can_mend_is_told_as_it_is():
+    supervisor, runtime = await started()
+    answers = runtime.refs["scheduler-0"].answers
+    answers["status"] = ActorStatus("", "text", "UnsupportedError", ("P", 'Pod "a/b"', "spec.x"))
+
+    failure = await watched(supervisor)
+
+    assert type(failure) is UnsupportedError
+    assert (failure.plugin, failure.obj, failure.field) == ("P", 'Pod "a/b"', "spec.x")
+    answers["status"] = ActorStatus("", "text", "InputError", ("rule", "a.yaml", "", "", ""))
+    assert type(await watched(supervisor)) is InputError
+
+
+async def test_of_several_failures_the_actor_that_is_gone_is_named():
+    supervisor, runtime = await started(shards=2)
+    worker = runtime.refs["worker-1"]
+
+    def fails_for_want_of(_):
+        worker.answers["status"] = ActorLostError("worker-1 is gone")
+        return ActorStatus("had decided 3 batches", "worker-1 is gone", "ActorLostError")
+
+    runtime.refs["queue"].answers["status"] = fails_for_want_of
+    runtime.refs["cache"].answers["status"] = ActorStatus("", "worker-1 no longer takes changes")
+
+    failure = await watched(supervisor)
+
+    assert type(failure) is ActorGoneError
+    assert str(failure).startswith("worker-1 is gone. ")
+
+
+async def test_an_actor_that_falls_silent_does_not_keep_others_from_being_told(monkeypatch):
+    monkeypatch.setattr(supervisor_module, "ROOT_S", 0.01)
+    supervisor, runtime = await started()
+    runtime.refs["worker-0"].answers["status"] = lambda _: asyncio.Event().wait()
+    runtime.refs["scheduler-0"].answers["status"] = ActorStatus("", "it broke", "ActorError")
+
+    failure = await watched(supervisor)
+
+    assert str(failure).startswith("scheduler-0 cannot go on: it broke. ")
+
+
+async def test_the_watch_looks_at_everyone_again_and_again():
+    supervisor, runtime = await started()
+    looks = []
+
+    def well(_):
+        looks.append(1)
+        return WELL if len(looks) < 3 else ActorLostError("queue is gone")
+
+    runtime.refs["queue"].answers["status"] = well
+
+    assert type(await watched(supervisor)) is ActorGoneError
+    assert len(runtime.refs["binder"].told("status")) >= 2
+
+
+async def test_stop_tells_the_schedulers_first_and_then_ends_all():
+    supervisor, runtime = await started(schedulers=2)
+
+    await supervisor.stop()
+
+    assert runtime.stopped
+    assert [name for name, ref in runtime.refs.items() if ref.told("stop")] == [
+        "scheduler-0",
+        "scheduler-1",
+    ]
+
+
+async def test_a_scheduler_that_is_gone_does_not_keep_the_rest_from_being_stopped():
+    supervisor, runtime = await started()
+    runtime.refs["scheduler-0"].answers["stop"] = ActorLostError("scheduler-0 is gone")
+
+    await supervisor.stop()
+
+    assert runtime.stopped
+
+
+async def test_a_runtime_that_does_not_end_is_left_at_the_deadline():
+    runtime = Runtime(DeadlineError("late"))
+    supervisor = Supervisor(runtime, plan_of(deadlines=Deadlines(stop_s=0.01)))
+
+    with pytest.raises(TimeoutError):
+        await supervisor.stop()
