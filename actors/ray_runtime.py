@@ -7,13 +7,16 @@ stopped again. Everything that Ray could wait for without end has a deadline her
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import os
 import secrets
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import ClassVar
 
 import ray
 from ray.actor import ActorHandle
@@ -33,6 +36,9 @@ from roadstead.actors.seam import (
     open_reply,
 )
 from roadstead.protocol.codec import Envelope, Limits, to_wire
+
+LEAVE_S = 30.0
+"""How long the end of the process may wait for Ray to be left."""
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
@@ -111,6 +117,56 @@ class RayDirectory:
         return RayRef(name, handle, self.limits)
 
 
+class RaySession:
+    """Ray, joined or started, and left again by one thread that lives in between.
+
+    Ray's processes die with the thread that started them. Leaving happens beside what follows: the
+    result of a run is there, and nobody should wait for processes to go before seeing it. The
+    process waits for it before it ends, and so does the next session.
+    """
+
+    _last: ClassVar[threading.Thread | None] = None
+
+    def __init__(self, **options: str | int | bool | None) -> None:
+        """options: of `ray.init`. Returns when Ray is there; raises what it raised."""
+        if RaySession._last is not None:
+            RaySession._last.join()
+        self._options = options
+        self._joined: Future[None] = Future()
+        self._leave = threading.Event()
+        RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
+        RaySession._last.start()
+        atexit.register(self._end)
+        self._joined.result()
+
+    def _live(self) -> None:
+        # Nothing of a run is told to anybody outside.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        try:
+            ray.init(
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                configure_logging=False,
+                **self._options,
+            )
+        except BaseException as failure:
+            self._joined.set_exception(failure)
+            return
+        self._joined.set_result(None)
+        self._leave.wait()
+        ray.shutdown()
+
+    def leave(self) -> None:
+        """Begins to leave Ray; returns at once."""
+        self._leave.set()
+
+    def _end(self) -> None:
+        self.leave()
+        if RaySession._last is not None:
+            RaySession._last.join(LEAVE_S)
+
+
 class RayRuntime:
     """Starts, finds and ends actors on a local or a given Ray."""
 
@@ -118,28 +174,20 @@ class RayRuntime:
         self, *, processes: int, limits: Limits, log_dir: str = "", address: str | None = None
     ) -> None:
         """processes: how many will be started, so that Ray brings them up side by side."""
-        await_left()
         self._log_dir = log_dir
         self._limits = limits
         self._namespace = f"roadstead-{secrets.token_hex(6)}"
         self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
         self.pids: dict[str, int] = {}
-        # Nothing of a run is told to anybody outside.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        local = {
+        local: dict[str, str | int | bool | None] = {
             "num_cpus": max(1, processes),
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
         }
-        ray.init(
-            address=address,
-            namespace=self._namespace,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-            configure_logging=False,
-            **(local if address is None else {}),
+        self._ray = RaySession(
+            address=address, namespace=self._namespace, **(local if address is None else {})
         )
 
     async def start(
@@ -190,26 +238,7 @@ class RayRuntime:
             with contextlib.suppress(RayError):
                 ray.kill(handle, no_restart=True)
         self._handles.clear()
-        leave_ray()
-
-
-_leaving: list[threading.Thread] = []
-
-
-def leave_ray() -> None:
-    """Shuts Ray down in a thread of its own, which the process waits for before it ends.
-
-    The result of a run is there; nobody should wait for its processes to go before seeing it.
-    """
-    thread = threading.Thread(target=ray.shutdown, name="leave-ray")
-    _leaving.append(thread)
-    thread.start()
-
-
-def await_left() -> None:
-    """Returns when what `leave_ray` began is done: only one Ray at a time in a process."""
-    while _leaving:
-        _leaving.pop().join()
+        self._ray.leave()
 
 
 def _first_line(failure: BaseException) -> str:
