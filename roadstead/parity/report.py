@@ -44,11 +44,13 @@ class Report:
         return (suite, path_name, *(f"{count:,}" for count in counts))
 
     def _notes(self) -> Iterable[str]:
+        """What is missing, once for all paths of which the same is true."""
+        paths_of: dict[tuple[str, str], list[str]] = {}
         for (suite, path_name), (_, total) in self._rows.items():
-            for what, count in total.unsupported.most_common():
-                yield f"{suite} {path_name}: not supported yet: {count:,} need {what}"
-            for what, count in total.partly.most_common():
-                yield f"{suite} {path_name}: {count:,} compared but for PostFilter, need {what}"
+            for note in _notes_on(total):
+                paths_of.setdefault((suite, note), []).append(path_name)
+        for (suite, note), paths in paths_of.items():
+            yield f"{suite} {','.join(paths)}: {note}"
 
     def _differences(self, shown: int) -> Iterable[str]:
         for (suite, path_name), (_, total) in self._rows.items():
@@ -66,6 +68,13 @@ class Report:
             f"{compared:,} decisions compared, {self.mismatches:,} mismatches, "
             f"{left:,} not supported yet"
         )
+
+
+def _notes_on(total: Result) -> Iterable[str]:
+    for what, count in total.unsupported.most_common():
+        yield f"{count:,} not supported yet: {what}"
+    for what, count in total.partly.most_common():
+        yield f"{count:,} compared but for PostFilter: {what}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
