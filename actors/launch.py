@@ -20,6 +20,7 @@ from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Run
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
+from roadstead.protocol.errors import InputError, cut_short
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
@@ -65,6 +66,17 @@ class ActorLauncher:
         return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
 
+def _check_supported(settings: Settings) -> None:
+    """InputError for what a setting promises and no actor keeps yet."""
+    if settings.journal is not None:
+        raise InputError(
+            "is not there yet: binds live as long as the run",
+            source="settings",
+            field="journal",
+            value=cut_short(str(settings.journal)),
+        )
+
+
 async def _with_actors(
     open_one: Callable[[], Runtime],
     plan: RunPlan,
@@ -72,6 +84,7 @@ async def _with_actors(
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
 ) -> T:
     """Starts the actors of a plan, does the work while they are watched, and ends them."""
+    _check_supported(plan.settings)
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")

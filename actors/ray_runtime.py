@@ -187,7 +187,10 @@ class RayRuntime:
             "_node_ip_address": "127.0.0.1",
         }
         self._ray = RaySession(
-            address=address, namespace=self._namespace, **(local if address is None else {})
+            # "local": a Ray of our own, also beside one that runs on this machine already.
+            address=address or "local",
+            namespace=self._namespace,
+            **(local if address is None else {}),
         )
 
     async def start(

@@ -86,7 +86,7 @@ class Settings(_Part):
     control: Literal["together", "apart"] = "together"
     """On Ray: queue, cache and binder share one process, which starts sooner, or have one each."""
 
-    batch: int = Field(default=512, ge=1, le=65_536)
+    batch: int = Field(default=2048, ge=1, le=65_536)
     """Pods that a scheduler takes at a time. One round trip to the workers per batch."""
 
     seed: int = Field(default=0, ge=0, le=2**63 - 1)

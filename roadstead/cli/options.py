@@ -131,7 +131,7 @@ _SETTINGS_OPTIONS = (
         "--batch",
         type=int,
         metavar="N",
-        help="Pods that a scheduler takes at a time [default: 512].",
+        help="Pods that a scheduler takes at a time [default: 2048].",
     ),
     click.option(
         "--tie-break",

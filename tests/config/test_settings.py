@@ -15,7 +15,7 @@ def test_nothing_given_means_the_defaults() -> None:
     settings = load_settings()
 
     assert settings == Settings()
-    assert (settings.runtime, settings.schedulers, settings.batch) == ("ray", 1, 512)
+    assert (settings.runtime, settings.schedulers, settings.batch) == ("ray", 1, 2048)
     assert (settings.seed, settings.tie_break, settings.journal) == (0, "random", None)
 
 
