@@ -32,7 +32,7 @@ def _replay_each(case: Case, path: DecisionPath) -> Result:
     result = Result(decisions=len(expected))
     for (identity, facts), entry in zip(case.pending, expected, strict=True):
         if case.document.get("nominated"):
-            result.lack(NOMINATED, EXPECTED, {"pod": identity.key, "unsupported": NOMINATED})
+            result.lack(NOMINATED, EXPECTED, pod=identity.key)
             continue
         where = f"{case.path.name} {identity.key}"
         try:
@@ -49,7 +49,7 @@ def _replay_one(
         ours = path.explain(pod).as_expected()
         found = differences(ours, entry) + _decided_otherwise(path, pod, entry)
     except UnsupportedError as missing:
-        result.lack(missing.plugin, EXPECTED, {"pod": pod.key, "unsupported": str(missing)})
+        result.lack(missing.plugin, EXPECTED, missing.field, pod=pod.key)
         return
     result.compare(where, EXPECTED, ours, found)
     if waits_for_post_filter(ours):

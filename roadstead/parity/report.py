@@ -47,7 +47,7 @@ class Report:
         """What is missing, once for all paths of which the same is true."""
         paths_of: dict[tuple[str, str], list[str]] = {}
         for (suite, path_name), (_, total) in self._rows.items():
-            for note in _notes_on(total):
+            for note in notes_on(total):
                 paths_of.setdefault((suite, note), []).append(path_name)
         for (suite, note), paths in paths_of.items():
             yield f"{suite} {','.join(paths)}: {note}"
@@ -70,7 +70,8 @@ class Report:
         )
 
 
-def _notes_on(total: Result) -> Iterable[str]:
+def notes_on(total: Result) -> Iterable[str]:
+    """What is missing, most often first."""
     for what, count in total.unsupported.most_common():
         yield f"{count:,} not supported yet: {what}"
     for what, count in total.partly.most_common():

@@ -38,10 +38,11 @@ class Result:
         if found:
             self.mismatches.append(f"{where}: {found}")
 
-    def lack(self, what: str, key: str, ours: Json) -> None:
-        """One decision needs what is not there yet."""
+    def lack(self, what: str, key: str, field: str = "", **named: object) -> None:
+        """One decision needs what is not there yet, because of a field of what is decided."""
         self.unsupported[what] += 1
-        self.ours.setdefault(key, []).append(ours)
+        text = f"{what}: {field}" if field else what
+        self.ours.setdefault(key, []).append({**named, "unsupported": text})
 
     def add(self, other: Result) -> None:
         """Counts and mismatches of another case; the answers stay with their case."""
@@ -67,13 +68,14 @@ def differing(ours: Json, theirs: Json) -> list[str]:
 
 
 def differs(name: str, ours: object, theirs: object) -> str:
-    """Both sides of a field; of lists of one length only the first place where they differ."""
+    """Both sides of a field that differs; of equally shaped parts only the first that does."""
+    parts: list[tuple[str, object, object]] = []
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for index, (mine, yours) in enumerate(zip(ours, theirs, strict=True)):
-            if mine != yours:
-                return differs(f"{name}[{index}]", mine, yours)
-    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
-        for key, mine in ours.items():
-            if mine != theirs[key]:
-                return differs(f"{name}.{key}", mine, theirs[key])
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        parts = [(f"{name}[{index}]", mine, yours) for index, (mine, yours) in pairs]
+    elif isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        parts = [(f"{name}.{key}", mine, theirs[key]) for key, mine in ours.items()]
+    for part, mine, yours in parts:
+        if mine != yours:
+            return differs(part, mine, yours)
     return f"{name}: {ours!r} is not {theirs!r}"

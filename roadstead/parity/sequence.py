@@ -68,8 +68,7 @@ class Replay:
             self._batch = max(1, len(pods) // 2)
             if len(pods) > 1:
                 return 0
-            ours: Json = {"unsupported": str(missing)}
-            self.result.lack(missing.plugin, STEPS, ours)
+            self.result.lack(missing.plugin, STEPS, missing.field)
             self._bind_as_recorded(pods[0], self._steps[at])
             return 1
         # A batch that ended early would have ended there again: what was asked of it is wasted.
@@ -97,7 +96,7 @@ class Replay:
         try:
             ours = step_of(decision, profile)
         except UnsupportedError as missing:
-            self.result.lack(missing.plugin, STEPS, {"unsupported": str(missing)})
+            self.result.lack(missing.plugin, STEPS, missing.field)
         else:
             where = f"{self._case.path.name} step {at} {decision.pod.key}"
             self.result.compare(where, STEPS, ours, differing(ours, step))

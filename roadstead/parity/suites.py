@@ -100,7 +100,7 @@ def _check(file: Path, document: Json, checks: Mapping[str, Check | str]) -> Res
     for key, check in checks.items():
         for index, case in enumerate(_elements(document, key)):
             if isinstance(check, str):
-                result.lack(check, key, {"unsupported": check})
+                result.lack(check, key)
             else:
                 where = f"{file.name} {key}[{index}] {case.get('name', '')}".rstrip()
                 result.compare(where, key, *check(case))

@@ -1,0 +1,37 @@
+"""The recorded decisions of kube-scheduler 1.34.1, on every path."""
+
+from pathlib import Path
+
+import pytest
+
+from roadstead.parity.cases import find_files
+from roadstead.parity.replay import NOMINATED
+from roadstead.parity.suites import run_file
+from roadstead.plugins.missing import MissingPlugin
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SUITES = ("static", "profiles", "preemption", "sequence")
+FILES = find_files([GOLDEN / suite for suite in SUITES])
+MAY_BE_MISSING = {NOMINATED, *(plugin.name for plugin in MissingPlugin.__subclasses__())}
+
+
+@pytest.mark.parametrize("path_name", ["plain", "1", "2", "5"])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
+def test_decisions_are_upstreams(file, path_name):
+    (answer,) = run_file(file, [path_name])
+
+    assert answer.result.mismatches == []
+    assert set(answer.result.unsupported) <= MAY_BE_MISSING
+    assert answer.result.decisions > 0
+
+
+def test_the_choice_of_cases_is_large_enough_to_mean_something():
+    assert len(FILES) >= 75
+    assert {file.parent.name for file in FILES} == set(SUITES)
+
+
+def test_numbers_of_nodes_to_find_are_upstreams():
+    (answer,) = run_file(GOLDEN / "misc" / "misc.json.gz", ["plain"])
+
+    assert answer.result.mismatches == []
+    assert answer.result.compared == 250

@@ -1,0 +1,313 @@
+"""The comparison itself: whatever differs from a recording is found."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.parity import replay
+from roadstead.parity.replay import NOMINATED
+from roadstead.parity.report import notes_on
+from roadstead.parity.result import Result
+from tests.parity.world import (
+    UNREADABLE_PREFERENCE,
+    answered,
+    changed,
+    claiming,
+    pod,
+    replayed,
+    static,
+)
+
+PATHS = ("plain", "1", "2")
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """A pod that fits, one that does not, one that fails and one that is held back."""
+    folder = tmp_path_factory.mktemp("recording")
+    pending = (
+        pod("fits"),
+        pod("large", cpu="100"),
+        pod("fails", affinity=UNREADABLE_PREFERENCE),
+        pod("gated", schedulingGates=[{"name": "g"}]),
+    )
+    return answered(folder, static(*pending), "expected")
+
+
+def test_the_same_answers_are_no_mismatch_on_any_path(tmp_path, recording):
+    for path_name in PATHS:
+        result = replayed(tmp_path, recording, path_name)
+
+        assert (result.decisions, result.compared) == (4, 4)
+        assert result.mismatches == []
+
+
+def set_score(entry):
+    entry["scores"][0]["raw"][0] += 1
+
+
+def set_normalized(entry):
+    entry["scores"][2]["normalized"][1] -= 1
+
+
+def set_weight(entry):
+    entry["scores"][0]["weight"] = 7
+
+
+def set_total(entry):
+    entry["total"][0] += 1
+
+
+def set_best(entry):
+    entry["best"] = entry["best"][1:]
+
+
+def set_best_total(entry):
+    entry["bestTotal"] += 1
+
+
+def drop_status(entry):
+    entry["filter"][2] = 0
+
+
+def set_reason(entry):
+    entry["filterStatuses"][0]["reasons"] = ["another"]
+
+
+def set_code(entry):
+    entry["filterStatuses"][0]["code"] = "Unschedulable"
+
+
+def set_plugin(entry):
+    entry["filterStatuses"][0]["plugin"] = "NodeName"
+
+
+def drop_filter(entry):
+    del entry["filter"]
+
+
+def set_feasible(entry):
+    entry["feasible"] = entry["feasible"][:1]
+
+
+def set_skipped(entry):
+    entry["preFilter"]["skipped"].pop()
+
+
+def set_pre_score_skipped(entry):
+    entry["preScoreSkipped"].append("NodeResourcesFit")
+
+
+def set_node_names(entry):
+    entry["preFilter"]["allNodes"] = False
+
+
+def add_field(entry):
+    entry["nominatedFits"] = True
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (set_score, "scores[0].raw[0]: 0 is not 1"),
+        (set_normalized, "scores[2].normalized[1]"),
+        (set_weight, "scores[0].weight: 3 is not 7"),
+        (set_total, "total[0]"),
+        (set_best, "best: ['n1', 'n2'] is not ['n2']"),
+        (set_best_total, "bestTotal"),
+        (drop_status, "filter[2]"),
+        (
+            set_reason,
+            "filter[2].reasons[0]: 'node(s) had untolerated taint {t: }' is not 'another'",
+        ),
+        (set_code, "filter[2].code: 'UnschedulableAndUnresolvable' is not 'Unschedulable'"),
+        (set_plugin, "filter[2].plugin: 'TaintToleration' is not 'NodeName'"),
+        (drop_filter, "filter: [0, 0, "),
+        (set_feasible, "feasible: ['n1', 'n2'] is not ['n1']"),
+        (set_skipped, "preFilter.skipped"),
+        (set_pre_score_skipped, "preScoreSkipped"),
+        (set_node_names, "preFilter.allNodes: True is not False"),
+        (add_field, "nominatedFits: None is not True"),
+    ],
+)
+def test_a_planted_difference_is_found(tmp_path, recording, change, told):
+    planted = changed(recording, lambda document: change(document["expected"][0]))
+
+    result = replayed(tmp_path, planted)
+
+    (mismatch,) = result.mismatches
+    assert mismatch.startswith("static-000.json.gz ns/fits: ")
+    assert told in mismatch
+    assert result.compared == 4
+
+
+def set_message(entry):
+    entry["message"] = entry["message"].replace("0/3", "0/4")
+
+
+def drop_message(entry):
+    del entry["message"]
+
+
+def set_post_filter_code(entry):
+    entry["postFilter"]["status"]["code"] = "Success"
+
+
+def set_nomination(entry):
+    entry["postFilter"]["nominatedNode"] = "n1"
+
+
+def add_acceptable(entry):
+    entry["postFilter"]["acceptable"] = ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (set_message, "message: '0/3"),
+        (drop_message, "message: '0/3"),
+        (set_post_filter_code, "postFilter.status.code: 'Unschedulable' is not 'Success'"),
+        (set_nomination, "postFilter.nominatedNode: '' is not 'n1'"),
+        (add_acceptable, "postFilter.acceptable: None is not ['n1']"),
+    ],
+)
+def test_a_difference_in_what_failed_pods_are_told_is_found(tmp_path, recording, change, told):
+    planted = changed(recording, lambda document: change(document["expected"][1]))
+
+    (mismatch,) = replayed(tmp_path, planted).mismatches
+
+    assert told in mismatch
+
+
+def test_other_cycle_errors_and_gates_are_found(tmp_path, recording):
+    def change(document):
+        document["expected"][2]["cycleError"] = "other"
+        document["expected"][3]["preEnqueue"]["reasons"] = ["other"]
+
+    fails, gated = replayed(tmp_path, changed(recording, change)).mismatches
+
+    assert "ns/fails: cycleError" in fails
+    assert "ns/gated: preEnqueue.reasons[0]" in gated
+
+
+def test_scores_and_candidates_are_compared_only_where_they_are_recorded(tmp_path, recording):
+    def change(document):
+        for entry in document["expected"]:
+            entry.pop("scores", None)
+
+    assert replayed(tmp_path, changed(recording, change)).mismatches == []
+
+
+def test_the_numbering_of_statuses_is_free(tmp_path, recording):
+    def change(document):
+        entry = document["expected"][0]
+        entry["filterStatuses"] = [{"code": "Error"}, *entry["filterStatuses"]]
+        entry["filter"] = [code + 1 if code > 0 else code for code in entry["filter"]]
+
+    assert replayed(tmp_path, changed(recording, change)).mismatches == []
+
+
+def test_of_a_choice_that_was_random_only_the_status_is_compared(tmp_path, recording):
+    def change(document):
+        answer = document["expected"][1]["postFilter"]
+        answer |= {"exhaustive": False}
+        del answer["nominatedNode"]
+
+    assert replayed(tmp_path, changed(recording, change)).mismatches == []
+
+
+class WithoutPostFilter:
+    """A path on which preemption is always needed and never there."""
+
+    def __init__(self, entry):
+        self._entry = entry
+
+    def add_nodes(self, nodes):
+        pass
+
+    def prepare(self, identity, facts):
+        return PodInCycle(identity.uid, identity.key, None, None)
+
+    def explain(self, pod):
+        return SimpleNamespace(as_expected=lambda: self._entry)
+
+    def decide(self, pods):
+        return [Decision(pods[0], None)]
+
+
+def test_pods_that_run_already_take_their_room_on_every_path(tmp_path):
+    running = pod("running", cpu="4", nodeName="n1")
+    document = answered(tmp_path, static(pod("fits"), bound=[running]), "expected")
+
+    assert document["expected"][0]["feasible"] == ["n2"]
+    for path_name in PATHS:
+        assert replayed(tmp_path, document, path_name).mismatches == []
+
+
+def test_where_post_filter_is_missing_the_rest_is_compared_and_counted(tmp_path, monkeypatch):
+    recorded = {
+        "pod": "ns/large",
+        "feasible": [],
+        "best": [],
+        "message": "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes",
+        "postFilter": {"status": {"code": "Success"}, "nominatedNode": "n1"},
+    }
+    ours = recorded | {
+        "message": "0/3 nodes are available: 3 Insufficient cpu.",
+        "postFilter": {"unsupported": "DefaultPreemption: spec.priority: 0"},
+    }
+    monkeypatch.setattr(replay, "open_path", lambda name, profiles: WithoutPostFilter(ours))
+    document = static(pod("large")) | {"expected": [recorded]}
+
+    result = replayed(tmp_path, document)
+    assert (result.compared, result.mismatches) == (1, [])
+    assert result.partly == {"DefaultPreemption": 1}
+    total = Result()
+    total.add(result)
+    assert list(notes_on(total)) == ["1 compared but for PostFilter: DefaultPreemption"]
+
+    recorded["message"] = "0/3 nodes are available: 3 Too many pods."
+    (mismatch,) = replayed(tmp_path, document).mismatches
+    assert "message: '0/3 nodes are available: 3 Insufficient cpu.' is not" in mismatch
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_pod_that_needs_a_missing_plugin_is_counted_with_it(tmp_path, path_name):
+    document = static(pod("fits"), claiming("claims"), pod("last"))
+    document["expected"] = [*answered(tmp_path, static(pod("fits")), "expected")["expected"]] * 3
+    document["expected"][2] = document["expected"][2] | {"pod": "ns/last"}
+
+    result = replayed(tmp_path, document, path_name)
+
+    assert (result.decisions, result.compared, result.mismatches) == (3, 2, [])
+    assert result.unsupported == {"DynamicResources": 1}
+    assert result.ours["expected"][1]["pod"] == "ns/claims"
+    assert "resourceClaims" in result.ours["expected"][1]["unsupported"]
+
+
+def test_cases_with_nominated_pods_are_counted_whole(tmp_path, recording):
+    result = replayed(tmp_path, recording | {"nominated": [pod("nominated")]})
+
+    assert result.unsupported == {NOMINATED: 4}
+    assert (result.decisions, result.compared) == (4, 0)
+
+
+def test_another_choice_than_the_first_of_the_best_is_found(tmp_path, recording):
+    def change(document):
+        document["expected"][0]["best"] = ["n2"]
+
+    (mismatch,) = replayed(tmp_path, changed(recording, change)).mismatches
+
+    assert "decision: 'n1' is not the first of ['n2']" in mismatch
+
+
+def test_a_decision_that_raises_is_a_mismatch_and_the_others_are_compared(tmp_path, recording):
+    def change(document):
+        document["pending"][1]["spec"]["schedulerName"] = "unknown"
+
+    result = replayed(tmp_path, changed(recording, change))
+
+    (mismatch,) = result.mismatches
+    assert "ns/large: failed: KeyError: 'unknown'" in mismatch
+    assert result.compared == 4

@@ -1,0 +1,147 @@
+"""Sequences: one mistake is one mismatch, and every step after it is compared on its own."""
+
+import pytest
+
+from roadstead.cycle.batch import Decision
+from roadstead.parity import sequence as module
+from roadstead.protocol.errors import UnsupportedError
+from tests.parity.world import (
+    UNREADABLE_PREFERENCE,
+    answered,
+    changed,
+    claiming,
+    node,
+    pod,
+    replayed,
+    sequence,
+)
+
+PATHS = ("plain", "1", "3")
+
+
+def recording(folder):
+    """Pods that fill two nodes, a deletion that makes room, a node that comes, a failure."""
+    pending = [pod(f"p{i}", cpu="2") for i in range(7)]
+    pending.append(pod("fails", affinity=UNREADABLE_PREFERENCE))
+    document = sequence(
+        *(0, 1, 2, 3, 4, "ns/p1", "ns/unknown", 5, node("n4"), 6, 7), pending=pending
+    )
+    return answered(folder, document, "steps")
+
+
+def test_the_same_steps_are_no_mismatch_on_any_path(tmp_path):
+    document = recording(tmp_path)
+
+    for path_name in PATHS:
+        result = replayed(tmp_path, document, path_name)
+
+        assert result.mismatches == []
+        assert (result.decisions, result.compared) == (8, 8)
+        assert result.ours["steps"] == document["steps"]
+
+
+def test_steps_have_the_recordings_form(tmp_path):
+    steps = recording(tmp_path)["steps"]
+
+    assert steps[0] == {
+        "feasible": 2,
+        "bestSize": 2,
+        "best": ["n1", "n2"],
+        "total": steps[0]["total"],
+        "chosen": "n1",
+    }
+    assert steps[4]["message"].startswith("0/3 nodes are available: 1 node(s) had untolerated")
+    assert (steps[4]["feasible"], steps[4]["bestSize"]) == (0, 0)
+    assert steps[5] == steps[6] == steps[8] == {}
+    assert steps[7]["chosen"] == "n2"
+    assert (steps[10]["feasible"], steps[10]["bestSize"]) == (1, 0)
+    assert steps[10]["error"].startswith('running PreScore plugin "NodeAffinity"')
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+@pytest.mark.parametrize("field", ["feasible", "bestSize", "total", "best"])
+def test_a_planted_difference_in_a_step_is_found_once(tmp_path, path_name, field):
+    def change(document):
+        document["steps"][1][field] = 99
+
+    (mismatch,) = replayed(tmp_path, changed(recording(tmp_path), change), path_name).mismatches
+
+    assert mismatch.startswith(f"sequence-000.json.gz step 1 ns/p1: {field}: ")
+    assert mismatch.endswith(" is not 99")
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_after_another_choice_the_recorded_one_is_gone_on_with(tmp_path, path_name):
+    # Recorded by a scheduler that put the second pod onto the first's node.
+    document = recording(tmp_path)
+    document["steps"][1]["chosen"] = "n1"
+
+    result = replayed(tmp_path, document, path_name)
+
+    assert result.compared == 8
+    assert any("step 1 ns/p1: chosen: 'n2' is not 'n1'" in each for each in result.mismatches)
+    third = next(each for each in result.mismatches if " step 2 " in each)
+    assert "best: ['n2'] is not ['n1', 'n2']" in third
+
+
+def test_a_pod_that_should_have_stayed_out_is_taken_out_again(tmp_path):
+    document = recording(tmp_path)
+    document["steps"][3] = document["steps"][4]
+
+    result = replayed(tmp_path, document)
+
+    assert any("step 3 ns/p3: best" in each for each in result.mismatches)
+    assert any("step 4 ns/p4: best" in each for each in result.mismatches)
+    assert result.compared == 8
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_pod_that_needs_a_missing_plugin_goes_where_it_was_recorded(tmp_path, path_name):
+    plain = [pod(f"p{i}", cpu="2") for i in range(5)]
+    document = answered(tmp_path, sequence(*range(5), pending=plain), "steps")
+    document["pending"][2] = claiming("p2")
+    document["pending"][2]["spec"]["containers"] = plain[2]["spec"]["containers"]
+
+    result = replayed(tmp_path, document, path_name)
+
+    assert result.unsupported == {"DynamicResources": 1}
+    assert (result.compared, result.mismatches) == (4, [])
+    assert "resourceClaims" in result.ours["steps"][2]["unsupported"]
+
+
+def test_a_step_that_needs_preemption_is_counted_with_it(tmp_path, monkeypatch):
+    def needs_victims(profile, facts, diagnosis):
+        raise UnsupportedError("DefaultPreemption", "", "spec.priority: 0")
+
+    document = recording(tmp_path)
+    monkeypatch.setattr(module, "run_post_filter", needs_victims)
+
+    result = replayed(tmp_path, document)
+
+    assert result.unsupported == {"DefaultPreemption": 1}
+    assert (result.compared, result.mismatches) == (7, [])
+
+
+def test_other_messages_and_errors_are_found(tmp_path):
+    def change(document):
+        document["steps"][4]["message"] = "other"
+        document["steps"][10]["error"] = "other"
+
+    message, error = replayed(tmp_path, changed(recording(tmp_path), change)).mismatches
+
+    assert "step 4 ns/p4: message: '0/3" in message
+    assert "step 10 ns/fails: error: 'running" in error
+
+
+def test_an_operation_that_is_not_known_is_never_passed_over(tmp_path):
+    document = recording(tmp_path)
+    document["ops"][6] = {"op": "evict", "key": "ns/p0"}
+
+    with pytest.raises(AssertionError, match="not known"):
+        replayed(tmp_path, document)
+
+
+def test_a_failed_decision_says_how_many_nodes_had_passed():
+    decision = Decision(None, None, 7, error="why")
+
+    assert module.step_of(decision, None) == {"feasible": 7, "bestSize": 0, "error": "why"}

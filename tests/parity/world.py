@@ -1,0 +1,107 @@
+"""Small recordings to plant differences in: one cluster, written by our own answers."""
+
+import copy
+import gzip
+import json
+
+from roadstead.parity.cases import compile_case, read_document
+from roadstead.parity.replay import replay
+
+NODES = ("n1", "n2", "n3")
+
+
+def node(name, cpu="4", taints=()):
+    capacity = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": capacity, "capacity": capacity},
+    }
+
+
+def pod(name, cpu="1", **spec):
+    container = {"name": "c", "image": "i:1", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
+        "spec": {"schedulerName": "default-scheduler", "containers": [container], **spec},
+    }
+
+
+def claiming(name):
+    """A pod that needs a plugin which is not there."""
+    return pod(name, resourceClaims=[{"name": "device", "resourceClaimName": "device"}])
+
+
+BAD_TERM = {"key": "cores", "operator": "Gt", "values": ["-5"]}
+UNREADABLE_PREFERENCE = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {"matchExpressions": [BAD_TERM]}}
+        ]
+    }
+}
+
+
+def header(suite, nodes):
+    taint = {"key": "t", "effect": "NoSchedule"}
+    tainted = [node(name, taints=[taint] if name == "n3" else ()) for name in nodes]
+    return {"suite": suite, "name": f"{suite}-000", "config": None, "objects": {"nodes": tainted}}
+
+
+def static(*pending, bound=(), suite="static"):
+    """A recording of single decisions, still without answers."""
+    document = {**header(suite, NODES), "pending": list(pending), "nodes": list(NODES)}
+    document["objects"]["pods"] = list(bound)
+    return document | {"expected": []}
+
+
+def sequence(*ops, pending):
+    """A recording of a sequence; an op is the number of a pod, a key to delete, or a node."""
+    named = [
+        {"op": "schedule", "pod": op}
+        if isinstance(op, int)
+        else {"op": "delete", "key": op}
+        if isinstance(op, str)
+        else {"op": "addNode", "node": op}
+        for op in ops
+    ]
+    document = {**header("sequence", NODES), "workload": "planted", "pending": list(pending)}
+    return document | {"ops": named, "steps": [{} for _ in named]}
+
+
+def write(folder, document, name=None):
+    path = folder / f"{name or document['name']}.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    return path
+
+
+def answered(folder, document, key):
+    """The document with our own answers in place of the recording's.
+
+    A step is answered on the ground of the recorded ones before it: one more is right each time.
+    """
+    document = blank(document, key)
+    while True:
+        ours = json.loads(json.dumps(replayed(folder, document, name="blank").ours[key]))
+        if ours == document[key]:
+            return document
+        document = document | {key: ours}
+
+
+def blank(document, key):
+    return document if key == "steps" else document | {key: [BLANK for _ in document["pending"]]}
+
+
+BLANK = {"best": [], "feasible": []}
+
+
+def changed(document, change):
+    """A copy of a document in which a difference is planted."""
+    planted = copy.deepcopy(document)
+    change(planted)
+    return planted
+
+
+def replayed(folder, document, path_name="plain", name=None):
+    written = write(folder, document, name)
+    return replay(compile_case(written, read_document(written)), path_name)
