@@ -207,6 +207,7 @@ class RayRuntime:
         for host, builds in groups.items():
             options = {
                 "name": host,
+                "namespace": self._namespace,
                 "num_cpus": 0,
                 "max_restarts": 0,
                 "max_task_retries": 0,
