@@ -58,9 +58,8 @@ class Run:
         killed = []
 
         def on_progress(progress):
-            if progress.phase == "scheduling" and 0 < progress.placed < progress.total:
-                if not killed:
-                    killed.append(asyncio.ensure_future(self.runtime.kill(name)))
+            if not killed and 0 < progress.placed < progress.total:
+                killed.append(asyncio.ensure_future(self.runtime.kill(name)))
 
         return on_progress
 

@@ -1,0 +1,63 @@
+import os
+import subprocess
+import time
+
+import pytest
+import ray
+
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.ray_runtime import RaySession
+from roadstead.config.settings import Settings
+from roadstead.fleet.generate import generate_fleet
+from roadstead.run import RunPlan
+from tests.actors.world import GENEROUS_S, inputs_of, plan_of
+
+pytestmark = pytest.mark.ray
+
+
+def left():
+    """Waits until what a runtime began to leave is left."""
+    if RaySession._last is not None:
+        RaySession._last.join(GENEROUS_S)
+        assert not RaySession._last.is_alive()
+
+
+def descendants():
+    """The processes that this one has started, directly or not."""
+    with subprocess.Popen(["ps", "-axo", "pid=,ppid="], stdout=subprocess.PIPE) as ps:
+        parent_of = dict(map(bytes.split, ps.stdout.read().splitlines()))
+    parent_of.pop(b"%d" % ps.pid, None)
+    found, before = {b"%d" % os.getpid()}, set()
+    while found != before:
+        before = set(found)
+        found |= {pid for pid, parent in parent_of.items() if parent in found}
+    return found
+
+
+def test_a_run_on_ray_places_as_the_inline_one_and_leaves_no_process_behind(tmp_path):
+    left()
+    before = descendants()
+    trace = generate_fleet(20, 200, 1)
+    inputs = inputs_of(trace.nodes(), trace.pods())
+    plan = RunPlan(Settings(runtime="ray", shards=2, batch=32), log_dir=str(tmp_path))
+    seen = []
+
+    launcher = ActorLauncher()
+    launcher.prepare(plan.settings, plan.log_dir)
+    outcome = launcher.run(inputs, plan, lambda progress: seen.append(len(descendants())))
+
+    inline = ActorLauncher().run(inputs, plan_of(shards=3, batch=7), lambda progress: None)
+    by_pod = sorted(outcome.placements, key=lambda each: each.pod)
+    assert by_pod == sorted(inline.placements, key=lambda each: each.pod)
+    assert {each.pod: each.message for each in outcome.pending} == {
+        each.pod: each.message for each in inline.pending
+    }
+    logs = ("driver", "control", "worker-0", "worker-1", "scheduler-0")
+    assert {f"{name}.jsonl" for name in logs} == {path.name for path in tmp_path.iterdir()}
+    assert max(seen) > len(before) + 4
+    left()
+    assert not ray.is_initialized()
+    deadline_s = time.monotonic() + GENEROUS_S
+    while not descendants() <= before and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert descendants() <= before

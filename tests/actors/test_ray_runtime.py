@@ -1,0 +1,194 @@
+import asyncio
+import os
+import signal
+import time
+from functools import partial
+
+import pytest
+import ray
+
+from roadstead.actors import launch, ray_runtime
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, PageAsk
+from roadstead.actors.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
+from roadstead.actors.supervisor import RunFailedError
+from roadstead.config.settings import Settings
+from roadstead.fleet.generate import generate_fleet
+from roadstead.protocol.codec import Limits
+from roadstead.run import RunPlan
+from tests.actors.world import GENEROUS_S, inputs_of
+
+pytestmark = pytest.mark.ray
+
+LIMITS = Limits(max_bytes=1_000_000)
+
+
+def fleet(nodes=20, pods=300):
+    trace = generate_fleet(nodes, pods, 1)
+    return inputs_of(trace.nodes(), trace.pods())
+
+
+def ray_plan(**settings):
+    return RunPlan(Settings(runtime="ray", **settings))
+
+
+def left():
+    """Waits until what a runtime began to leave is left."""
+    if RaySession._last is not None:
+        RaySession._last.join(GENEROUS_S)
+        assert not RaySession._last.is_alive()
+
+
+class Lent:
+    """Stands for a RaySession where Ray is there already, and stays."""
+
+    def __init__(self, **options):
+        assert ray.is_initialized()
+
+    def leave(self):
+        pass
+
+
+@pytest.fixture(scope="module")
+def _one_ray():
+    """One Ray for all tests of this module."""
+    session = RaySession(
+        num_cpus=4,
+        include_dashboard=False,
+        object_store_memory=100 << 20,
+        _node_ip_address="127.0.0.1",
+    )
+    yield
+    session.leave()
+    left()
+
+
+@pytest.fixture(autouse=True)
+def _lent(monkeypatch, _one_ray):
+    monkeypatch.setattr(ray_runtime, "RaySession", Lent)
+
+
+@pytest.fixture
+def runtime():
+    found = RayRuntime(processes=1, limits=LIMITS)
+    yield found
+    asyncio.run(found.stop())
+
+
+class Speaker:
+    """Says what it was made with; a page of a negative start never comes."""
+
+    def __init__(self, text, directory):
+        self.text = text
+        self.directory = directory
+
+    async def status(self, _):
+        if self.text == "broken":
+            raise KeyError("n1")
+        return ActorStatus(f"{self.text} in {os.getpid()}")
+
+    async def bound(self, ask):
+        if ask.start < 0:
+            await asyncio.Event().wait()
+        other = self.directory.find("other")
+        status = await other.call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+        return BoundPage((status.text,), ("",), ask.start)
+
+
+def unbuildable(directory):
+    raise RuntimeError("no such plan")
+
+
+def slow_to_build(directory):
+    time.sleep(GENEROUS_S)
+
+
+async def started(runtime, **builds):
+    """Actors in processes of their own."""
+    groups = {name: {name: build} for name, build in builds.items()}
+    return await runtime.start(groups, timeout_s=GENEROUS_S)
+
+
+async def test_actors_have_processes_of_their_own_and_find_each_other(runtime):
+    refs = await started(runtime, one=partial(Speaker, "one"), other=partial(Speaker, "other"))
+
+    page = await refs["one"].call(BOUND, PageAsk(4, 1), timeout_s=GENEROUS_S)
+
+    assert page == BoundPage((f"other in {runtime.pids['other']}",), ("",), 4)
+    assert len({os.getpid(), *runtime.pids.values()}) == 3
+    assert (refs["one"].name, runtime.find("other").name) == ("one", "other")
+
+
+async def test_a_group_shares_a_process_and_ends_with_it(runtime):
+    builds = {name: partial(Speaker, name) for name in ("one", "other")}
+    refs = await runtime.start({"host": builds}, timeout_s=GENEROUS_S)
+    said = [(await refs[name].call(STATUS, NOTHING, timeout_s=GENEROUS_S)).text for name in refs]
+    assert said == [f"{name} in {runtime.pids['host']}" for name in ("one", "other")]
+
+    await runtime.kill("one")
+
+    for name in ("one", "other"):
+        with pytest.raises(ActorLostError, match=f"{name} is gone"):
+            await refs[name].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+
+
+async def test_failures_and_deadlines_arrive_as_on_the_inline_runtime(runtime):
+    refs = await started(runtime, one=partial(Speaker, "broken"))
+
+    with pytest.raises(ActorError, match=r"one: KeyError: 'n1' at status:\d+"):
+        await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+    with pytest.raises(DeadlineError, match=r"one did not answer bound within 0\.05 s"):
+        await refs["one"].call(BOUND, PageAsk(-1, 1), timeout_s=0.05)
+    with pytest.raises(ActorLostError, match="there is no actor nobody"):
+        runtime.find("nobody")
+
+
+async def test_all_who_wait_for_an_actor_whose_process_ends_are_told(runtime):
+    refs = await started(runtime, one=partial(Speaker, "one"))
+    waits = [refs["one"].call(BOUND, PageAsk(-1, 1), timeout_s=GENEROUS_S) for _ in range(3)]
+    calls = [asyncio.create_task(wait) for wait in waits]
+    await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+
+    os.kill(runtime.pids["one"], signal.SIGKILL)
+
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(each) for each in outcomes} == {ActorLostError}
+    assert all(str(each).startswith("one is gone: ") for each in outcomes)
+
+
+async def test_an_actor_that_cannot_be_built_is_told(runtime):
+    with pytest.raises(ActorLostError, match="one did not start"):
+        await started(runtime, one=unbuildable)
+
+
+async def test_an_actor_that_is_late_is_told(runtime):
+    with pytest.raises(DeadlineError, match=r"one did not answer its start within 0\.1 s"):
+        await runtime.start({"one": {"one": slow_to_build}}, timeout_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "control"),
+    [("worker-1", "together"), ("scheduler-0", "together"), ("binder", "apart")],
+)
+def test_a_process_that_is_killed_in_the_middle_ends_the_run_by_its_name(
+    monkeypatch, name, control
+):
+    runtimes = []
+
+    def open_runtime(plan):
+        runtimes.append(RayRuntime(processes=6, limits=plan.limits))
+        return runtimes[0]
+
+    def kill_in_the_middle(progress):
+        if 0 < progress.placed < progress.total and name in runtimes[0].pids:
+            os.kill(runtimes[0].pids.pop(name), signal.SIGKILL)
+
+    monkeypatch.setattr(launch, "open_runtime", open_runtime)
+
+    with pytest.raises(RunFailedError) as failure:
+        ActorLauncher().run(fleet(), ray_plan(batch=1, control=control), kill_in_the_middle)
+
+    assert name not in runtimes[0].pids
+    assert str(failure.value).startswith(f"{name} is gone: ")
+    assert " It h" in str(failure.value)
