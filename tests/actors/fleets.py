@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from roadstead.facts.pod import PodAffinityTerm, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from tests.actors.world import identity, inputs_of
-from tests.builders import node, pod, require
-from tests.strategies import ZONE
+from tests.builders import GIB, MIB, node, pod, require
+from tests.strategies import IMAGES, TAINTS, ZONE
 from tests.strategies import pods as any_pods
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -41,6 +41,10 @@ nodes = st.lists(
         cpu=st.sampled_from([1000, 3999]),
         pods=st.integers(1, 5),
         labels=st.sampled_from([{}, {"disk": "ssd"}]),
+        taints=st.one_of(st.just(()), st.just(()), st.tuples(st.sampled_from(TAINTS))),
+        images=st.dictionaries(
+            st.sampled_from(IMAGES), st.sampled_from([90 * MIB, 700 * MIB, 2 * GIB]), max_size=2
+        ),
     ),
     min_size=1,
     max_size=10,

@@ -1,0 +1,205 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.model import default_config
+from roadstead.cycle.verify import Verifier
+from roadstead.framework.plugin import Handle, PreFilterPlugin, PreFilterResult
+from roadstead.framework.profile import Profile
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
+from tests.actors import fleets
+from tests.builders import evaluated, named, node, pod, profile_of, put, table_of, taint
+from tests.strategies import clusters, pods
+
+WEB = fleets.apps("web")
+PROFILES = default_config().profiles
+
+
+def profiles_for(table):
+    handle = Handle(table.classes)
+    return {each.scheduler_name: Profile(each, in_tree_registry(), handle) for each in PROFILES}
+
+
+class World:
+    """A binder's table and the verifier over it."""
+
+    def __init__(self, *nodes, profiles=None):
+        self.table = table_of(*(nodes or (node("n1"), node("n2"))))
+        self.verifier = Verifier(self.table, profiles or profiles_for(self.table))
+
+    def put(self, name, *facts):
+        put(self.table, name, *facts)
+        return self
+
+    def verify(self, facts, name="n1"):
+        return self.verifier.verify(facts, name)
+
+
+def scripted(*results):
+    """A profile of PreFilter plugins P0, P1 … with these results."""
+    plugins = [
+        type(f"P{index}", (Scripted,), {"name": f"P{index}", "result": result})
+        for index, result in enumerate(results)
+    ]
+    points = {"preFilter": [plugin.name for plugin in plugins]}
+    return {"default-scheduler": profile_of(points, plugins=plugins)}
+
+
+class Scripted(PreFilterPlugin):
+    result = PreFilterResult(SUCCESS)
+
+    def pre_filter(self, state, pod):
+        return self.result
+
+    def sign(self, pod):
+        return ""
+
+
+def narrows(*names):
+    return PreFilterResult(SUCCESS, frozenset(names))
+
+
+def test_a_pod_that_fits_passes():
+    assert World().verify(pod(cpu=4000)) == SUCCESS
+
+
+def test_what_was_committed_meanwhile_counts():
+    world = World().put("n1", pod(cpu=3000))
+
+    refusal = world.verify(pod(cpu=2000))
+
+    assert refusal == Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit")
+    assert world.verify(pod(cpu=2000), "n2") == SUCCESS
+
+
+def test_the_first_plugin_that_refuses_is_the_one_that_speaks():
+    world = World(node("n1", cpu=100, unschedulable=True, taints=(taint("gpu"),)))
+
+    assert world.verify(pod(cpu=2000)).plugin == "NodeUnschedulable"
+
+
+def test_a_refusal_ends_when_its_cause_does():
+    world = World().put("n1", pod(cpu=3000))
+    assert not world.verify(pod(cpu=2000)).is_success
+
+    world.table.remove_pod("n1", world.table.classes.info(pod(cpu=3000)))
+
+    assert world.verify(pod(cpu=2000)) == SUCCESS
+
+
+def test_a_node_that_changed_is_seen_as_it_is_now():
+    world = World()
+    assert world.verify(pod(cpu=2000)) == SUCCESS
+
+    world.table.update_node(node("n1", cpu=1000))
+
+    assert world.verify(pod(cpu=2000)).reasons == ("Insufficient cpu",)
+
+
+def test_counts_across_nodes_are_those_of_now():
+    alone = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(WEB),))
+    world = World(*(fleets.host(number, "ab"[number // 2]) for number in range(4)))
+    assert world.verify(alone, "n0") == SUCCESS
+
+    world.put("n1", alone)
+
+    assert world.verify(alone, "n0").plugin == "InterPodAffinity"
+    assert world.verify(alone, "n2") == SUCCESS
+
+
+def test_a_new_domain_counts_at_once():
+    even = pod(labels={"app": "web"}, spread_constraints=(fleets.spread(selector=WEB),))
+    world = World(fleets.host(0, "a")).put("n0", even)
+    assert world.verify(even, "n0") == SUCCESS
+
+    world.table.add_node(fleets.host(1, "b"))
+
+    assert world.verify(even, "n0").plugin == "PodTopologySpread"
+    assert world.verify(even, "n1") == SUCCESS
+
+
+def test_a_node_outside_of_those_that_plugins_narrow_to_is_refused():
+    world = World(profiles=scripted(narrows("n1", "n2"), narrows("n2", "n3")))
+
+    assert world.verify(pod(), "n1").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert world.verify(pod(), "n2") == SUCCESS
+
+
+def test_plugins_that_narrow_to_nothing_refuse_every_node():
+    world = World(profiles=scripted(narrows("n1"), narrows("n2")))
+
+    for name in ("n1", "n2"):
+        refusal = world.verify(pod(), name)
+        assert refusal.reasons == ("node(s) didn't satisfy the plugins that narrow the nodes",)
+
+
+def test_a_pod_that_names_its_nodes_goes_nowhere_else():
+    facts = pod(required_node_terms=(named("n2"),))
+    world = World()
+
+    assert not world.verify(facts, "n1").is_success
+    assert world.verify(facts, "n2") == SUCCESS
+
+
+def test_a_pre_filter_that_refuses_is_named():
+    world = World(profiles=scripted(PreFilterResult(unschedulable("not today"))))
+
+    assert world.verify(pod()) == Status(Code.UNSCHEDULABLE, ("not today",), "P0")
+
+
+def test_a_plugin_that_skips_does_not_filter():
+    calls = []
+    world = World()
+    profile = world.verifier._profiles["default-scheduler"]
+    ports = next(plugin for plugin in profile.filter if plugin.name == "NodePorts")
+    ports.filter = lambda *_: calls.append(1)
+
+    assert world.verify(pod()) == SUCCESS
+    assert calls == []
+
+
+def test_the_pod_that_is_verified_is_counted_nowhere():
+    world = World()
+
+    for _ in range(3):
+        assert world.verify(pod(cpu=4000)) == SUCCESS
+
+    assert world.table.row_facts("n1")["pod_count"] == 0
+
+
+def test_a_plugin_that_is_missing_is_told():
+    with pytest.raises(UnsupportedError):
+        World().verify(pod(resource_claims=("gpu",)))
+
+
+def test_unknown_nodes_and_profiles_are_no_refusals():
+    with pytest.raises(KeyError):
+        World().verify(pod(), "n9")
+    with pytest.raises(KeyError):
+        World().verify(pod(scheduler_name="theirs"))
+
+
+waiting = st.one_of(pods, fleets.meeting_pods)
+fleet = clusters.filter(bool)
+
+
+@given(fleet, st.lists(waiting, min_size=1, max_size=3), st.data())
+def test_a_node_passes_exactly_if_a_whole_evaluation_finds_it_feasible(cluster, asked, data):
+    table = NodeTable()
+    for facts, on_node in cluster:
+        table.add_node(facts)
+        put(table, facts.name, *on_node)
+    profiles = profiles_for(table)
+    verifier = Verifier(table, profiles)
+    for facts in asked * 2:
+        evaluation = evaluated(profiles["default-scheduler"], replace(facts, priority=0), table)
+        passed = evaluation.pre_filter.status.is_success
+        for row, name in enumerate(table.names):
+            status = verifier.verify(replace(facts, priority=0), name)
+            assert status.is_success == (passed and bool(evaluation.feasible[row]))
+        put(table, data.draw(st.sampled_from(table.names)), facts)
