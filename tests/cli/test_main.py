@@ -106,6 +106,9 @@ from roadstead.cli.main import build_cli
 from roadstead.cli import session
 
 class Idle:
+    def prepare(self, settings, log_dir):
+        pass
+
     def run(self, inputs, plan, progress):
         from roadstead.run import RunOutcome
         return RunOutcome((), (), 1.0, {{}})
