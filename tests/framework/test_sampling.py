@@ -1,5 +1,3 @@
-"""How many feasible nodes are enough."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,23 +8,29 @@ from roadstead.framework.sampling import feasible_nodes_to_find
 @pytest.mark.parametrize(
     ("nodes", "percentage", "found"),
     [
-        (99, 5, 99),
-        (100, None, 100),
+        (0, 0, 0),
+        (99, 1, 99),
+        (100, 1, 100),
+        (500, 1, 100),
+        (1000, 10, 100),
+        (16353, 30, 4905),
+        (1000, 100, 1000),
+        (1000, 0, 420),
         (1000, None, 420),
         (5000, 0, 500),
-        (6000, None, 300),
-        (5000, 4, 200),
-        (1000, 1, 100),
-        (5000, 100, 5000),
-        (5000, 150, 5000),
+        (5625, 0, 281),
+        (6000, 0, 300),
+        (100_000, 0, 5000),
     ],
 )
-def test_small_clusters_are_seen_whole_and_large_ones_by_share(nodes, percentage, found):
+def test_a_share_of_the_nodes_is_looked_for_and_never_fewer_than_a_hundred(
+    nodes, percentage, found
+):
     assert feasible_nodes_to_find(nodes, percentage) == found
 
 
 @given(st.integers(0, 10**6), st.integers(0, 100))
-def test_never_fewer_than_a_hundred_and_never_more_than_there_are(nodes, percentage):
+def test_never_more_than_there_are_and_never_fewer_than_a_hundred(nodes, percentage):
     found = feasible_nodes_to_find(nodes, percentage)
 
     assert min(nodes, 100) <= found <= nodes
