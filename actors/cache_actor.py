@@ -22,6 +22,7 @@ from roadstead.actors.seam import NOTHING, Directory, Nothing, Ref
 from roadstead.cache import Assumption, CacheCore, Placement
 from roadstead.facts.node import NodeFacts
 from roadstead.nodes.sharding import Sharding
+from roadstead.nodes.table import NodeTable
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
@@ -35,7 +36,9 @@ class CacheActor:
     def __init__(self, plan: RunPlan, directory: Directory) -> None:
         self._plan = plan
         self._directory = directory
-        self.core = CacheCore(TableStore())
+        store = TableStore()
+        self.core = CacheCore(store)
+        self._table = store.table
         self.sharding = Sharding(plan.settings.shards)
         self._workers: list[Ref] = []
         self._seqs = [0] * plan.settings.shards
@@ -102,7 +105,7 @@ class CacheActor:
             if delta.kind is DeltaKind.REMOVE_NODE:
                 self.sharding.remove(delta.node_name)
         for shard, part in parts.items():
-            batch = _packed(self._seqs[shard] + 1, part)
+            batch = _packed(self._seqs[shard] + 1, part, self._table)
             self._seqs[shard] += len(part)
             task = asyncio.create_task(self._send(shard, batch))
             self._streams.add(task)
@@ -129,7 +132,9 @@ class CacheActor:
         )
 
 
-def _packed(first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
+def _packed(first_seq: int, deltas: Sequence[Delta], table: NodeTable) -> DeltaBatch:
+    """Deltas as they travel; `table` knows when each node came."""
+    nodes = [d.node for d in deltas if d.kind in _NODE_KINDS and d.node is not None]
     classes = ClassColumn()
     pods = []
     for delta in deltas:
@@ -144,5 +149,6 @@ def _packed(first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
         names=tuple(delta.node_name for delta in deltas),
         pods=tuple(pods),
         classes=classes.table,
-        nodes=tuple(d.node for d in deltas if d.kind in _NODE_KINDS and d.node is not None),
+        nodes=tuple(nodes),
+        arrivals=tuple(int(table.arrivals[table.row_of(facts.name)]) for facts in nodes),
     )

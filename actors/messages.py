@@ -198,7 +198,8 @@ class DeltaBatch:
     """Cache → worker: changes of its rows, numbered from `first_seq`; known ones are skipped.
 
     kinds[i] is a DeltaKind; pods[i] points into `classes` (-1 for none); `nodes` holds the facts
-    of the add_node and update_node deltas, in order.
+    of the add_node and update_node deltas, in order, and `arrivals` when each of these nodes came
+    to the whole cluster.
     """
 
     first_seq: int
@@ -207,6 +208,7 @@ class DeltaBatch:
     pods: tuple[int, ...]
     classes: tuple[bytes, ...]
     nodes: tuple[NodeFacts, ...]
+    arrivals: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

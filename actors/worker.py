@@ -53,11 +53,12 @@ class WorkerActor:
         return None
 
     def _apply(self, batch: DeltaBatch) -> None:
-        nodes = iter(batch.nodes)
+        nodes = zip(batch.nodes, batch.arrivals, strict=True)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
         for seq, (kind, name, pod) in enumerate(rows, start=batch.first_seq):
-            facts = next(nodes) if kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE) else None
+            with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
+            facts, arrival = next(nodes) if with_node else (None, 0)
             if seq <= self.applied:
                 continue
             if kind == DeltaKind.ADD_POD:
@@ -67,7 +68,7 @@ class WorkerActor:
             elif kind == DeltaKind.REMOVE_NODE:
                 self.table.remove_node(name)
             elif kind == DeltaKind.ADD_NODE and facts is not None:
-                self.table.add_node(facts)
+                self.table.add_node(facts, arrival)
             elif facts is not None:
                 self.table.update_node(facts)
             self.applied = seq

@@ -23,7 +23,7 @@ from tests.actors.world import (
     pods_of,
     run_inline,
 )
-from tests.builders import node, pod, prefer, require, term
+from tests.builders import MIB, node, pod, prefer, require, term
 
 TWO_PROFILES = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -219,6 +219,23 @@ def test_pods_that_keep_apart_and_spread_find_their_places():
     where = placed(outcome)
     assert len({where[f"default/alone{number}"] for number in range(6)}) == 6
     assert where == plainly(inputs, plan_of())[0]
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_an_image_has_the_size_that_the_first_node_of_the_cluster_reports(shards):
+    sizes = [600 * MIB, 90 * MIB, 700 * MIB, 50 * MIB]
+    nodes = [
+        fleets.host(number, "abcb"[number], cpu=4000 - 100 * number, images={"app:v1": size})
+        for number, size in enumerate(sizes)
+    ]
+    inputs = inputs_of([*nodes, fleets.host(9, "c")], [])
+    (asked,) = pods_of("p", facts=pod(images=("app:v1",), container_count=1))
+
+    explained = ActorLauncher().explain(inputs, plan_of(shards=shards), asked, lambda _: None)
+
+    (locality,) = [line for line in explained.scores if line.plugin == "ImageLocality"]
+    whole = 100 * (int(600 * MIB * 4 / 5) - 23 * MIB) // (1000 * MIB - 23 * MIB)
+    assert locality.raw.tolist() == [whole] * 4 + [0]
 
 
 def test_a_pod_that_waits_for_another_ones_company_comes_after_it():

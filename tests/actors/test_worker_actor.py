@@ -90,6 +90,7 @@ async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
         names=first.names + second.names,
         pods=first.pods + second.pods,
         nodes=first.nodes,
+        arrivals=first.arrivals,
     )
     await worker.apply(first)
 
@@ -178,6 +179,21 @@ async def test_a_view_waits_as_well():
     assert {each.plugin for each in view.statuses} == {"NodeResourcesFit"}
     with pytest.raises(DeadlineError):
         await worker.view(ViewAsk(2, 3, ask))
+
+
+async def test_nodes_keep_their_place_in_the_order_of_the_whole_cluster():
+    sinks = [Fake(f"worker-{index}", apply=NOTHING) for index in range(2)]
+    cache = CacheActor(plan_of(shards=2), Fakes(*sinks))
+    nodes = [node(f"n{number}", labels={ZONE: "ab"[number % 2]}) for number in range(6)]
+    await cache.add_nodes(NodeBatch(tuple(nodes[:4])))
+    await cache.add_nodes(NodeBatch(tuple(nodes[4:])))
+    worker = worker_of()
+
+    for batch in sinks[1].told("apply"):
+        await worker.apply(batch)
+
+    arrivals = dict(zip(worker.table.names, worker.table.arrivals.tolist(), strict=True))
+    assert arrivals == {"n1": 1, "n3": 3, "n5": 5}
 
 
 async def test_a_delta_that_does_not_fit_the_table_is_an_error():
