@@ -51,7 +51,18 @@ class ClassRun:
     error: why scoring failed on a shard; there are no candidates then.
     """
 
-    __slots__ = ("_bound", "_extremes", "_fixed", "_live", "error", "evaluation", "rest", "total")
+    __slots__ = (
+        "_bound",
+        "_extremes",
+        "_fixed",
+        "_is_fixed",
+        "_live",
+        "_still",
+        "error",
+        "evaluation",
+        "rest",
+        "total",
+    )
 
     def __init__(self, evaluation: Evaluation, rest: Rest, error: str = "") -> None:
         self.error = error
@@ -60,7 +71,10 @@ class ClassRun:
         self.total: I64 = np.zeros(0, dtype=np.int64)
         self._extremes: dict[int, Extremes] = {}
         self._fixed: I64 = np.zeros(0, dtype=np.int64)
+        self._is_fixed: Bools = np.zeros(0, dtype=np.bool_)
         self._live: list[int] = []
+        self._still: list[int] = []
+        self._still: list[int] = []
         self._bound = INFEASIBLE
 
     @property
@@ -118,19 +132,27 @@ class ClassRun:
         feasible = np.flatnonzero(self.evaluation.feasible)
         scorers = self.evaluation.profile.score
         self._live = [i for i, each in enumerate(scorers) if each.plugin.reads is not Reads.NODE]
-        fixed = [i for i in range(len(scorers)) if i not in self._live]
-        self._fixed = np.zeros(len(self.evaluation.feasible), dtype=np.int64)
-        status = self._add(fixed, feasible, self._fixed)
-        self.total = np.full(len(self.evaluation.feasible), INFEASIBLE, dtype=np.int64)
+        self._still = [i for i in range(len(scorers)) if i not in self._live]
+        rows = len(self.evaluation.feasible)
+        self._fixed = np.zeros(rows, dtype=np.int64)
+        self._is_fixed = np.zeros(rows, dtype=np.bool_)
+        self.total = np.full(rows, INFEASIBLE, dtype=np.int64)
         self._bound = self._find_bound()
-        return self._sum_rows(feasible) if status.is_success else status
+        return self._sum_rows(feasible)
 
     def _sum_rows(self, rows: Rows) -> Status:
-        """Sums up some rows; what plugins that read NODE facts said of them stands already."""
+        """Sums up some rows; what plugins that read NODE facts say of a row is summed once."""
         feasible = self.evaluation.feasible[rows]
         if not feasible.all():
             self.total[rows[~feasible]] = INFEASIBLE
             rows = rows[feasible]
+        fixed = self._is_fixed[rows]
+        if not fixed.all():
+            # A row that was not feasible before, as when a pod has left it.
+            status = self._add(self._still, rows[~fixed], self._fixed)
+            if not status.is_success:
+                return status
+            self._is_fixed[rows] = True
         self.total[rows] = self._fixed[rows] if self.evaluation.profile.score else 1
         return self._add(self._live, rows, self.total)
 
