@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
+from roadstead.cycle import local as local_module
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.local import LocalShards
 from roadstead.cycle.plain import PlainCycle
@@ -11,7 +13,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
-from tests.builders import node, pod
+from tests.builders import MIB, node, pod
 
 WEB = fleets.apps("web")
 
@@ -175,6 +177,27 @@ def test_a_node_that_comes_later_is_decided_on():
     local.shards.add_nodes([node("late")])
 
     assert local.decide([pod()])[0].node_name == "late"
+
+
+def test_a_batch_ends_at_a_row_that_knows_too_little_of_nodes_that_came_since():
+    local = Local(zoned(), 2, TieBreak("first"))
+    with_image = fleets.host(0, labels={"disk": "ssd"}, images={"app:v1": 700 * MIB})
+    local.shards.add_nodes([with_image, fleets.host(1)])
+    local.decide([pod(cpu=100, node_name="n1")])
+    there = pod(cpu=100, node_selector={"disk": "ssd"})
+    pods = [local.pod(number, there) for number in range(3)]
+
+    local.shards.add_nodes([fleets.host(2)])
+
+    assert len(local.shards.decide(pods)) == 1
+    assert len(local.shards.decide(pods[1:])) == 2
+
+
+def test_shards_that_never_agree_are_a_broken_invariant(monkeypatch):
+    monkeypatch.setattr(local_module, "MAX_ROUNDS", 1)
+
+    with pytest.raises(AssertionError, match="never agreed"):
+        Local(zoned("a"), 1, TieBreak()).decide([pod()])
 
 
 def test_an_empty_batch_decides_nothing():
