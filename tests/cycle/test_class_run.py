@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from builders import node, pod, put, table_of
-
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain import PlainCycle
@@ -11,6 +9,7 @@ from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.plugins.in_tree import in_tree_registry
+from tests.builders import node, pod, put, table_of
 
 
 def plain_cycle(table):
