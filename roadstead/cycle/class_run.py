@@ -74,7 +74,6 @@ class ClassRun:
         self._is_fixed: Bools = np.zeros(0, dtype=np.bool_)
         self._live: list[int] = []
         self._still: list[int] = []
-        self._still: list[int] = []
         self._bound = INFEASIBLE
 
     @property
