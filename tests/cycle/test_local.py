@@ -179,18 +179,17 @@ def test_a_node_that_comes_later_is_decided_on():
     assert local.decide([pod()])[0].node_name == "late"
 
 
-def test_a_batch_ends_at_a_row_that_knows_too_little_of_nodes_that_came_since():
+@pytest.mark.parametrize(("late", "settled"), [([], 3), ([fleets.host(2)], 1)])
+def test_a_batch_ends_at_a_row_that_knows_too_little_of_nodes_that_came_since(late, settled):
     local = Local(zoned(), 2, TieBreak("first"))
     with_image = fleets.host(0, labels={"disk": "ssd"}, images={"app:v1": 700 * MIB})
     local.shards.add_nodes([with_image, fleets.host(1)])
     local.decide([pod(cpu=100, node_name="n1")])
     there = pod(cpu=100, node_selector={"disk": "ssd"})
-    pods = [local.pod(number, there) for number in range(3)]
 
-    local.shards.add_nodes([fleets.host(2)])
+    local.shards.add_nodes(late)
 
-    assert len(local.shards.decide(pods)) == 1
-    assert len(local.shards.decide(pods[1:])) == 2
+    assert len(local.shards.decide([local.pod(number, there) for number in range(3)])) == settled
 
 
 def test_shards_that_never_agree_are_a_broken_invariant(monkeypatch):
