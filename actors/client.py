@@ -27,6 +27,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.seam import NOTHING, A, Method, Q
 from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PendingPod, Placement
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
@@ -52,6 +53,7 @@ class Client:
 
     async def run(self, inputs: RunInputs) -> RunOutcome:
         """Everything scheduled. RunFailedError, or what stopped an actor, if it cannot be."""
+        _check_identities(inputs)
         with self._phase("load the cluster"):
             await self._load(inputs)
         started = time.perf_counter()
@@ -150,3 +152,16 @@ def _settled(state: QueueState) -> bool:
 def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), CHUNK):
         yield items[start : start + CHUNK]
+
+
+def _check_identities(inputs: RunInputs) -> None:
+    """InputError for a pod that runs and waits at once: it could never be placed, nor parked."""
+    running = {identity.uid for identity, _, _ in inputs.running}
+    for identity, _ in inputs.pending:
+        if identity.uid in running:
+            raise InputError(
+                "is the UID of a pod that runs already",
+                obj=f'Pod "{identity.key}"',
+                field="metadata.uid",
+                value=cut_short(identity.uid),
+            )

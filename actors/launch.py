@@ -88,7 +88,11 @@ async def _with_actors(
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")
-    runtime = open_one()
+    try:
+        runtime = open_one()
+    except _SYMPTOMS as failure:
+        close_logs()
+        raise RunFailedError(str(failure)) from failure
     supervisor = Supervisor(runtime, plan)
     try:
         await supervisor.start()
@@ -127,7 +131,12 @@ def open_runtime(plan: RunPlan) -> Runtime:
         return InlineRuntime(mailbox_max_messages=bound, limits=plan.limits)
     from roadstead.actors.ray_runtime import RayRuntime
 
-    return RayRuntime(processes=processes(settings), limits=plan.limits, log_dir=plan.log_dir)
+    return RayRuntime(
+        processes=processes(settings),
+        limits=plan.limits,
+        log_dir=plan.log_dir,
+        start_s=settings.deadlines.start_s,
+    )
 
 
 def processes(settings: Settings) -> int:

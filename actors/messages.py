@@ -270,13 +270,6 @@ class ActorStatus:
     counts: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Names of pods or nodes."""
-
-    names: tuple[str, ...]
-
-
 STATUS = method("status", Nothing, ActorStatus)
 ADD_NODES = method("add_nodes", NodeBatch, Nothing)
 ADD_RUNNING = method("add_running", RunningPods, Nothing)

@@ -37,8 +37,8 @@ from roadstead.actors.seam import (
 )
 from roadstead.protocol.codec import Envelope, Limits, to_wire
 
-LEAVE_S = 30.0
-"""How long the end of the process may wait for Ray to be left."""
+START_S, LEAVE_S = 60.0, 30.0
+"""How long Ray may take to start, and the end of the process may wait for it to be left."""
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
@@ -127,17 +127,26 @@ class RaySession:
 
     _last: ClassVar[threading.Thread | None] = None
 
-    def __init__(self, **options: str | int | bool | None) -> None:
-        """options: of `ray.init`. Returns when Ray is there; raises what it raised."""
+    def __init__(self, timeout_s: float, **options: str | int | bool | None) -> None:
+        """options: of `ray.init`. Returns when Ray is there.
+
+        DeadlineError if that takes longer than `timeout_s`, ActorLostError if Ray cannot start.
+        """
         if RaySession._last is not None:
-            RaySession._last.join()
+            RaySession._last.join(timeout_s)
         self._options = options
         self._joined: Future[None] = Future()
         self._leave = threading.Event()
         RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
         RaySession._last.start()
         atexit.register(self._end)
-        self._joined.result()
+        try:
+            self._joined.result(timeout_s)
+        except TimeoutError:
+            self.leave()
+            raise late("Ray", "its start", timeout_s) from None
+        except Exception as failure:
+            raise ActorLostError(f"Ray did not start: {_first_line(failure)}") from failure
 
     def _live(self) -> None:
         # Nothing of a run is told to anybody outside.
@@ -171,7 +180,13 @@ class RayRuntime:
     """Starts, finds and ends actors on a local or a given Ray."""
 
     def __init__(
-        self, *, processes: int, limits: Limits, log_dir: str = "", address: str | None = None
+        self,
+        *,
+        processes: int,
+        limits: Limits,
+        log_dir: str = "",
+        address: str | None = None,
+        start_s: float = START_S,
     ) -> None:
         """processes: how many will be started, so that Ray brings them up side by side."""
         self._log_dir = log_dir
@@ -187,6 +202,7 @@ class RayRuntime:
             "_node_ip_address": "127.0.0.1",
         }
         self._ray = RaySession(
+            start_s,
             # "local": a Ray of our own, also beside one that runs on this machine already.
             address=address or "local",
             namespace=self._namespace,

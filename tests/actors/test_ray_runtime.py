@@ -1,6 +1,7 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 from functools import partial
 
@@ -43,7 +44,7 @@ def left():
 class Lent:
     """Stands for a RaySession where Ray is there already, and stays."""
 
-    def __init__(self, **options):
+    def __init__(self, timeout_s, **options):
         assert ray.is_initialized()
 
     def leave(self):
@@ -54,6 +55,7 @@ class Lent:
 def _one_ray():
     """One Ray for all tests of this module."""
     session = RaySession(
+        120.0,
         num_cpus=4,
         include_dashboard=False,
         object_store_memory=100 << 20,
@@ -192,3 +194,31 @@ def test_a_process_that_is_killed_in_the_middle_ends_the_run_by_its_name(
     assert name not in runtimes[0].pids
     assert str(failure.value).startswith(f"{name} is gone: ")
     assert " It h" in str(failure.value)
+
+
+@pytest.fixture
+def _no_session_yet(monkeypatch):
+    monkeypatch.setattr(ray_runtime, "RaySession", RaySession)
+    monkeypatch.setattr(RaySession, "_last", None)
+
+
+@pytest.mark.usefixtures("_no_session_yet")
+def test_a_ray_that_does_not_come_up_in_time_is_an_error(monkeypatch):
+    enough = threading.Event()
+    monkeypatch.setattr(ray_runtime.ray, "init", lambda **options: enough.wait(GENEROUS_S))
+    monkeypatch.setattr(ray_runtime.ray, "shutdown", lambda: None)
+
+    with pytest.raises(DeadlineError, match="Ray did not answer its start"):
+        RaySession(0.01)
+    enough.set()
+
+
+@pytest.mark.usefixtures("_no_session_yet")
+def test_a_ray_that_cannot_start_says_why_in_a_line(monkeypatch):
+    def refuse(**options):
+        raise ValueError("no such address\nand much more")
+
+    monkeypatch.setattr(ray_runtime.ray, "init", refuse)
+
+    with pytest.raises(ActorLostError, match=r"^Ray did not start: no such address$"):
+        RaySession(GENEROUS_S)

@@ -11,8 +11,9 @@ from roadstead.actors.supervisor import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import Volume
 from roadstead.fleet.generate import generate_fleet, ten_shapes
-from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.errors import InputError, UnsupportedError
 from roadstead.queue import PodState
+from roadstead.run import RunInputs
 from tests.actors import fleets
 from tests.actors.world import (
     inputs_of,
@@ -356,3 +357,12 @@ def test_preemption_that_would_be_needed_ends_the_run_with_the_pod_that_needs_it
         "DefaultPreemption",
         'Pod "default/urgent"',
     )
+
+
+def test_a_pod_that_runs_and_waits_at_once_is_refused_by_name():
+    (waiting,) = pods_of("twice")
+    identity, facts = waiting
+    inputs = RunInputs((node("n1"),), ((identity, facts, "n1"),), (waiting,))
+
+    with pytest.raises(InputError, match="is the UID of a pod that runs already"):
+        run_inline(inputs, plan_of())
