@@ -75,6 +75,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.worker = TableStore()
         self.version = 0
         self.now_s = 0.0
+        self.undone = 0
         self.log: list[tuple[Command, object]] = []
 
     def do(self, command: Command) -> object:
@@ -100,11 +101,14 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(batch=st.lists(st.tuples(uids, facts, node_names), max_size=3))
     def assume_then_forget_leaves_no_trace(self, batch) -> None:
+        # Each time a token of its own: a pod may still be assumed under the one before.
+        self.undone += 1
+        token = f"undo-{self.undone}"
         before, now_s = rows(self.core.placements.store), self.now_s
-        items = [Assumption(uid, uid, one, name, "undo") for uid, one, name in batch]
+        items = [Assumption(uid, uid, one, name, token) for uid, one, name in batch]
         done = self.do(lambda core: core.assume(items, now_s))
         refused = {refusal.uid for refusal in done.refused}
-        undone = [(item.uid, "undo") for item in items if item.uid not in refused]
+        undone = [(item.uid, token) for item in items if item.uid not in refused]
         self.do(lambda core: core.forget(undone))
         if not any(uid in refused for uid in {item.uid for item in items}):
             assert rows(self.core.placements.store) == before
