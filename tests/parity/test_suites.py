@@ -220,9 +220,9 @@ def test_a_recording_that_cannot_be_run_fails_whole(tmp_path, suite):
     "data",
     [
         b"not gzip",
-        gzip.compress(b"not json"),
-        gzip.compress(b"[1]"),
-        gzip.compress(b"{}")[:-3],
+        gzip.compress(b"not json", mtime=0),
+        gzip.compress(b"[1]", mtime=0),
+        gzip.compress(b"{}", mtime=0)[:-3],
         gzip.compress(b"[" * 200_000),
         gzip.compress(json.dumps({"suite": "other"}).encode()),
     ],
