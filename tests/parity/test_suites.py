@@ -223,8 +223,8 @@ def test_a_recording_that_cannot_be_run_fails_whole(tmp_path, suite):
         gzip.compress(b"not json", mtime=0),
         gzip.compress(b"[1]", mtime=0),
         gzip.compress(b"{}", mtime=0)[:-3],
-        gzip.compress(b"[" * 200_000),
-        gzip.compress(json.dumps({"suite": "other"}).encode()),
+        gzip.compress(b"[" * 200_000, mtime=0),
+        gzip.compress(json.dumps({"suite": "other"}).encode(), mtime=0),
     ],
 )
 def test_a_file_that_is_no_recording_is_a_mismatch(tmp_path, data):
