@@ -16,9 +16,9 @@ from roadstead.cycle.explain import Explanation
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.framework.plugin import Handle
+from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
-from roadstead.framework.registry import Registry
+from roadstead.framework.registry import Registry, extension_points
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import Limits
@@ -33,6 +33,8 @@ class RunPlan:
 
     config_text: the KubeSchedulerConfiguration as written, "" for the default one.
     log_dir: folder of the actors' structured logs, "" for none.
+    plugins: dotted paths of a user's plugins, and plugin_dir where their modules may lie beside
+    the installed packages: every process imports them by itself.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -40,6 +42,8 @@ class RunPlan:
     config_source: str = ""
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     log_dir: str = ""
+    plugins: tuple[str, ...] = ()
+    plugin_dir: str = ""
 
     @property
     def limits(self) -> Limits:
@@ -53,14 +57,32 @@ class RunPlan:
         # The schema and YAML take a third of a second: only a run with a configuration needs them.
         from roadstead.config.load import load_config
 
-        return load_config(self.config_text, source=self.config_source).config
+        extra = {name: extension_points(kind) for name, kind in self.user_plugins().items()}
+        return load_config(self.config_text, source=self.config_source, extra_plugins=extra).config
+
+    def user_plugins(self) -> dict[str, type[Plugin]]:
+        """The user's plugins by name. InputError for one that cannot be imported here."""
+        if not self.plugins:
+            return {}
+        from roadstead.framework.user_plugins import load_plugins
+
+        return load_plugins(self.plugins, self.plugin_dir)
+
+    def registry(self) -> Registry:
+        """The in-tree plugins and the user's."""
+        registry = in_tree_registry()
+        if not self.plugins:
+            return registry
+        from roadstead.framework.user_plugins import factories_of
+
+        return registry.merged(factories_of(self.user_plugins()))
 
 
 def build_profiles(
     plan: RunPlan, classes: PodClasses, registry: Registry | None = None
 ) -> dict[str, Profile]:
     """The profiles of a plan by scheduler name, built for one process."""
-    registry = registry or in_tree_registry()
+    registry = registry or plan.registry()
     handle = Handle(classes, plan.cluster)
     return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
 

@@ -12,7 +12,9 @@ the slow form; a plugin that matters is worth writing over the table.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import Status
+
+if TYPE_CHECKING:
+    from roadstead.framework.arguments import PluginArguments
 
 
 class NodeView:
@@ -70,8 +75,9 @@ class NodePlugin:
     reads: what the answers depend on beside the pod; leave it unless only node facts are read.
     """
 
-    name: str
-    reads: Reads = Reads.NODE_AND_PODS
+    name: ClassVar[str]
+    reads: ClassVar[Reads] = Reads.NODE_AND_PODS
+    arguments: ClassVar[type[PluginArguments] | None] = None
 
     def filter(self, pod: PodInfo, node: NodeView) -> Status:
         """Whether the node can take the pod."""
@@ -124,7 +130,11 @@ def adapt(kind: type[NodePlugin]) -> type[Plugin]:
         raise TypeError(f"{kind.__name__} overrides neither filter nor score")
     base = _AdaptedBoth if filters and scores else _AdaptedFilter if filters else _AdaptedScore
 
-    def build(self: _Adapted, *args: object) -> None:
-        _Adapted.__init__(self, kind(*args))
+    def build(self: _Adapted, *args: object, **named: object) -> None:
+        _Adapted.__init__(self, kind(*args, **named))
 
-    return type(kind.__name__, (base,), {"name": kind.name, "reads": kind.reads, "__init__": build})
+    members = {"name": kind.name, "reads": kind.reads, "arguments": kind.arguments}
+    made = type(kind.__name__, (base,), {**members, "__init__": build, "__doc__": kind.__doc__})
+    # What a registry reads to know what the constructor wants.
+    made.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+    return made

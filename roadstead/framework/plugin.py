@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Status
+
+if TYPE_CHECKING:
+    from roadstead.framework.arguments import PluginArguments
 
 MAX_NODE_SCORE = 100
 
@@ -125,6 +128,8 @@ class Plugin(ABC):
 
     name: ClassVar[str]
     reads: ClassVar[Reads] = Reads.CLUSTER
+    arguments: ClassVar[type[PluginArguments] | None] = None
+    """What a user's plugin may be configured with; see `roadstead.framework.arguments`."""
 
     def sign(self, pod: PodFacts) -> Hashable | None:
         """The hashable part of the pod this plugin looks at, or None if it cannot tell."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -44,18 +43,3 @@ def extension_points(plugin: type[Plugin] | Plugin) -> frozenset[str]:
     """The names of the extension points that a plugin implements."""
     kind = plugin if isinstance(plugin, type) else type(plugin)
     return frozenset(point for point, base in EXTENSION_POINTS.items() if issubclass(kind, base))
-
-
-def load_plugin_class(path: str) -> type[Plugin]:
-    """A plugin class by its dotted path `package.module:Class` or `package.module.Class`.
-
-    Raises InputError if there is none: the path comes from the command line, never a manifest.
-    """
-    module_name, _, class_name = path.replace(":", ".").rpartition(".")
-    try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, TypeError, ValueError) as failure:
-        raise InputError(f"cannot be loaded ({failure})", obj="plugin", value=path) from failure
-    if not (isinstance(found, type) and issubclass(found, Plugin)):
-        raise InputError("is not a Roadstead plugin class", obj="plugin", value=path)
-    return found

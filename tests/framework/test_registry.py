@@ -1,6 +1,6 @@
 import pytest
 
-from roadstead.framework.registry import Registry, extension_points, load_plugin_class
+from roadstead.framework.registry import Registry, extension_points
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.node_name import NodeName
 from roadstead.protocol.errors import InputError
@@ -45,43 +45,3 @@ def test_a_users_plugin_cannot_take_the_name_of_an_in_tree_one():
 
 def test_extension_points_are_those_of_the_bases():
     assert extension_points(NodeName) == extension_points(NodeName()) == {"filter"}
-
-
-@pytest.mark.parametrize("separator", [":", "."])
-def test_a_class_is_found_by_its_dotted_path(separator):
-    path = f"roadstead.plugins.node_name{separator}NodeName"
-
-    assert load_plugin_class(path) is NodeName
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        "NodeName",
-        ":NodeName",
-        "no_such_module:NodeName",
-        "roadstead.plugins.node_name:Nope",
-        "roadstead.plugins.node_name:",
-        ".node_name:NodeName",
-        "..:NodeName",
-        "roadstead..plugins:NodeName",
-    ],
-)
-def test_a_path_that_leads_nowhere_cannot_be_loaded(path):
-    with pytest.raises(InputError, match="cannot be loaded"):
-        load_plugin_class(path)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "os:getcwd",
-        "pathlib:Path",
-        "roadstead.plugins.node_name:_REFUSED",
-        "roadstead.framework.per_node:NodePlugin",
-    ],
-)
-def test_something_else_than_a_plugin_class_is_refused(path):
-    with pytest.raises(InputError, match="is not a Roadstead plugin class"):
-        load_plugin_class(path)

@@ -1,0 +1,61 @@
+"""Arguments of a user's plugin: a pydantic model, filled from `pluginConfig` and frozen.
+
+    class Arguments(PluginArguments):
+        max_pods: int = Field(default=100, ge=1)
+
+    class FewPods(NodePlugin):
+        name = "FewPods"
+        arguments = Arguments
+
+        def __init__(self, args: Arguments) -> None: ...
+
+In a configuration the fields are written as Kubernetes writes them (`maxPods`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from roadstead.config.decode import validation_problems
+from roadstead.config.errors import ConfigError, Problem
+from roadstead.protocol.errors import cut_short
+
+_TYPE_META = ("apiVersion", "kind")
+_MISSING = "Field required"
+
+
+class PluginArguments(BaseModel):
+    """Base of the arguments of plugins: unknown fields are refused, values are not converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
+
+
+A = TypeVar("A", bound=PluginArguments)
+
+
+def parse_arguments(model: type[A], value: object, *, field: str, source: str = "") -> A:
+    """The arguments that a configuration gives, None for none.
+
+    ConfigError with every field that is wrong, below `field`.
+    """
+    given = {} if value is None else value
+    if not isinstance(given, Mapping):
+        problem = Problem(field, "must be a mapping", value=cut_short(value))
+        raise ConfigError("decode", [problem], source=source)
+    own = {each.alias for each in model.model_fields.values()}
+    fields = {name: each for name, each in given.items() if name in own or name not in _TYPE_META}
+    try:
+        # As JSON, so that a list may become a tuple, and a text no number.
+        return model.model_validate_json(json.dumps(fields))
+    except ValidationError as error:
+        problems = map(_named, validation_problems(error, field))
+        raise ConfigError("decode", problems, source=source) from None
+
+
+def _named(problem: Problem) -> Problem:
+    return Problem(problem.field, "is missing") if problem.rule == _MISSING else problem

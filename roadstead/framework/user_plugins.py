@@ -1,0 +1,168 @@
+"""Plugins of users: found by dotted path or entry point, and built as the in-tree ones are.
+
+A path comes from the command line or from an installed package, never from a manifest: what is
+found is imported. A configuration only names a plugin that is known already.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+
+from roadstead.config.errors import ConfigError, Problem
+from roadstead.config.plugin_args import PluginArgs
+from roadstead.framework.arguments import PluginArguments, parse_arguments
+from roadstead.framework.per_node import NodePlugin, adapt
+from roadstead.framework.plugin import Handle, Plugin
+from roadstead.framework.registry import Factory, extension_points
+from roadstead.protocol.errors import InputError, cut_short
+
+GROUP = "roadstead.plugins"
+"""Entry point group; an entry's name is the plugin's name."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
+_BASES = ("roadstead.framework.plugin", "roadstead.framework.per_node")
+
+
+def load_plugin_class(path: str) -> type[Plugin]:
+    """A plugin class by its dotted path `package.module:Class` or `package.module.Class`.
+
+    A per-node class comes adapted. InputError if there is none, or if it cannot be a plugin.
+    """
+    module_name, _, class_name = path.replace(":", ".").rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except Exception as failure:
+        # The module is the user's: whatever it raises, the user is told.
+        raise _refused(path, f"cannot be loaded ({_told(failure, module_name)})") from failure
+    if not isinstance(found, type) or not issubclass(found, Plugin | NodePlugin):
+        raise _refused(path, "is not a Roadstead plugin class")
+    return _checked(path, found)
+
+
+def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Plugin]]:
+    """Plugin classes by name; `directory` is looked into, too, where it is given.
+
+    InputError for a path that leads to no plugin, or a name that two of them bear.
+    """
+    if directory and directory not in sys.path:
+        # Last, so that no file of the user hides a module of an installed package.
+        sys.path.append(directory)
+    kinds: dict[str, type[Plugin]] = {}
+    for path in dict.fromkeys(paths):
+        kind = load_plugin_class(path)
+        if kind.name in kinds:
+            raise _refused(path, f'is a second plugin of the name "{kind.name}"')
+        kinds[kind.name] = kind
+    return kinds
+
+
+def installed_plugins() -> dict[str, str]:
+    """Plugin name → dotted path, of installed packages that offer plugins; imports none."""
+    return {entry.name: entry.value for entry in entry_points(group=GROUP)}
+
+
+def points_of(kinds: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
+    """Plugin name → the extension points it implements."""
+    return {name: extension_points(kind) for name, kind in kinds.items()}
+
+
+def factories_of(kinds: Mapping[str, type[Plugin]]) -> dict[str, Factory]:
+    """How plugins are built; each validates its own arguments."""
+    return {name: factory_of(kind) for name, kind in kinds.items()}
+
+
+def factory_of(kind: type[Plugin]) -> Factory:
+    """A factory that gives the constructor those of `args` and `handle` that it names.
+
+    args: the model that the class has as `arguments`, or what is written, where it has none.
+    """
+    names = inspect.signature(kind).parameters
+
+    def build(args: PluginArgs | None, handle: Handle) -> Plugin:
+        given: dict[str, object] = {"args": _arguments(kind, args), "handle": handle}
+        if args and kind.arguments is None and "args" not in names:
+            problem = Problem(f'pluginConfig "{kind.name}".args', "the plugin takes no arguments")
+            raise ConfigError("build", [problem])
+        try:
+            return kind(**{name: each for name, each in given.items() if name in names})
+        except (TypeError, ValueError) as failure:
+            raise _refused(kind.name, f"cannot be built ({failure})") from failure
+
+    return build
+
+
+def check_arguments(
+    kinds: Mapping[str, type[Plugin]], document: Mapping[str, object], source: str
+) -> None:
+    """ConfigError for arguments of these plugins that are wrong, by their place in the document.
+
+    document: a KubeSchedulerConfiguration that is right in itself.
+    """
+    problems: list[Problem] = []
+    for path, name, args in _plugin_configs(document):
+        kind = kinds.get(name)
+        if kind is None or kind.arguments is None:
+            continue
+        try:
+            parse_arguments(kind.arguments, args, field=path)
+        except ConfigError as refused:
+            problems += refused.problems
+    if problems:
+        raise ConfigError("validate", problems, source=source)
+
+
+def _plugin_configs(document: Mapping[str, object]) -> Iterable[tuple[str, str, object]]:
+    for i, profile in enumerate(_list(document, "profiles")):
+        for j, entry in enumerate(_list(profile, "pluginConfig")):
+            assert isinstance(entry, Mapping), "a decoded configuration"
+            yield f"profiles[{i}].pluginConfig[{j}].args", str(entry["name"]), entry.get("args")
+
+
+def _list(holder: object, name: str) -> Sequence[object]:
+    assert isinstance(holder, Mapping), "a decoded configuration"
+    found = holder.get(name) or ()
+    assert isinstance(found, Sequence), "a decoded configuration"
+    return found
+
+
+def _arguments(kind: type[Plugin], args: PluginArgs | None) -> object:
+    if kind.arguments is None:
+        return args
+    return parse_arguments(kind.arguments, args, field=f'pluginConfig "{kind.name}".args')
+
+
+def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
+    name = getattr(found, "name", None)
+    if found.__module__ in _BASES or not isinstance(name, str):
+        raise _refused(path, "is not a Roadstead plugin class (it has no name)")
+    if not _NAME.fullmatch(name):
+        raise _refused(path, f"has the name {cut_short(name)}: want letters, digits, . _ or -")
+    if found.arguments is not None and not issubclass(found.arguments, PluginArguments):
+        raise _refused(path, "has arguments that are no PluginArguments model")
+    try:
+        kind = adapt(found) if issubclass(found, NodePlugin) else found
+    except TypeError as failure:
+        raise _refused(path, str(failure)) from failure
+    missing = sorted(getattr(kind, "__abstractmethods__", ()))
+    if missing:
+        raise _refused(path, f"lacks {', '.join(missing)}")
+    if not extension_points(kind):
+        raise _refused(path, "implements no extension point")
+    return kind
+
+
+def _told(failure: Exception, module_name: str) -> str:
+    module = sys.modules.get(module_name)
+    if isinstance(failure, AttributeError) and module is not None:
+        return f"{failure}, which is {getattr(module, '__file__', 'built in')}"
+    told = str(failure) if isinstance(failure, ImportError) else repr(failure)
+    return f"{told}; looked in {sys.path[-1]} and the installed packages"
+
+
+def _refused(path: str, rule: str) -> InputError:
+    return InputError(rule, obj="plugin", value=path)

@@ -1,0 +1,317 @@
+import sys
+import textwrap
+
+import pytest
+from pydantic import Field
+
+from roadstead.config.errors import ConfigError
+from roadstead.framework import user_plugins
+from roadstead.framework.arguments import PluginArguments, parse_arguments
+from roadstead.framework.per_node import NodePlugin
+from roadstead.framework.plugin import Handle, Plugin
+from roadstead.framework.registry import extension_points
+from roadstead.framework.user_plugins import (
+    check_arguments,
+    factories_of,
+    factory_of,
+    installed_plugins,
+    load_plugin_class,
+    load_plugins,
+    points_of,
+)
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.node_name import NodeName
+from roadstead.protocol.errors import InputError
+from tests.builders import pod, score_with, table_of
+
+MINE = """
+    from roadstead.framework.arguments import PluginArguments
+    from roadstead.framework.per_node import NodePlugin
+    from roadstead.framework.plugin import FilterPlugin, Plugin, Reads
+
+
+    class Arguments(PluginArguments):
+        best_score: int = 50
+        names: tuple[str, ...] = ()
+
+
+    class Fixed(NodePlugin):
+        name = "Fixed"
+        arguments = Arguments
+        reads = Reads.NODE
+
+        def __init__(self, args):
+            self.args = args
+
+        def score(self, pod, node):
+            return self.args.best_score
+
+
+    class Same(NodePlugin):
+        name = "Fixed"
+
+        def score(self, pod, node):
+            return 1
+
+
+    class Raw(Same):
+        name = "Raw"
+
+        def __init__(self, args, handle):
+            self.given = args, handle
+
+
+    class Picky(Same):
+        name = "Picky"
+
+        def __init__(self):
+            raise ValueError("not today")
+
+
+    class Nameless(NodePlugin):
+        def score(self, pod, node):
+            return 1
+
+
+    class Spaced(Same):
+        name = "no good name"
+
+
+    class Idle(NodePlugin):
+        name = "Idle"
+
+
+    class Half(FilterPlugin):
+        name = "Half"
+
+
+    class Bare(Plugin):
+        name = "Bare"
+
+
+    class Foreign(Same):
+        name = "Foreign"
+        arguments = dict
+
+
+    not_a_class = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A folder with the module `my_plugins`; its prefix for paths."""
+    (tmp_path / "my_plugins.py").write_text(textwrap.dedent(MINE))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    yield "my_plugins:"
+    sys.modules.pop("my_plugins", None)
+
+
+def handle():
+    return Handle(PodClasses())
+
+
+@pytest.mark.parametrize("separator", [":", "."])
+def test_a_class_is_found_by_its_dotted_path(separator):
+    path = f"roadstead.plugins.node_name{separator}NodeName"
+
+    assert load_plugin_class(path) is NodeName
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "NodeName",
+        ":NodeName",
+        "no_such_module:NodeName",
+        "roadstead.plugins.node_name:Nope",
+        "roadstead.plugins.node_name:",
+        ".node_name:NodeName",
+        "..:NodeName",
+        "roadstead..plugins:NodeName",
+    ],
+)
+def test_a_path_that_leads_nowhere_cannot_be_loaded(path):
+    with pytest.raises(InputError, match="cannot be loaded"):
+        load_plugin_class(path)
+
+
+def test_a_module_that_raises_is_the_users_to_mend(tmp_path, monkeypatch):
+    (tmp_path / "breaks_at_import.py").write_text("1 / 0\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+
+    with pytest.raises(InputError, match=r"cannot be loaded \(ZeroDivisionError"):
+        load_plugin_class("breaks_at_import:Any")
+
+
+def test_a_class_that_is_missing_is_told_with_the_file_that_was_looked_into(mine, tmp_path):
+    with pytest.raises(InputError, match=str(tmp_path / "my_plugins.py")):
+        load_plugin_class(mine + "Fxied")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "os:getcwd",
+        "pathlib:Path",
+        "roadstead.plugins.node_name:_REFUSED",
+        "roadstead.framework.per_node:NodePlugin",
+        "roadstead.framework.plugin:ScorePlugin",
+        "my_plugins:not_a_class",
+        "my_plugins:Nameless",
+    ],
+)
+def test_something_else_than_a_plugin_class_is_refused(mine, path):
+    with pytest.raises(InputError, match="is not a Roadstead plugin class"):
+        load_plugin_class(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Spaced", "has the name"),
+        ("Idle", "overrides neither filter nor score"),
+        ("Half", "lacks filter"),
+        ("Bare", "implements no extension point"),
+        ("Foreign", "has arguments that are no PluginArguments model"),
+    ],
+)
+def test_a_class_that_could_not_run_is_refused_with_the_reason(mine, name, told):
+    with pytest.raises(InputError, match=told):
+        load_plugin_class(mine + name)
+
+
+def test_a_per_node_class_comes_adapted(mine):
+    kind = load_plugin_class(mine + "Fixed")
+
+    assert issubclass(kind, Plugin)
+    assert extension_points(kind) == {"score"}
+    assert points_of({"Fixed": kind}) == {"Fixed": {"score"}}
+
+
+def test_plugins_are_found_in_a_folder_once_each(tmp_path, monkeypatch):
+    (tmp_path / "found_in_folder.py").write_text(textwrap.dedent(MINE))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = "found_in_folder:Fixed"
+
+    kinds = load_plugins([path, path], str(tmp_path))
+
+    assert list(kinds) == ["Fixed"]
+    assert sys.path[-1] == str(tmp_path)
+    assert load_plugins([], str(tmp_path)) == {}
+    assert sys.path.count(str(tmp_path)) == 1
+
+
+def test_two_plugins_of_one_name_are_refused(mine):
+    with pytest.raises(InputError, match='is a second plugin of the name "Fixed"'):
+        load_plugins([mine + "Fixed", mine + "Same"])
+
+
+def test_installed_packages_offer_plugins_by_entry_point(monkeypatch):
+    class Entry:
+        name, value = "Fixed", "my_plugins:Fixed"
+
+    monkeypatch.setattr(
+        user_plugins, "entry_points", lambda group: [Entry] if group == "roadstead.plugins" else []
+    )
+
+    assert installed_plugins() == {"Fixed": "my_plugins:Fixed"}
+
+
+def test_a_plugin_is_built_with_its_validated_arguments(mine):
+    (factory,) = factories_of(load_plugins([mine + "Fixed"])).values()
+
+    plugin = factory({"bestScore": 7, "names": ["a"]}, handle())
+
+    assert score_with(plugin, pod(), table_of()) == []
+    assert plugin.wrapped.args.best_score == 7
+    assert plugin.wrapped.args.names == ("a",)
+    assert factory(None, handle()).wrapped.args.best_score == 50
+
+
+def test_arguments_cannot_be_changed_in_the_plugin(mine):
+    plugin = factory_of(load_plugin_class(mine + "Fixed"))(None, handle())
+
+    with pytest.raises(ValueError, match="frozen"):
+        plugin.wrapped.args.best_score = 9
+
+
+def test_without_a_model_a_plugin_gets_what_is_written_and_the_handle(mine):
+    given = {"any": ["thing"]}
+    own = handle()
+
+    plugin = factory_of(load_plugin_class(mine + "Raw"))(given, own)
+
+    assert plugin.wrapped.given == (given, own)
+
+
+def test_arguments_for_a_plugin_that_takes_none_are_refused(mine):
+    build = factory_of(load_plugin_class(mine + "Same"))
+
+    assert build({}, handle()).name == "Fixed"
+    with pytest.raises(ConfigError, match="the plugin takes no arguments"):
+        build({"a": 1}, handle())
+
+
+def test_a_constructor_that_refuses_is_told(mine):
+    with pytest.raises(InputError, match=r"Picky cannot be built \(not today\)"):
+        factory_of(load_plugin_class(mine + "Picky"))(None, handle())
+
+
+class Limits(PluginArguments):
+    max_pods: int = Field(ge=1)
+    zones: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({}, "args.maxPods: is missing"),
+        ({"maxPods": "3"}, 'args.maxPods: "3"'),
+        ({"maxPods": 0}, "args.maxPods: 0: must be at least 1"),
+        ({"max_pods": 3}, "args.max_pods"),
+        ({"maxPods": 1, "zones": ["a", 2]}, r"args.zones\[1\]: 2"),
+        ([1], "args: list of 1: must be a mapping"),
+    ],
+)
+def test_wrong_arguments_are_told_by_field(value, told):
+    with pytest.raises(ConfigError, match=told):
+        parse_arguments(Limits, value, field="args")
+
+
+def test_the_type_of_arguments_may_be_written_beside_them():
+    value = {"apiVersion": "example.com/v1", "kind": "LimitsArgs", "maxPods": 4}
+
+    assert parse_arguments(Limits, value, field="args") == Limits.model_validate({"maxPods": 4})
+
+
+def test_every_wrong_argument_of_a_document_is_told_by_its_place():
+    class Limited(NodePlugin):
+        name = "Limited"
+        arguments = Limits
+
+        def score(self, pod, node):
+            return 1
+
+    entries = [
+        {"name": "Limited", "args": {"maxPods": 0}},
+        {"name": "NodeAffinity", "args": {}},
+        {"name": "Free", "args": 3},
+    ]
+    document = {"profiles": [{"schedulerName": "a"}, {"pluginConfig": [*entries, entries[0]]}]}
+    kinds = {"Limited": Limited, "Free": NodeName}
+
+    with pytest.raises(ConfigError) as refused:
+        check_arguments(kinds, document, "mine.yaml")
+
+    assert [problem.field for problem in refused.value.problems] == [
+        "profiles[1].pluginConfig[0].args.maxPods",
+        "profiles[1].pluginConfig[3].args.maxPods",
+    ]
+    assert "mine.yaml" in str(refused.value)
+
+
+def test_right_arguments_pass():
+    check_arguments({"Free": NodeName}, {"profiles": [{"pluginConfig": None}]}, "")
+    check_arguments({}, {}, "")
