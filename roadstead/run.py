@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from roadstead.config.model import SchedulerConfig, default_config
 from roadstead.config.settings import Settings
@@ -23,6 +23,9 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import Limits
 from roadstead.report.result import PendingPod, Placement
+
+if TYPE_CHECKING:
+    from roadstead.config.load import LoadedConfig
 
 Pod = tuple[PodIdentity, PodFacts]
 
@@ -54,11 +57,15 @@ class RunPlan:
         """The configuration. ConfigError where it is wrong."""
         if not self.config_text:
             return default_config()
+        return self.loaded_config().config
+
+    def loaded_config(self) -> LoadedConfig:
+        """The configuration as written, with its document. ConfigError where it is wrong."""
         # The schema and YAML take a third of a second: only a run with a configuration needs them.
         from roadstead.config.load import load_config
 
         extra = {name: extension_points(kind) for name, kind in self.user_plugins().items()}
-        return load_config(self.config_text, source=self.config_source, extra_plugins=extra).config
+        return load_config(self.config_text, source=self.config_source, extra_plugins=extra)
 
     def user_plugins(self) -> dict[str, type[Plugin]]:
         """The user's plugins by name. InputError for one that cannot be imported here."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Final
 
 import click
 import yaml
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.config.load import LoadedConfig, load_config, load_config_file
+from roadstead.cli.options import plugin_option
+from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
+from roadstead.config.load import LoadedConfig
 from roadstead.config.model import ProfileConfig
-from roadstead.config.presets import list_presets, load_preset
+from roadstead.config.presets import list_presets, preset_text
+from roadstead.protocol.errors import InputError
 
 # The order in which a pod meets them.
 _POINTS_OF_A_CYCLE: Final = (
@@ -49,6 +53,7 @@ _GoDumper.add_representer(str, _GoDumper.represent_text)
     help="A KubeSchedulerConfiguration v1, YAML or JSON; - reads standard input.",
 )
 @click.option("--preset", metavar="NAME", help=f"One that ships: {', '.join(list_presets())}.")
+@plugin_option
 @click.option(
     "--output-format",
     type=click.Choice(["yaml", "json"]),
@@ -62,7 +67,11 @@ _GoDumper.add_representer(str, _GoDumper.represent_text)
     help="Print which plugins run at which extension point, in order, with their score weights.",
 )
 def config_command(
-    path: str | None, preset: str | None, output_format: str, effective: bool
+    path: str | None,
+    preset: str | None,
+    plugin: tuple[str, ...],
+    output_format: str,
+    effective: bool,
 ) -> None:
     """Print the configuration that is really in effect.
 
@@ -79,21 +88,37 @@ def config_command(
                                            # which plugin runs where and when
       roadstead config --preset binpack > mine.yaml
                                            # a start for one of my own
+      roadstead config --plugin my_plugins:Mine > mine.yaml
+                                           # with a plugin of my own
       kubectl -n kube-system get cm scheduler -o jsonpath='{.data.config}' \\
         | roadstead config --config - --output-format json
     """
     if path is not None and preset is not None:
         raise click.UsageError("--config and --preset exclude each other")
-    loaded = _load(path, preset)
+    loaded = _load(path, preset, plugin)
     click.echo(_effective(loaded, output_format) if effective else _document(loaded, output_format))
 
 
-def _load(path: str | None, preset: str | None) -> LoadedConfig:
-    if path is None:
-        return load_preset(preset or "default")
+def _load(path: str | None, preset: str | None, plugins: tuple[str, ...]) -> LoadedConfig:
+    if path is not None:
+        content, source = _content(path)
+    elif preset is None and plugins:
+        content, source = choose_plugins(plugins).as_config().encode(), SOURCE_OF_FLAGS
+    else:
+        preset = preset or "default"
+        content, source = preset_text(preset).encode(), f"preset {preset}"
+    chosen = choose_plugins(plugins, content.decode(errors="replace"))
+    return load_with(chosen, content, source)
+
+
+def _content(path: str) -> tuple[bytes, str]:
     if path == "-":
-        return load_config(sys.stdin.buffer.read(), source="standard input")
-    return load_config_file(path)
+        return sys.stdin.buffer.read(), "standard input"
+    try:
+        return Path(path).read_bytes(), path
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"cannot be read: {reason}", source=path) from None
 
 
 def _document(loaded: LoadedConfig, output_format: str) -> str:

@@ -52,6 +52,7 @@ class PlanOptions:
     log: Path | None = None
     config: str | None = None
     preset: str | None = None
+    plugin: tuple[str, ...] = ()
 
     def check(self) -> None:
         if self.config is not None and self.preset is not None:
@@ -114,11 +115,19 @@ source_parameters = (
         help="A trace in place of manifests; see roadstead trace --help.",
     ),
 )
+plugin_option = click.option(
+    "--plugin",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="A plugin of yours, from an installed package or the working directory. Without "
+    "--config it joins the default ones; may be given again.",
+)
 _CONFIG_OPTIONS = (
     click.option(
         "--config", metavar="FILE", help="A KubeSchedulerConfiguration v1, YAML or JSON, or -."
     ),
     click.option("--preset", metavar="NAME", help=f"A configuration that ships: {PRESETS}."),
+    plugin_option,
 )
 _SETTINGS_OPTIONS = (
     click.option(

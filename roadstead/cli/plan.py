@@ -7,20 +7,28 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from roadstead.cli.options import STDIN, PlanOptions
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest, digest_of_file
-from roadstead.run import RunPlan
+from roadstead.run import RunPlan, build_profiles
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:
-    """A configuration as written, and what it is called; both empty for the default one."""
+    """A configuration as written, and what it is called; both empty for the default one.
+
+    plugins, plugin_dir: the user's plugins that it may name, as `RunPlan` has them.
+    """
 
     text: str = ""
     source: str = ""
+    plugins: tuple[str, ...] = ()
+    plugin_dir: str = ""
 
 
 def read_settings(options: PlanOptions) -> Settings:
@@ -33,20 +41,42 @@ def read_settings(options: PlanOptions) -> Settings:
 def read_config(options: PlanOptions) -> ConfigText:
     """The configuration that the flags name, checked. InputError where it is wrong."""
     if options.config is None and options.preset is None:
-        return ConfigText()
-    from roadstead.config.load import load_config
+        return _of_plugins(options)
     from roadstead.config.presets import preset_text
 
     if options.preset is not None:
-        return ConfigText(preset_text(options.preset), f"preset {options.preset}")
-    assert options.config is not None
-    content, source = _content(options.config)
+        text, source = preset_text(options.preset), f"preset {options.preset}"
+    else:
+        assert options.config is not None
+        text, source = _text(options.config)
+    return _checked(text, source, options)
+
+
+def _of_plugins(options: PlanOptions) -> ConfigText:
+    """No configuration is given: the user's plugins, if any, join the default ones."""
+    if not options.plugin:
+        return ConfigText()
+    from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, choose_plugins
+
+    return _checked(choose_plugins(options.plugin).as_config(), SOURCE_OF_FLAGS, options)
+
+
+def _checked(text: str, source: str, options: PlanOptions) -> ConfigText:
+    from roadstead.cli.plugin_choice import choose_plugins, load_with
+
+    chosen = choose_plugins(options.plugin, text)
+    load_with(chosen, text, source)
+    for name in chosen.unused_in(text):
+        click.echo(f"Plugin {name} does nothing: {source} does not name it.", err=True)
+    return ConfigText(text, source, chosen.paths, chosen.directory)
+
+
+def _text(path: str) -> tuple[str, str]:
+    content, source = _content(path)
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig"), source
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8 text", source=source) from error
-    load_config(text, source=source)
-    return ConfigText(text, source)
 
 
 def _content(path: str) -> tuple[bytes, str]:
@@ -61,7 +91,19 @@ def _content(path: str) -> tuple[bytes, str]:
 def make_plan(
     options: PlanOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
 ) -> RunPlan:
-    return RunPlan(settings, config.text, config.source, cluster, log_dir(options))
+    plan = RunPlan(
+        settings,
+        config.text,
+        config.source,
+        cluster,
+        log_dir(options),
+        config.plugins,
+        config.plugin_dir,
+    )
+    if plan.plugins:
+        # A plugin that cannot be built is told before actors are started for it.
+        build_profiles(plan, PodClasses())
+    return plan
 
 
 def log_dir(options: PlanOptions) -> str:

@@ -103,11 +103,10 @@ def _write(directory: Path, result: RunResult, plan: RunPlan) -> None:
 
 def _effective(plan: RunPlan) -> Mapping[str, Json]:
     """The configuration with every default in it: what a later release must run with as well."""
-    from roadstead.config.load import load_config
     from roadstead.config.presets import load_preset
 
     if plan.config_text:
-        return load_config(plan.config_text, source=plan.config_source).document
+        return plan.loaded_config().document
     return load_preset("default").document
 
 

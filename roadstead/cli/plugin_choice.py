@@ -1,0 +1,90 @@
+"""The user's plugins of a run: those of --plugin, and installed ones that a configuration names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from roadstead.config.intree import IN_TREE_POINTS
+from roadstead.config.load import LoadedConfig, load_config
+from roadstead.framework.plugin import Plugin
+from roadstead.framework.registry import extension_points
+from roadstead.framework.user_plugins import check_arguments, installed_plugins, load_plugins
+from roadstead.protocol.errors import InputError
+
+SOURCE_OF_FLAGS = "--plugin"
+
+_HEAD = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPlugins:
+    """paths: as a plan carries them. directory: where else modules may lie."""
+
+    paths: tuple[str, ...] = ()
+    directory: str = ""
+    kinds: dict[str, type[Plugin]] = field(default_factory=dict)
+
+    def points(self) -> dict[str, frozenset[str]]:
+        return {name: extension_points(kind) for name, kind in self.kinds.items()}
+
+    def as_config(self) -> str:
+        """A configuration that adds them to the default plugins; "" where there are none."""
+        return _HEAD + "".join(self._lines()) if self.kinds else ""
+
+    def _lines(self) -> Iterator[str]:
+        points = self.points()
+        several = [name for name in points if points[name] != {"queueSort"}]
+        if several:
+            yield "    multiPoint:\n      enabled:\n"
+            yield from (f"      - name: {name}\n" for name in several)
+        for name in points.keys() - set(several):
+            yield "    queueSort:\n      disabled:\n      - name: '*'\n"
+            yield f"      enabled:\n      - name: {name}\n"
+
+    def unused_in(self, text: str) -> tuple[str, ...]:
+        """Those that a configuration does not name."""
+        return tuple(name for name in self.kinds if not _is_named(name, text))
+
+
+def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
+    """The plugins of the flags, with modules in the working directory too, and the installed ones.
+
+    Of these only such that `text` names, so that no others are imported. InputError for one that
+    cannot be loaded, or that bears the name of an in-tree one.
+    """
+    directory = str(Path.cwd()) if given else ""
+    named = _installed_in(text) if text else {}
+    paths = tuple(dict.fromkeys([*given, *named.values()]))
+    kinds = load_plugins(paths, directory)
+    for name in kinds.keys() & IN_TREE_POINTS.keys():
+        raise InputError("is the name of an in-tree plugin", obj="plugin", value=f'"{name}"')
+    for name, path in named.items():
+        if name not in kinds:
+            raise InputError(
+                f'has the entry point "{name}", and names itself otherwise',
+                obj="plugin",
+                value=path,
+            )
+    return ChosenPlugins(paths, directory, kinds)
+
+
+def load_with(chosen: ChosenPlugins, text: str | bytes, source: str) -> LoadedConfig:
+    """A configuration that may name these plugins, their arguments checked. ConfigError."""
+    loaded = load_config(text, source=source, extra_plugins=chosen.points())
+    check_arguments(chosen.kinds, loaded.document, source)
+    return loaded
+
+
+def _installed_in(text: str) -> dict[str, str]:
+    return {name: path for name, path in installed_plugins().items() if _is_named(name, text)}
+
+
+def _is_named(name: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None
