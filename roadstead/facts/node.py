@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from roadstead.facts.pod import Labels
 from roadstead.facts.taints import Taint
 
-ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+"""Where both stand, the older label counts, as upstream."""
 
 
 @dataclass(frozen=True, slots=True)

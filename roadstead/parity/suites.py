@@ -14,6 +14,7 @@ from roadstead.framework.sampling import feasible_nodes_to_find
 from roadstead.parity.cases import compile_case, read_document
 from roadstead.parity.config_cases import check_config
 from roadstead.parity.label_cases import check_labels
+from roadstead.parity.node_order_cases import check_node_order
 from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
 from roadstead.parity.replay import EXPECTED, failed, replay
 from roadstead.parity.result import Json, Result, differing
@@ -26,7 +27,6 @@ NO_PATH = "-"
 """The path of suites in which nothing is scheduled."""
 
 AFTER_FAILURE = "not reached after a failure"
-_NODE_ORDER = "node order by zones in turn"
 _HINTS = "queueing hints"
 
 
@@ -43,7 +43,7 @@ CHECKS: Mapping[str, Mapping[str, Check | str]] = {
     "config": {"cases": check_config},
     "quantity": {"cases": check_quantity, "arithmetic": check_arithmetic},
     "labels": {"cases": check_labels},
-    "misc": {"numFeasibleNodes": check_sampling, "nodeOrder": _NODE_ORDER},
+    "misc": {"numFeasibleNodes": check_sampling, "nodeOrder": check_node_order},
     "queueing": {"cases": _HINTS, "classification": "classification of update events"},
     "queueing-events": {"registered": _HINTS},
 }

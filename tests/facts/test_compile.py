@@ -372,7 +372,7 @@ def test_node_facts_are_what_pods_may_use() -> None:
         ),
         (
             {"topology.kubernetes.io/zone": "a", "failure-domain.beta.kubernetes.io/zone": "b"},
-            ":\x00:a",
+            ":\x00:b",
         ),
     ],
 )

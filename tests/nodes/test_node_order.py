@@ -1,0 +1,117 @@
+"""The order of nodes: zones in turn, renewed only where nodes came or went."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.nodes.node_order import NodeOrder, NodeTree
+from roadstead.parity.node_order_cases import check_node_order
+
+
+def tree_of(*nodes):
+    tree = NodeTree()
+    for name, zone in nodes:
+        tree.put(name, zone)
+    return tree
+
+
+def test_zones_take_turns_in_the_order_in_which_they_came():
+    tree = tree_of(("n1", "b"), ("n2", "a"), ("n3", "b"), ("n4", "c"), ("n5", "b"), ("n6", "a"))
+
+    assert tree.listed() == ("n1", "n2", "n4", "n3", "n6", "n5")
+
+
+def test_a_zone_that_was_empty_stands_last_when_it_comes_again():
+    tree = tree_of(("n1", "a"), ("n2", "b"))
+
+    tree.remove("n1")
+    tree.put("n1", "a")
+
+    assert tree.listed() == ("n2", "n1")
+    assert len(tree) == 2
+    assert "n1" in tree
+
+
+def test_a_node_that_changes_its_zone_goes_to_the_end_of_the_new_one():
+    tree = tree_of(("n1", "a"), ("n2", "b"), ("n3", "a"))
+
+    tree.put("n1", "b")
+
+    assert tree.listed() == ("n3", "n2", "n1")
+
+
+def test_an_update_within_the_zone_changes_nothing():
+    tree = tree_of(("n1", "a"), ("n2", "a"))
+    before = tree.version
+
+    tree.put("n1", "a")
+
+    assert (tree.version, tree.listed()) == (before, ("n1", "n2"))
+
+
+def test_an_unknown_node_cannot_go():
+    with pytest.raises(KeyError):
+        tree_of(("n1", "a")).remove("n2")
+
+
+def test_a_snapshot_sees_a_change_of_zones_only_when_nodes_come_or_go():
+    tree, order = tree_of(("n1", "a"), ("n2", "b"), ("n3", "a")), NodeOrder()
+    assert order.snapshot(tree) == ("n1", "n2", "n3")
+
+    tree.put("n1", "b")
+    assert order.snapshot(tree) == ("n1", "n2", "n3")
+
+    tree.put("n4", "a")
+    assert order.snapshot(tree) == ("n3", "n2", "n4", "n1")
+
+
+def test_a_node_that_went_and_came_again_between_snapshots_keeps_its_place():
+    tree, order = tree_of(("n1", "a"), ("n2", "a")), NodeOrder()
+    order.snapshot(tree)
+
+    tree.remove("n1")
+    tree.put("n1", "a")
+
+    assert order.snapshot(tree) == ("n1", "n2")
+
+
+def test_a_node_that_goes_leaves_the_order():
+    tree, order = tree_of(("n1", "a"), ("n2", "a")), NodeOrder()
+    order.snapshot(tree)
+
+    tree.remove("n1")
+
+    assert order.snapshot(tree) == ("n2",)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("xyz "))))
+def test_every_node_stands_in_the_order_exactly_once(changes):
+    tree = NodeTree()
+    for name, zone in changes:
+        if zone == " " and name in tree:
+            tree.remove(name)
+        else:
+            tree.put(name, zone)
+
+    assert sorted(tree.listed()) == sorted(set(tree.listed()))
+    assert len(tree.listed()) == len(tree)
+
+
+def test_a_recorded_order_is_compared_after_a_last_snapshot():
+    zone = {"topology.kubernetes.io/zone": "a"}
+    ops = [
+        {"op": "add", "name": "n1", "labels": zone},
+        {"op": "add", "name": "n2", "labels": zone},
+        {"op": "snapshot"},
+        {"op": "update", "name": "n1", "labels": {}},
+        {"op": "remove", "name": "n2"},
+    ]
+
+    ours, found = check_node_order({"ops": ops, "order": ["n1"]})
+
+    assert (ours, found) == ({"order": ["n1"]}, [])
+
+
+def test_an_operation_that_is_not_known_is_refused():
+    with pytest.raises(AssertionError, match="not known"):
+        check_node_order({"ops": [{"op": "paint", "name": "n1"}], "order": []})
