@@ -29,13 +29,17 @@ from roadstead.actors.seam import (
     Directory,
     Dispatcher,
     Factory,
+    Failure,
     Method,
     Q,
     Ref,
+    failure_in,
+    failure_out,
     late,
     open_reply,
 )
 from roadstead.protocol.codec import Envelope, Limits, to_wire
+from roadstead.protocol.errors import InputError
 
 START_S, LEAVE_S = 60.0, 30.0
 """How long Ray may take to start, and the end of the process may wait for it to be left."""
@@ -56,17 +60,22 @@ class RayHost:
         log_dir: str,
     ) -> None:
         open_log(log_dir, process)
-        self._dispatchers = {
-            name: Dispatcher(name, build(directory), limits) for name, build in builds.items()
-        }
+        self._dispatchers: dict[str, Dispatcher] = {}
+        self._failure: Failure | None = None
+        try:
+            for name, build in builds.items():
+                self._dispatchers[name] = Dispatcher(name, build(directory), limits)
+        except InputError as failure:
+            # Ray would bury it in a text of its own: a plugin that only the driver can import.
+            self._failure = failure_out(failure.at(source=f"in the process {process} on Ray"))
 
     async def receive(self, name: str, data: bytes) -> bytes:
         """One envelope for one actor in, one envelope out."""
         return await self._dispatchers[name].receive(data)
 
-    async def ready(self) -> int:
-        """The process id: the actors are built and answer."""
-        return os.getpid()
+    async def ready(self) -> int | Failure:
+        """The process id: the actors are built and answer; or what is wrong with their input."""
+        return self._failure or os.getpid()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +223,8 @@ class RayRuntime:
     ) -> dict[str, Ref]:
         """New actors by name, in one process per group, once all answer.
 
-        DeadlineError if one is late, ActorLostError if one fails.
+        DeadlineError if one is late, ActorLostError if one fails, InputError if it cannot be built
+        from what it was given.
         """
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
@@ -238,11 +248,14 @@ class RayRuntime:
     async def _await_ready(self, host: str, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
-                self.pids[host] = await self._handles[host].ready.remote()
+                answer = await self._handles[host].ready.remote()
         except TimeoutError:
             raise late(host, "its start", timeout_s) from None
         except RayError as failure:
             raise ActorLostError(f"{host} did not start: {_first_line(failure)}") from None
+        if isinstance(answer, Failure):
+            raise failure_in(host, answer)
+        self.pids[host] = answer
 
     def find(self, name: str) -> Ref:
         """A way to a running actor."""

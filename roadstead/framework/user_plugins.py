@@ -28,33 +28,35 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 _BASES = ("roadstead.framework.plugin", "roadstead.framework.per_node")
 
 
-def load_plugin_class(path: str) -> type[Plugin]:
+def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
     """A plugin class by its dotted path `package.module:Class` or `package.module.Class`.
 
-    A per-node class comes adapted. InputError if there is none, or if it cannot be a plugin.
+    A per-node class comes adapted. `directory` is looked into, too, where it is given. InputError
+    if there is none, or if it cannot be a plugin.
     """
+    if directory and directory not in sys.path:
+        # Last, so that no file of the user hides a module of an installed package.
+        sys.path.append(directory)
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
     try:
         found = getattr(importlib.import_module(module_name), class_name)
     except Exception as failure:
         # The module is the user's: whatever it raises, the user is told.
-        raise _refused(path, f"cannot be loaded ({_told(failure, module_name)})") from failure
+        told = _told(failure, module_name, directory)
+        raise _refused(path, f"cannot be loaded ({told})") from failure
     if not isinstance(found, type) or not issubclass(found, Plugin | NodePlugin):
         raise _refused(path, "is not a Roadstead plugin class")
     return _checked(path, found)
 
 
 def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Plugin]]:
-    """Plugin classes by name; `directory` is looked into, too, where it is given.
+    """Plugin classes by name; `directory` as `load_plugin_class` has it.
 
     InputError for a path that leads to no plugin, or a name that two of them bear.
     """
-    if directory and directory not in sys.path:
-        # Last, so that no file of the user hides a module of an installed package.
-        sys.path.append(directory)
     kinds: dict[str, type[Plugin]] = {}
     for path in dict.fromkeys(paths):
-        kind = load_plugin_class(path)
+        kind = load_plugin_class(path, directory)
         if kind.name in kinds:
             raise _refused(path, f'is a second plugin of the name "{kind.name}"')
         kinds[kind.name] = kind
@@ -156,12 +158,13 @@ def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
     return kind
 
 
-def _told(failure: Exception, module_name: str) -> str:
+def _told(failure: Exception, module_name: str, directory: str) -> str:
     module = sys.modules.get(module_name)
     if isinstance(failure, AttributeError) and module is not None:
         return f"{failure}, which is {getattr(module, '__file__', 'built in')}"
     told = str(failure) if isinstance(failure, ImportError) else repr(failure)
-    return f"{told}; looked in {sys.path[-1]} and the installed packages"
+    beside = f" and in {directory}" if directory else ""
+    return f"{told}; looked among the installed packages{beside}"
 
 
 def _refused(path: str, rule: str) -> InputError:

@@ -199,8 +199,10 @@ def test_plugins_are_found_in_a_folder_once_each(tmp_path, monkeypatch):
 
     assert list(kinds) == ["Fixed"]
     assert sys.path[-1] == str(tmp_path)
-    assert load_plugins([], str(tmp_path)) == {}
+    assert load_plugins([path], str(tmp_path)).keys() == kinds.keys()
     assert sys.path.count(str(tmp_path)) == 1
+    with pytest.raises(InputError, match=f"installed packages and in {tmp_path}"):
+        load_plugins(["not_in_folder:Any"], str(tmp_path))
 
 
 def test_two_plugins_of_one_name_are_refused(mine):

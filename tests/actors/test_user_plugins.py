@@ -1,0 +1,118 @@
+"""A plugin of a user in every process of a run: imported there, or refused by name."""
+
+import os
+import sys
+import textwrap
+
+import pytest
+
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.ray_runtime import RayHost, RaySession
+from roadstead.actors.seam import Failure
+from roadstead.config.settings import Settings
+from roadstead.fleet.generate import generate_fleet
+from roadstead.protocol.codec import Limits
+from roadstead.protocol.errors import InputError
+from roadstead.run import RunPlan
+from tests.actors.world import GENEROUS_S, inputs_of
+
+MODULE = """
+    import os
+
+    from roadstead.framework.per_node import NodePlugin
+    from roadstead.protocol.status import SUCCESS, unschedulable
+
+
+    class OnlyEven(NodePlugin):
+        name = "OnlyEven"
+
+        def filter(self, pod, node):
+            return SUCCESS if int(node.name[-1]) % 2 == 0 else unschedulable("node(s) were odd")
+
+        def sign(self, pod):
+            return ()
+
+
+    if os.getpid() != {driver}:
+        {elsewhere}
+"""
+CONFIG = """
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    profiles:
+    - plugins:
+        multiPoint:
+          enabled:
+          - name: OnlyEven
+"""
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """Makes the plan of a run whose plugin lies in a folder; what its module does elsewhere."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def make(runtime, module, elsewhere="pass"):
+        text = textwrap.dedent(MODULE).format(driver=os.getpid(), elsewhere=elsewhere)
+        (tmp_path / f"{module}.py").write_text(text)
+        return RunPlan(
+            Settings(runtime=runtime, shards=2, batch=16),
+            textwrap.dedent(CONFIG),
+            "mine.yaml",
+            plugins=(f"{module}:OnlyEven",),
+            plugin_dir=str(tmp_path),
+        )
+
+    return make
+
+
+def run(plan):
+    trace = generate_fleet(12, 60, 1)
+    inputs = inputs_of(trace.nodes(), trace.pods())
+    return ActorLauncher().run(inputs, plan, lambda progress: None)
+
+
+def placements(outcome):
+    return sorted((each.pod, each.node) for each in outcome.placements)
+
+
+def left():
+    if RaySession._last is not None:
+        RaySession._last.join(GENEROUS_S)
+
+
+@pytest.mark.ray
+def test_on_ray_a_plugin_decides_as_inline(plan):
+    left()
+    on_ray = run(plan("ray", "even_on_ray"))
+    left()
+    inline = run(plan("inline", "even_inline"))
+
+    assert placements(on_ray) == placements(inline)
+    assert {int(node[-1]) % 2 for _, node in placements(on_ray)} == {0}
+    assert any("node(s) were odd" in each.message for each in inline.pending)
+
+
+@pytest.mark.ray
+def test_a_plugin_that_a_process_of_ray_cannot_import_is_told_with_the_process(plan, tmp_path):
+    left()
+    with pytest.raises(InputError) as refused:
+        run(plan("ray", "even_at_home", 'raise ImportError("No module named only_at_home")'))
+    left()
+
+    assert str(refused.value) == (
+        "in the process control on Ray: plugin: even_at_home:OnlyEven cannot be loaded (No module "
+        f"named only_at_home; looked among the installed packages and in {tmp_path})"
+    )
+
+
+async def test_a_process_whose_actors_are_built_from_wrong_input_stays_to_say_so():
+    def build(directory):
+        raise InputError("is wrong", field="x")
+
+    host = RayHost("worker-0", {"worker-0": build}, None, Limits(max_bytes=1000), "")
+
+    failure = await host.ready()
+
+    assert isinstance(failure, Failure)
+    assert failure.text == "in the process worker-0 on Ray: x: is wrong"
