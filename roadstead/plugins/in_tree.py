@@ -26,10 +26,14 @@ from roadstead.plugins.node_ports import NodePorts
 from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.plugins.node_unschedulable import NodeUnschedulable
+from roadstead.plugins.node_volume_limits import NodeVolumeLimits
 from roadstead.plugins.pod_topology_spread import PodTopologySpread
 from roadstead.plugins.priority_sort import PrioritySort
 from roadstead.plugins.scheduling_gates import SchedulingGates
 from roadstead.plugins.taint_toleration import TaintToleration
+from roadstead.plugins.volume_binding import VolumeBinding
+from roadstead.plugins.volume_restrictions import VolumeRestrictions
+from roadstead.plugins.volume_zone import VolumeZone
 
 A = TypeVar("A", bound=PluginArgs)
 
@@ -40,10 +44,10 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
     NodeName,
     TaintToleration,
     NodePorts,
-    missing.VolumeRestrictions,
-    missing.NodeVolumeLimits,
-    missing.VolumeBinding,
-    missing.VolumeZone,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     missing.DynamicResources,
     DefaultPreemption,
     ImageLocality,

@@ -64,30 +64,16 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return self.need(pod)
 
 
-_DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
-_CLAIMS = ("persistentVolumeClaim", "ephemeral")
+DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
+CLAIMS = ("persistentVolumeClaim", "ephemeral")
 
 
-def _volume_of(pod: PodFacts, kinds: tuple[str, ...]) -> str:
+def volume_of(pod: PodFacts, kinds: tuple[str, ...]) -> str:
+    """The field of the first volume of these kinds, or ""."""
     return next(
         (f'spec.volumes["{each.name}"].{each.kind}' for each in pod.volumes if each.kind in kinds),
         "",
     )
-
-
-class VolumeRestrictions(MissingPlugin):
-    name = "VolumeRestrictions"
-
-    def need(self, pod: PodFacts) -> str:
-        return _volume_of(pod, (*_DISKS, *_CLAIMS))
-
-
-class NodeVolumeLimits(MissingPlugin):
-    name = "NodeVolumeLimits"
-
-    def need(self, pod: PodFacts) -> str:
-        migrated = ("azureDisk", "azureFile", "cinder", "portworxVolume", "vsphereVolume", "csi")
-        return _volume_of(pod, (*_DISKS[:2], *_CLAIMS, *migrated))
 
 
 class NothingReserved(ReservePlugin, PreBindPlugin):
@@ -101,20 +87,6 @@ class NothingReserved(ReservePlugin, PreBindPlugin):
 
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
-
-
-class VolumeBinding(MissingPlugin, NothingReserved):
-    name = "VolumeBinding"
-
-    def need(self, pod: PodFacts) -> str:
-        return _volume_of(pod, _CLAIMS)
-
-
-class VolumeZone(MissingPlugin):
-    name = "VolumeZone"
-
-    def need(self, pod: PodFacts) -> str:
-        return _volume_of(pod, _CLAIMS)
 
 
 class DynamicResources(MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFilterPlugin):

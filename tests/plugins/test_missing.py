@@ -5,16 +5,20 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import PostFilterPlugin, PostFilterView, PreEnqueuePlugin
 from roadstead.framework.registry import extension_points
 from roadstead.plugins import missing
+from roadstead.plugins.node_volume_limits import NodeVolumeLimits
+from roadstead.plugins.volume_binding import VolumeBinding
+from roadstead.plugins.volume_restrictions import VolumeRestrictions
+from roadstead.plugins.volume_zone import VolumeZone
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SKIP, SUCCESS, Code
 from tests.builders import evaluated, filter_with, node, pod, profile_of, table_of
 
 KINDS = [
-    kind
-    for kind in vars(missing).values()
-    if isinstance(kind, type)
-    and issubclass(kind, missing.MissingPlugin)
-    and kind is not missing.MissingPlugin
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    missing.DynamicResources,
 ]
 CLAIM = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
 HARMLESS = tuple(
@@ -42,13 +46,13 @@ def test_a_pod_that_needs_nothing_of_it_is_skipped(kind):
 @pytest.mark.parametrize(
     ("kind", "volume_kinds"),
     [
-        (missing.VolumeRestrictions, ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")),
-        (missing.VolumeRestrictions, ("persistentVolumeClaim", "ephemeral")),
-        (missing.NodeVolumeLimits, ("gcePersistentDisk", "awsElasticBlockStore", "azureDisk")),
-        (missing.NodeVolumeLimits, ("azureFile", "cinder", "portworxVolume", "vsphereVolume")),
-        (missing.NodeVolumeLimits, ("csi", "persistentVolumeClaim", "ephemeral")),
-        (missing.VolumeBinding, ("persistentVolumeClaim", "ephemeral")),
-        (missing.VolumeZone, ("persistentVolumeClaim", "ephemeral")),
+        (VolumeRestrictions, ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")),
+        (VolumeRestrictions, ("persistentVolumeClaim", "ephemeral")),
+        (NodeVolumeLimits, ("gcePersistentDisk", "awsElasticBlockStore", "azureDisk")),
+        (NodeVolumeLimits, ("azureFile", "cinder", "portworxVolume", "vsphereVolume")),
+        (NodeVolumeLimits, ("csi", "persistentVolumeClaim", "ephemeral")),
+        (VolumeBinding, ("persistentVolumeClaim", "ephemeral")),
+        (VolumeZone, ("persistentVolumeClaim", "ephemeral")),
     ],
 )
 def test_a_volume_that_needs_it_is_refused_by_field(kind, volume_kinds):
@@ -77,7 +81,7 @@ def test_a_refused_pod_never_passes_an_evaluation():
         evaluated(profile, pod(volumes=(CLAIM,)), table_of(node("n1")))
 
 
-@pytest.mark.parametrize("kind", [missing.VolumeBinding, missing.DynamicResources])
+@pytest.mark.parametrize("kind", [VolumeBinding, missing.DynamicResources])
 def test_nothing_is_reserved_and_nothing_prepared_for_a_bind(kind):
     plugin, identity = kind(), PodIdentity("uid", "default", "web")
 
