@@ -1,7 +1,7 @@
 """The Ray runtime: every actor is one Ray actor, in a process of its own.
 
-A local Ray is started, if none is given, without dashboard and log shipping, on loopback, and
-stopped again. Everything that Ray could wait for without end has a deadline here.
+A local Ray is started, if none is given, on loopback and without what only watches it, and stopped
+again. Everything that Ray could wait for without end has a deadline here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
 from roadstead.actors.logs import open_log
+from roadstead.actors.ray_node import lean_node
 from roadstead.actors.seam import (
     A,
     ActorLostError,
@@ -162,12 +163,13 @@ class RaySession:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
-            ray.init(
-                logging_level=logging.ERROR,
-                log_to_driver=False,
-                configure_logging=False,
-                **self._options,
-            )
+            with lean_node():
+                ray.init(
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                    configure_logging=False,
+                    **self._options,
+                )
         except BaseException as failure:
             self._joined.set_exception(failure)
             return
