@@ -13,7 +13,7 @@ from typing import Final
 from roadstead.config.convert import to_extender, to_plugin_args, to_scheduler_config
 from roadstead.config.durations import parse_duration
 from roadstead.config.errors import ConfigError, Problem
-from roadstead.config.intree import EXTENSION_POINTS, IN_TREE_POINTS
+from roadstead.config.intree import EXTENSION_POINTS, IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.merge import ExpansionError, enabled_names, expand, score_weights
 from roadstead.config.model import PluginRef, ProfileConfig, SchedulerConfig
 from roadstead.config.plugin_args import PluginArgs
@@ -44,16 +44,19 @@ class _BuildError(Exception):
         super().__init__(text)
 
 
-def points_table(extra_plugins: Mapping[str, Iterable[str]]) -> Mapping[str, frozenset[str]]:
+def points_table(
+    extra_plugins: Mapping[str, Iterable[str]], *, as_upstream: bool = False
+) -> Mapping[str, frozenset[str]]:
     """In-tree and extra plugins with their extension points.
 
-    Raises ValueError if an extra plugin bears an in-tree name or an unknown extension point.
+    `as_upstream` leaves out what kube-scheduler does not have. Raises ValueError if an extra
+    plugin bears an in-tree name or an unknown extension point.
     """
-    table = dict(IN_TREE_POINTS)
+    table = dict(IN_TREE_POINTS if as_upstream else {**IN_TREE_POINTS, **OPTIONAL_POINTS})
     for name, points in extra_plugins.items():
         chosen = frozenset(points)
         unknown = chosen - set(EXTENSION_POINTS)
-        if name in IN_TREE_POINTS:
+        if name in table:
             raise ValueError(f"plugin {name!r} is in-tree; an extra plugin needs its own name")
         if unknown:
             raise ValueError(f"plugin {name!r}: no such extension point: {sorted(unknown)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, cast
 
+from roadstead.config.legacy.plugins import WireNodeLabelArgs, WireServiceAffinityArgs
 from roadstead.config.model import (
     ClientConnectionConfig,
     ExtenderConfig,
@@ -19,6 +20,7 @@ from roadstead.config.plugin_args import (
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
+    NodeLabelArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginArgs,
@@ -27,6 +29,7 @@ from roadstead.config.plugin_args import (
     ResourceSpec,
     ScoringStrategy,
     ScoringStrategyType,
+    ServiceAffinityArgs,
     ShapePoint,
     VolumeBindingArgs,
 )
@@ -111,6 +114,15 @@ _CONVERTERS: Final[dict[type, Callable[[Any], PluginArgs]]] = {
     ),
     WireVolumeBindingArgs: lambda args: VolumeBindingArgs(
         _set(args.bind_timeout_seconds), _shape(args.shape)
+    ),
+    WireNodeLabelArgs: lambda args: NodeLabelArgs(
+        tuple(args.present_labels or ()),
+        tuple(args.absent_labels or ()),
+        tuple(args.present_labels_preference or ()),
+        tuple(args.absent_labels_preference or ()),
+    ),
+    WireServiceAffinityArgs: lambda args: ServiceAffinityArgs(
+        tuple(args.affinity_labels or ()), tuple(args.anti_affinity_labels_preference or ())
     ),
 }
 

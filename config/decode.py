@@ -6,6 +6,7 @@ DecodeNestedObjects of kube-scheduler/config/v1/types.go for the arguments of in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pydantic import ValidationError
@@ -14,7 +15,7 @@ from pydantic_core import ErrorDetails
 from roadstead.config.errors import ConfigError, Problem, malformed
 from roadstead.config.reader import join_path, read_document
 from roadstead.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
-from roadstead.config.schema_args import ARGS_MODELS
+from roadstead.config.schema_args import ARGS_MODELS, Args
 from roadstead.config.wire import API_VERSION, WireT
 
 KIND: Final = "KubeSchedulerConfiguration"
@@ -36,12 +37,18 @@ _INTEGER_BITS: Final[dict[object, int]] = {2**31 - 1: 32, -(2**31): 32, 2**63 - 
 
 def decode(text: str | bytes, *, source: str) -> KubeSchedulerConfiguration:
     """Read one KubeSchedulerConfiguration; raises ConfigError(stage="decode")."""
-    document = read_document(text, source=source)
+    return decode_document(read_document(text, source=source), source=source)
+
+
+def decode_document(
+    document: object, *, source: str, args_models: Mapping[str, type[Args]] = ARGS_MODELS
+) -> KubeSchedulerConfiguration:
+    """`decode` of plain values. `args_models`: plugin → model of its arguments."""
     _check_type(document, source)
-    config = _decode_as(KubeSchedulerConfiguration, document, "", source)
+    config = decode_as(KubeSchedulerConfiguration, document, "", source)
     problems: list[Problem] = []
     profiles = [
-        _with_typed_args(profile, f"profiles[{i}]", problems)
+        _with_typed_args(profile, args_models, f"profiles[{i}]", problems)
         for i, profile in enumerate(config.profiles or ())
     ]
     if problems:
@@ -69,19 +76,23 @@ def _check_type(document: object, source: str) -> None:
 
 
 def _with_typed_args(
-    profile: KubeSchedulerProfile, path: str, problems: list[Problem]
+    profile: KubeSchedulerProfile,
+    models: Mapping[str, type[Args]],
+    path: str,
+    problems: list[Problem],
 ) -> KubeSchedulerProfile:
     if not profile.plugin_config:
         return profile
     typed = [
-        _typed(config, f"{path}.pluginConfig[{i}]", problems)
+        _typed(config, models.get(config.name), f"{path}.pluginConfig[{i}]", problems)
         for i, config in enumerate(profile.plugin_config)
     ]
     return profile.model_copy(update={"plugin_config": typed})
 
 
-def _typed(config: PluginConfig, path: str, problems: list[Problem]) -> PluginConfig:
-    model = ARGS_MODELS.get(config.name)
+def _typed(
+    config: PluginConfig, model: type[Args] | None, path: str, problems: list[Problem]
+) -> PluginConfig:
     if model is None:
         return config
     args = {} if config.args is None else config.args
@@ -90,7 +101,7 @@ def _typed(config: PluginConfig, path: str, problems: list[Problem]) -> PluginCo
         problems.append(wrong)
         return config
     try:
-        typed = _decode_as(model, args, f"{path}.args", "")
+        typed = decode_as(model, args, f"{path}.args", "")
     except ConfigError as refused:
         problems.extend(refused.problems)
         return config
@@ -109,7 +120,8 @@ def _wrong_args_type(name: str, args: object, path: str) -> Problem | None:
     return None
 
 
-def _decode_as(model: type[WireT], data: object, path: str, source: str) -> WireT:
+def decode_as(model: type[WireT], data: object, path: str, source: str) -> WireT:
+    """Plain values as a model; ConfigError(stage="decode") with fields below `path`."""
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:

@@ -63,6 +63,16 @@ IN_TREE_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     }
 )
 
+OPTIONAL_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "SelectorSpread": _points("preScore score"),
+        "ServiceAffinity": _points("preFilter filter score"),
+        "NodeLabel": _points("filter score"),
+        "NodePreferAvoidPods": _points("score"),
+    }
+)
+"""Plugins that come with Roadstead, off by default, and that kube-scheduler 1.34 does not have."""
+
 _SCORE_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {
         "TaintToleration": 3,

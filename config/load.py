@@ -13,14 +13,20 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from roadstead.config.build import build, complete, points_table
-from roadstead.config.decode import decode
+from roadstead.config.decode import decode, decode_document
 from roadstead.config.defaults import set_defaults
 from roadstead.config.errors import ConfigError
+from roadstead.config.legacy.notes import Note
+from roadstead.config.legacy.plugins import OLDER_ARGS_MODELS
+from roadstead.config.legacy.read import read_older
 from roadstead.config.model import SchedulerConfig
+from roadstead.config.reader import read_document
+from roadstead.config.schema_args import ARGS_MODELS
 from roadstead.config.validation import validate
 from roadstead.config.wire import sorted_keys, to_document
 from roadstead.protocol.errors import InputError
 
+_ALL_ARGS_MODELS: Final = MappingProxyType({**ARGS_MODELS, **OLDER_ARGS_MODELS})
 NO_EXTRA_PLUGINS: Final[Mapping[str, Iterable[str]]] = MappingProxyType({})
 
 
@@ -29,12 +35,14 @@ class LoadedConfig:
     """A configuration that passed every stage.
 
     `document` is the defaulted document as `kube-scheduler --write-config-to` would print it
-    (plain values, keys sorted); `config` is what the core reads.
+    (plain values, keys sorted); `config` is what the core reads. `notes`: what became of each
+    part of an older document.
     """
 
     config: SchedulerConfig
     document: Mapping[str, Any]
     source: str
+    notes: tuple[Note, ...] = ()
 
     def effective(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
         """Profile → extension point → plugins in execution order, with weights at `score`."""
@@ -46,21 +54,29 @@ def load_config(
     *,
     source: str,
     extra_plugins: Mapping[str, Iterable[str]] = NO_EXTRA_PLUGINS,
+    as_upstream: bool = False,
 ) -> LoadedConfig:
-    """Load a configuration from YAML or JSON text.
+    """Load a configuration from YAML or JSON text, an older one (`config.legacy`) included.
 
-    `extra_plugins`: user plugin → the extension points it implements. Raises ConfigError (an
-    InputError) whose `stage` is decode, validate or build, with every problem found there;
-    ValueError if an extra plugin bears an in-tree name or an unknown extension point.
+    `extra_plugins`: user plugin → the extension points it implements. `as_upstream`: refuse what
+    kube-scheduler 1.34 refuses, older documents and plugins of our own included. Raises
+    ConfigError (an InputError) whose `stage` is decode, validate or build, with every problem
+    found there; ValueError if an extra plugin bears an in-tree name or an unknown extension point.
     """
-    points_of = points_table(extra_plugins)
-    config = set_defaults(decode(text, source=source))
+    points_of = points_table(extra_plugins, as_upstream=as_upstream)
+    notes: tuple[Note, ...] = ()
+    if as_upstream:
+        decoded = decode(text, source=source)
+    else:
+        document, notes = read_older(read_document(text, source=source), source=source)
+        decoded = decode_document(document, source=source, args_models=_ALL_ARGS_MODELS)
+    config = set_defaults(decoded)
     problems = validate(config)
     if problems:
         raise ConfigError("validate", problems, source=source)
     config = complete(config, source=source)
     built = build(config, points_of, source=source)
-    return LoadedConfig(built, sorted_keys(to_document(config)), source)
+    return LoadedConfig(built, sorted_keys(to_document(config)), source, notes)
 
 
 def load_config_file(

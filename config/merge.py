@@ -41,13 +41,14 @@ def merge_plugins(default: Plugins, custom: Plugins | None) -> Plugins:
     """The profile's sets over the default ones; weights become explicit (0 where none is given)."""
     chosen = custom or Plugins()
     merged = {
-        name: _merge_set(getattr(default, name), getattr(chosen, name))
+        name: merge_set(getattr(default, name), getattr(chosen, name))
         for name in Plugins.model_fields
     }
     return Plugins(**merged)
 
 
-def _merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+    """One extension point: the custom set over the default one."""
     disabled = {plugin.name for plugin in custom.disabled or ()}
     overrides = {plugin.name: plugin for plugin in custom.enabled or ()}
     kept = [] if ALL in disabled else default.enabled or []

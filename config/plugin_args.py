@@ -114,6 +114,24 @@ class DynamicResourcesArgs:
     filter_timeout_s: float = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class NodeLabelArgs:
+    """Node labels by key: the first two are required, the others preferred."""
+
+    present_labels: tuple[str, ...] = ()
+    absent_labels: tuple[str, ...] = ()
+    present_labels_preference: tuple[str, ...] = ()
+    absent_labels_preference: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAffinityArgs:
+    """Node labels on which pods of a service agree, and those over which they are spread."""
+
+    affinity_labels: tuple[str, ...] = ()
+    anti_affinity_labels_preference: tuple[str, ...] = ()
+
+
 PluginArgs: TypeAlias = (
     NodeResourcesFitArgs
     | NodeResourcesBalancedAllocationArgs
@@ -123,6 +141,8 @@ PluginArgs: TypeAlias = (
     | DefaultPreemptionArgs
     | VolumeBindingArgs
     | DynamicResourcesArgs
+    | NodeLabelArgs
+    | ServiceAffinityArgs
     | Mapping[str, Any]
     | Sequence[Any]
     | str

@@ -18,6 +18,7 @@ from roadstead.config.errors import (
     required,
     unsupported,
 )
+from roadstead.config.legacy.plugins import WireNodeLabelArgs, validate_node_label
 from roadstead.config.names import label_value_errors, qualified_name_errors
 from roadstead.config.schema_args import (
     WireBalancedAllocationArgs,
@@ -253,4 +254,5 @@ _CHECKS: Final[dict[type, Callable[..., Iterator[Problem]]]] = {
     WireBalancedAllocationArgs: _balanced,
     WireSpreadArgs: _spread,
     WireNodeAffinityArgs: _node_affinity,
+    WireNodeLabelArgs: validate_node_label,
 }

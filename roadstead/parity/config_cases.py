@@ -18,7 +18,7 @@ def check_config(case: Json) -> tuple[Json, list[str]]:
     text = case["input"]
     assert isinstance(text, str)
     try:
-        loaded = load_config(text, source="scheduler.yaml")
+        loaded = load_config(text, source="scheduler.yaml", as_upstream=True)
     except ConfigError as refused:
         ours: Json = {"valid": False, "stage": refused.stage, "errors": list(refused.errors)}
         if case.get("stage") == refused.stage == "decode":

@@ -1,0 +1,106 @@
+"""Algorithm providers, and the part of KubeSchedulerConfiguration v1alpha1 that names them.
+
+DefaultProvider is the default predicates and priorities; ClusterAutoscalerProvider is the same but
+for MostRequestedPriority in place of LeastRequestedPriority.
+Upstream: pkg/scheduler/algorithmprovider/{registry,defaults/defaults}.go of 1.16 to 1.22.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from roadstead.config.decode import KIND
+from roadstead.config.errors import Problem, unsupported
+from roadstead.config.legacy.beta_schema import AlphaConfiguration
+from roadstead.config.legacy.notes import Notes
+from roadstead.config.legacy.policy import translate_policy
+from roadstead.config.legacy.policy_schema import Policy, PriorityPolicy
+from roadstead.config.legacy.registry import DEFAULT_PRIORITIES
+from roadstead.config.wire import API_VERSION
+
+ALPHA: Final = "kubescheduler.config.k8s.io/v1alpha1"
+DEFAULT_PROVIDER: Final = "DefaultProvider"
+AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
+PROVIDERS: Final = (DEFAULT_PROVIDER, AUTOSCALER_PROVIDER)
+
+_DROPPED: Final = {
+    "healthzBindAddress": "v1 has no such field, and Roadstead serves nothing there",
+    "metricsBindAddress": "v1 has no such field, and Roadstead serves nothing there",
+}
+_MOVED: Final = frozenset(
+    {"schedulerName", "algorithmSource", "hardPodAffinitySymmetricWeight"}
+    | {"disablePreemption", "bindTimeoutSeconds", "leaderElection", *_DROPPED}
+)
+_LOCK_NAMES: Final = {
+    "lockObjectName": "resourceName",
+    "lockObjectNamespace": "resourceNamespace",
+}
+
+
+def provider_text(name: str) -> str:
+    """A v1alpha1 document that names a provider."""
+    return f"apiVersion: {ALPHA}\nkind: {KIND}\nalgorithmSource:\n  provider: {name}\n"
+
+
+def translate_alpha(
+    document: dict[str, Any], config: AlphaConfiguration, notes: Notes, problems: list[Problem]
+) -> dict[str, Any]:
+    """The v1 document of a v1alpha1 one that is decoded already as `config`."""
+    notes.add("apiVersion", f"v1alpha1 → {API_VERSION}")
+    source = config.algorithm_source
+    if source.policy is not None:
+        rule = "names a Policy kept elsewhere: give that file itself as the configuration"
+        problems.append(Problem("algorithmSource.policy", rule))
+    policy = _provider(source.provider or DEFAULT_PROVIDER, notes, problems)
+    weight = config.hard_pod_affinity_symmetric_weight or 0
+    policy = policy.model_copy(update={"hard_pod_affinity_symmetric_weight": weight})
+    result = translate_policy(policy, notes, problems)
+    for name, reason in _DROPPED.items():
+        if document.get(name) is not None:
+            notes.add(name, f"dropped: {reason}")
+    (profile,) = result["profiles"]
+    _settle_profile(profile, config, notes)
+    kept = {key: value for key, value in document.items() if key not in _MOVED}
+    election = _leader_election(document.get("leaderElection"), notes)
+    return {**kept, **election, **result}
+
+
+def _provider(name: str, notes: Notes, problems: list[Problem]) -> Policy:
+    where = "algorithmSource.provider"
+    if name not in PROVIDERS:
+        problems.append(unsupported(where, name, PROVIDERS))
+    if name != AUTOSCALER_PROVIDER:
+        notes.add(where, f"{DEFAULT_PROVIDER}: the default predicates and priorities")
+        return Policy()
+    notes.add(where, f"{name}: LeastRequestedPriority → MostRequestedPriority")
+    weights = {
+        name.replace("LeastRequested", "MostRequested"): weight
+        for name, weight in DEFAULT_PRIORITIES.items()
+    }
+    return Policy(priorities=[PriorityPolicy(name=n, weight=w) for n, w in weights.items()])
+
+
+def _settle_profile(profile: dict[str, Any], config: AlphaConfiguration, notes: Notes) -> None:
+    if config.scheduler_name is not None:
+        profile["schedulerName"] = config.scheduler_name
+        notes.add("schedulerName", "→ profiles[0].schedulerName")
+    if config.disable_preemption:
+        for point in ("preEnqueue", "postFilter"):
+            chosen = profile["plugins"][point]["enabled"]
+            chosen[:] = [each for each in chosen if each["name"] != "DefaultPreemption"]
+        notes.add("disablePreemption", "→ DefaultPreemption is off")
+    if config.bind_timeout_seconds is not None:
+        args = {"bindTimeoutSeconds": config.bind_timeout_seconds}
+        profile["pluginConfig"].append({"name": "VolumeBinding", "args": args})
+        notes.add("bindTimeoutSeconds", "→ bindTimeoutSeconds of VolumeBinding")
+
+
+def _leader_election(given: object, notes: Notes) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        return {}
+    found = {key: value for key, value in given.items() if key not in _LOCK_NAMES}
+    for older, name in _LOCK_NAMES.items():
+        if given.get(older) and not found.get(name):
+            found[name] = given[older]
+            notes.add(f"leaderElection.{older}", f"→ leaderElection.{name}")
+    return {"leaderElection": found}

@@ -1,0 +1,127 @@
+"""Predicates and priorities made from an argument, gathered into the arguments of their plugins.
+
+Upstream: legacy_registry.go (ProcessPredicatePolicy, ProcessPriorityPolicy) and
+validateCustomPriorities. As until 1.18 the argument counts under any name; later a name that was
+known already made upstream pass over the argument in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from roadstead.config.defaults import set_args_defaults
+from roadstead.config.errors import Problem
+from roadstead.config.legacy.policy_schema import PredicateArgument, PriorityArgument
+from roadstead.config.schema_args import WireFitArgs
+from roadstead.config.validation_args import validate_fit_args
+from roadstead.config.wire import Wire, to_document
+
+_RATIO = "RequestedToCapacityRatioPriority"
+_NODE_LABEL, _SERVICE = "NodeLabelPriority", "ServiceAntiAffinityPriority"
+
+
+@dataclass(slots=True)
+class CustomArguments:
+    """What arguments have said so far."""
+
+    SUMMED: ClassVar[frozenset[str]] = frozenset({_NODE_LABEL, _SERVICE})
+    """Priorities that may stand there several times: their plugin averages over the labels."""
+
+    service_affinity: dict[str, list[str]] = field(default_factory=dict)
+    node_label: dict[str, list[str]] = field(default_factory=dict)
+    ratio: dict[str, Any] | None = None
+
+    def predicate(self, argument: PredicateArgument, path: str, problems: list[Problem]) -> str:
+        """The predicate that an argument makes; empty where it says not exactly one thing."""
+        if not _says_one_thing(argument, f"{path}.argument", problems):
+            return ""
+        if argument.service_affinity is not None:
+            labels = self.service_affinity.setdefault("affinityLabels", [])
+            labels += argument.service_affinity.labels or ()
+            return "CheckServiceAffinity"
+        presence = argument.labels_presence
+        assert presence is not None
+        key = "presentLabels" if presence.presence else "absentLabels"
+        self.node_label.setdefault(key, []).extend(presence.labels or ())
+        return "CheckNodeLabelPresence"
+
+    def priority(self, argument: PriorityArgument, path: str, problems: list[Problem]) -> str:
+        """The priority that an argument makes; empty where it says not exactly one thing."""
+        path = f"{path}.argument"
+        if not _says_one_thing(argument, path, problems):
+            return ""
+        if argument.service_anti_affinity is not None:
+            labels = self.service_affinity.setdefault("antiAffinityLabelsPreference", [])
+            labels.append(argument.service_anti_affinity.label)
+            return _SERVICE
+        if argument.label_preference is not None:
+            preferred = argument.label_preference
+            key = "presentLabelsPreference" if preferred.presence else "absentLabelsPreference"
+            self.node_label.setdefault(key, []).append(preferred.label)
+            return _NODE_LABEL
+        where = f"{path}.requestedToCapacityRatioArguments"
+        if self.ratio is not None:
+            problems.append(Problem(where, "stands there twice; a node has one such function"))
+            return ""
+        ratio = argument.requested_to_capacity_ratio_arguments
+        assert ratio is not None
+        self.ratio = {
+            "resources": to_document(ratio.resources or []),
+            "requestedToCapacityRatio": {"shape": to_document(ratio.shape or [])},
+        }
+        problems += _ratio_problems(self.ratio, where)
+        return _RATIO
+
+    @staticmethod
+    def needed_argument(priority: str) -> str:
+        """The argument without which a priority means nothing; empty if it needs none."""
+        return {
+            _NODE_LABEL: "labelPreference",
+            _SERVICE: "serviceAntiAffinity",
+            _RATIO: "requestedToCapacityRatioArguments",
+        }.get(priority, "")
+
+    def weight(self, priority: str, weight: int) -> int:
+        """The plugin's weight: that of each label times the labels it averages over."""
+        counted = {
+            _NODE_LABEL: (self.node_label, ("presentLabelsPreference", "absentLabelsPreference")),
+            _SERVICE: (self.service_affinity, ("antiAffinityLabelsPreference",)),
+        }
+        if priority not in counted:
+            return weight
+        args, keys = counted[priority]
+        return weight * sum(len(args.get(key, ())) for key in keys)
+
+    def plugin_config(
+        self, enabled: Container[str], strategy: str
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """(plugin, arguments) of the enabled plugins; `strategy` is that of NodeResourcesFit."""
+        configs: list[tuple[str, dict[str, Any]]] = []
+        if strategy:
+            scoring = {"type": strategy, **(self.ratio or {})}
+            configs.append(("NodeResourcesFit", {"scoringStrategy": scoring}))
+        found = (("NodeLabel", self.node_label), ("ServiceAffinity", self.service_affinity))
+        configs += [(name, dict(args)) for name, args in found if name in enabled and args]
+        return configs
+
+
+def _says_one_thing(argument: Wire, path: str, problems: list[Problem]) -> bool:
+    fields = type(argument).model_fields
+    given = [name for name in fields if getattr(argument, name) is not None]
+    if len(given) == 1:
+        return True
+    names = ", ".join(str(info.alias) for info in fields.values())
+    problems.append(Problem(path, f"must hold exactly one of {names}, not {len(given)}"))
+    return False
+
+
+def _ratio_problems(ratio: dict[str, Any], path: str) -> list[Problem]:
+    scoring = {"type": "RequestedToCapacityRatio", **ratio}
+    args = set_args_defaults(WireFitArgs.model_validate({"scoringStrategy": scoring}))
+    assert isinstance(args, WireFitArgs)
+    return [
+        Problem(each.field.replace("scoringStrategy", path, 1), each.rule, each.kind, each.value)
+        for each in validate_fit_args(args)
+    ]

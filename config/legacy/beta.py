@@ -1,0 +1,140 @@
+"""KubeSchedulerConfiguration v1beta2 and v1beta3 → a v1 document.
+
+v1beta3 is v1 with other names for volume limits and with SelectorSpread. v1beta2 has no
+multiPoint: its default lists are merged with the profile's and written out, multiPoint off.
+Upstream: pkg/scheduler/apis/config/v1beta2/{default_plugins,defaults}.go, v1beta3 alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from roadstead.config.errors import Problem
+from roadstead.config.intree import EXTENSION_POINTS
+from roadstead.config.legacy.beta_args import BetaArgs
+from roadstead.config.legacy.beta_defaults import BETA2_DEFAULTS, GAINED_POINTS
+from roadstead.config.legacy.beta_names import LIMITS, VOLUME_LIMITS, Renaming
+from roadstead.config.legacy.beta_schema import (
+    Beta2Configuration,
+    Beta2Profile,
+    Beta3Configuration,
+    Beta3Profile,
+)
+from roadstead.config.legacy.notes import Notes
+from roadstead.config.merge import merge_set
+from roadstead.config.schema import Plugin, Plugins, PluginSet
+from roadstead.config.wire import API_VERSION
+
+GROUP: Final = "kubescheduler.config.k8s.io"
+BETA2: Final = f"{GROUP}/v1beta2"
+BETA3: Final = f"{GROUP}/v1beta3"
+
+_ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
+MULTI_POINT: Final = "multiPoint"
+
+
+def translate_beta2(
+    document: dict[str, Any], config: Beta2Configuration, notes: Notes, problems: list[Problem]
+) -> dict[str, Any]:
+    """The v1 document of a v1beta2 one that is decoded already as `config`."""
+    notes.add("apiVersion", f"v1beta2 → {API_VERSION}")
+    for name in _ADDRESSES:
+        if document.get(name) is not None:
+            notes.add(name, "dropped: v1 has no such field, and Roadstead serves nothing there")
+    profiles = config.profiles or [Beta2Profile()]
+    text = "v1beta2's default plugins and weights are written out, multiPoint is off"
+    notes.add("profiles", text)
+    translated = [
+        _beta2_profile(profile, f"profiles[{i}]", notes, problems)
+        for i, profile in enumerate(profiles)
+    ]
+    kept = {key: value for key, value in document.items() if key not in _ADDRESSES}
+    return {**kept, "apiVersion": API_VERSION, "profiles": translated}
+
+
+def translate_beta3(
+    document: dict[str, Any], config: Beta3Configuration, notes: Notes, problems: list[Problem]
+) -> dict[str, Any]:
+    """The v1 document of a v1beta3 one that is decoded already as `config`."""
+    notes.add("apiVersion", f"v1beta3 → {API_VERSION}")
+    text = "the default plugins are v1's: DynamicResources is newer than v1beta3"
+    notes.add("profiles", text)
+    translated = [
+        _beta3_profile(profile, f"profiles[{i}]", notes, problems)
+        for i, profile in enumerate(config.profiles or ())
+    ]
+    return {**document, "apiVersion": API_VERSION, "profiles": translated}
+
+
+def _beta2_profile(
+    profile: Beta2Profile, path: str, notes: Notes, problems: list[Problem]
+) -> dict[str, Any]:
+    renaming = Renaming("v1beta2", notes, problems)
+    given = Plugins.model_validate(dict(profile.plugins or ()), by_name=True)
+    sets: dict[str, PluginSet] = {}
+    for point in EXTENSION_POINTS:
+        chosen = given.sets()[point]
+        listed = [Plugin(name=n, weight=w) for n, w in BETA2_DEFAULTS.get(point, ())]
+        limits = point == "filter" and _keeps_limits(chosen)
+        where = f"{path}.plugins.{point}"
+        custom = renaming.renamed(point, chosen, where, has_limits=limits)
+        merged = merge_set(PluginSet(enabled=listed), custom)
+        sets[point] = PluginSet(enabled=merged.enabled)
+    _add_gained(sets, path, notes)
+    plugins = {point: _set_document(chosen) for point, chosen in sets.items() if chosen.enabled}
+    plugins[MULTI_POINT] = {"disabled": [{"name": "*"}]}
+    args = BetaArgs(BETA2, renaming.strategy, notes, problems)
+    configs = args.v1(profile.plugin_config or (), path)
+    return _profile_document(profile.scheduler_name, plugins, configs)
+
+
+def _beta3_profile(
+    profile: Beta3Profile, path: str, notes: Notes, problems: list[Problem]
+) -> dict[str, Any]:
+    renaming = Renaming("v1beta3", notes, problems)
+    given = (profile.plugins or Plugins()).sets()
+    multi = given[MULTI_POINT]
+    by_default = _keeps_limits(multi)
+    everywhere = by_default or bool(_names(multi) & {VOLUME_LIMITS, *LIMITS})
+    plugins: dict[str, Any] = {}
+    for point, chosen in given.items():
+        limits = by_default if point == MULTI_POINT else everywhere and _keeps_limits(chosen)
+        where = f"{path}.plugins.{point}"
+        renamed = renaming.renamed(point, chosen, where, has_limits=limits)
+        if renamed.enabled or renamed.disabled:
+            plugins[point] = _set_document(renamed)
+    configs = BetaArgs(BETA3, "", notes, problems).v1(profile.plugin_config or (), path)
+    return _profile_document(profile.scheduler_name, plugins, configs)
+
+
+def _add_gained(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
+    for point, older, name in GAINED_POINTS:
+        if name in _names(sets[older]) and name not in _names(sets[point]):
+            enabled = [*(sets[point].enabled or ()), Plugin(name=name)]
+            sets[point] = PluginSet(enabled=enabled)
+            notes.add(f"{path}.plugins.{point}", f"{name} works here too, since: added")
+
+
+def _keeps_limits(chosen: PluginSet) -> bool:
+    return not {plugin.name for plugin in chosen.disabled or ()} & {"*", VOLUME_LIMITS}
+
+
+def _names(chosen: PluginSet) -> set[str]:
+    return {plugin.name for plugin in chosen.enabled or ()}
+
+
+def _set_document(chosen: PluginSet) -> dict[str, Any]:
+    lists = {"enabled": chosen.enabled, "disabled": chosen.disabled}
+    return {key: [_plugin(each) for each in listed] for key, listed in lists.items() if listed}
+
+
+def _plugin(plugin: Plugin) -> dict[str, Any]:
+    weight = {"weight": plugin.weight} if plugin.weight else {}
+    return {"name": plugin.name, **weight}
+
+
+def _profile_document(
+    name: str | None, plugins: dict[str, Any], configs: list[dict[str, Any]]
+) -> dict[str, Any]:
+    named = {} if name is None else {"schedulerName": name}
+    return {**named, "plugins": plugins, "pluginConfig": configs}

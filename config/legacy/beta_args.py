@@ -1,0 +1,111 @@
+"""Plugin arguments of v1beta2 and v1beta3 in the form of v1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from roadstead.config.decode import validation_problems
+from roadstead.config.errors import Problem, malformed
+from roadstead.config.legacy.beta_names import FIT, LIMITS, STRATEGY_OF, VOLUME_LIMITS, removed
+from roadstead.config.legacy.beta_schema import CapacityRatioArgs, ResourceScorerArgs
+from roadstead.config.legacy.notes import Notes
+from roadstead.config.legacy.plugins import OLDER_ARGS_MODELS
+from roadstead.config.schema import PluginConfig
+from roadstead.config.schema_args import ARGS_MODELS, Args
+from roadstead.config.wire import to_document
+
+_SCORER_MODELS: Final[dict[str, type[Args]]] = {
+    name: CapacityRatioArgs if name == "RequestedToCapacityRatio" else ResourceScorerArgs
+    for name in STRATEGY_OF
+}
+
+
+class BetaArgs:
+    """Translates `pluginConfig` of one profile.
+
+    api_version: the document's. strategy: what the profile's score plugins ask of NodeResourcesFit.
+    """
+
+    def __init__(
+        self, api_version: str, strategy: str, notes: Notes, problems: list[Problem]
+    ) -> None:
+        self.api_version, self.strategy = api_version, strategy
+        self.notes, self.problems = notes, problems
+        self._scoring: dict[str, Any] = {"type": strategy}
+
+    def v1(self, configs: Iterable[PluginConfig], path: str) -> list[dict[str, Any]]:
+        """The entries as a v1 document has them."""
+        entries: list[dict[str, Any]] = []
+        for i, config in enumerate(configs):
+            where = f"{path}.pluginConfig[{i}]"
+            if self._translated(config, where):
+                continue
+            entries.append({"name": config.name, "args": self._args(config, where)})
+        if self.strategy:
+            self._give_strategy(entries, path)
+        return entries
+
+    def _translated(self, config: PluginConfig, where: str) -> bool:
+        """Whether the entry is none of v1's: refused, dropped, or part of another one."""
+        name = config.name
+        problem = removed(self.api_version.rpartition("/")[2], where, name)
+        if problem is not None:
+            self.problems.append(problem)
+        elif name in LIMITS:
+            self.notes.add(where, f"{name} dropped: {VOLUME_LIMITS} counts these")
+        elif name in STRATEGY_OF:
+            self._take_scoring(config, where)
+        else:
+            return False
+        return True
+
+    def _take_scoring(self, config: PluginConfig, where: str) -> None:
+        args = self._decoded(
+            _SCORER_MODELS[config.name], self._args(config, where), f"{where}.args"
+        )
+        if args is None:
+            return
+        if STRATEGY_OF[config.name] != self.strategy:
+            self.notes.add(where, f"{config.name} dropped: the plugin is not enabled at score")
+            return
+        self.notes.add(where, f"{config.name} → scoringStrategy of {FIT}")
+        resources = to_document(getattr(args, "resources", None) or [])
+        self._scoring |= {"resources": resources} if resources else {}
+        if isinstance(args, CapacityRatioArgs):
+            self._scoring["requestedToCapacityRatio"] = {"shape": to_document(args.shape or [])}
+
+    def _give_strategy(self, entries: list[dict[str, Any]], path: str) -> None:
+        for entry in entries:
+            if entry["name"] == FIT and isinstance(entry["args"], dict):
+                if entry["args"].get("scoringStrategy") is not None:
+                    where = f"{path}.pluginConfig.{FIT}.args.scoringStrategy"
+                    rule = f"the profile's score plugins ask for {self.strategy} already"
+                    self.problems.append(Problem(where, rule))
+                entry["args"] = {**entry["args"], "scoringStrategy": self._scoring}
+                return
+        entries.append({"name": FIT, "args": {"scoringStrategy": self._scoring}})
+
+    def _args(self, config: PluginConfig, where: str) -> Any:  # noqa: ANN401  (any JSON)
+        known = (*ARGS_MODELS, *OLDER_ARGS_MODELS, *STRATEGY_OF)
+        if config.name not in known:
+            return config.args
+        if config.args is None:
+            return {}
+        if not isinstance(config.args, dict):
+            return config.args
+        version = config.args.get("apiVersion")
+        if version and version not in (self.api_version, "/"):
+            rule = f"must be {self.api_version}"
+            self.problems.append(malformed(f"{where}.args.apiVersion", version, rule))
+        return {key: value for key, value in config.args.items() if key != "apiVersion"}
+
+    def _decoded(self, model: type[Args], args: object, where: str) -> Args | None:
+        try:
+            decoded = model.model_validate(args, by_alias=True, by_name=False)
+        except ValidationError as error:
+            self.problems += validation_problems(error, where)
+            return None
+        return decoded

@@ -1,0 +1,107 @@
+"""Plugin names of v1beta2 and v1beta3 that are other ones today.
+
+Upstream: removedPluginsByVersion of pkg/scheduler/apis/config/validation/validation.go (1.22 to
+1.29). Where v1beta2 refused a plugin of v1beta1 that still has its meaning, we read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from roadstead.config.errors import Problem, invalid
+from roadstead.config.legacy.notes import Notes
+from roadstead.config.schema import Plugin, PluginSet
+
+LIMITS: Final = frozenset({"EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"})
+VOLUME_LIMITS: Final = "NodeVolumeLimits"
+FIT: Final = "NodeResourcesFit"
+
+STRATEGY_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "NodeResourcesLeastAllocated": "LeastAllocated",
+        "NodeResourcesMostAllocated": "MostAllocated",
+        "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+    }
+)
+"""Score plugins that are strategies of NodeResourcesFit."""
+
+_KEPT: Final = frozenset({"NodeLabel", "ServiceAffinity", "NodePreferAvoidPods"})
+_REMOVED: Final = _KEPT | set(STRATEGY_OF)
+_REMOVED_RULE: Final = 'was removed in version "kubescheduler.config.k8s.io/v1beta2"'
+
+
+def removed(version: str, where: str, name: str) -> Problem | None:
+    """Why a plugin cannot stand in a document of this version; None if it can."""
+    if version != "v1beta3" or name not in _REMOVED:
+        return None
+    of = f'(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/{version}")'
+    return invalid(where, name, f"{_REMOVED_RULE} {of}")
+
+
+class Renaming:
+    """Renames the plugins of one profile; `strategy` is what its score plugins ask for."""
+
+    def __init__(self, version: str, notes: Notes, problems: list[Problem]) -> None:
+        self.version, self.notes, self.problems = version, notes, problems
+        self.strategy = ""
+
+    def renamed(self, point: str, chosen: PluginSet, path: str, *, has_limits: bool) -> PluginSet:
+        """A set in today's names. `has_limits`: NodeVolumeLimits is on there by default."""
+        named = {plugin.name for plugin in chosen.enabled or ()}
+        has_limits |= VOLUME_LIMITS in named
+        if point == "score":
+            self._check_strategies(named, path)
+        enabled: list[Plugin] = []
+        for i, plugin in enumerate(chosen.enabled or ()):
+            where = f"{path}.enabled[{i}]"
+            if plugin.name in LIMITS:
+                if has_limits:
+                    self.notes.add(where, f"{plugin.name} dropped: {VOLUME_LIMITS} counts these")
+                    continue
+                self.notes.add(where, f"{plugin.name} → {VOLUME_LIMITS}")
+                has_limits = True
+                enabled.append(plugin.model_copy(update={"name": VOLUME_LIMITS}))
+            else:
+                enabled.append(self._enabled(point, plugin, where))
+        disabled = list(self._disabled(chosen.disabled or (), path))
+        return PluginSet(enabled=enabled or None, disabled=disabled or None)
+
+    def _enabled(self, point: str, plugin: Plugin, where: str) -> Plugin:
+        name = plugin.name
+        problem = removed(self.version, where, name)
+        if problem is not None:
+            self.problems.append(problem)
+        elif name in STRATEGY_OF and point == "score":
+            self.strategy = STRATEGY_OF[name]
+            text = (
+                f"{name} → {FIT} with the strategy {self.strategy}, in place of its default "
+                "score: the plugin filters as before and has one strategy and one weight"
+            )
+            self.notes.add(where, text)
+            return plugin.model_copy(update={"name": FIT})
+        elif name in _KEPT:
+            text = f"{name} as in v1beta1: kube-scheduler's own v1beta2 refused it"
+            self.notes.add(where, text)
+        elif name == "SelectorSpread":
+            self.notes.add(where, f"{name} is no plugin of v1: here it is Roadstead's own")
+        return plugin
+
+    def _disabled(self, disabled: Iterable[Plugin], path: str) -> Iterable[Plugin]:
+        for i, plugin in enumerate(disabled):
+            where = f"{path}.disabled[{i}]"
+            if plugin.name in LIMITS:
+                text = f"{plugin.name} dropped: {VOLUME_LIMITS} counts these, and is disabled whole"
+                self.notes.add(where, text)
+            elif plugin.name in _REMOVED:
+                text = f"{plugin.name} dropped: it was not on by default in {self.version}"
+                self.notes.add(where, text)
+            else:
+                yield plugin
+
+    def _check_strategies(self, named: set[str], path: str) -> None:
+        scoring = [name for name in (*STRATEGY_OF, FIT) if name in named]
+        if len(scoring) > 1 and self.version == "v1beta2":
+            rule = f"{' and '.join(scoring)} conflict: {FIT} scores once, by one strategy"
+            self.problems.append(Problem(f"{path}.enabled", rule))

@@ -1,0 +1,131 @@
+"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and v1alpha1's part.
+
+Upstream: staging/src/k8s.io/kube-scheduler/config/{v1alpha1,v1beta2,v1beta3}/types.go, the last
+release of each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roadstead.config.schema import (
+    ClientConnection,
+    Extender,
+    LeaderElection,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+)
+from roadstead.config.schema_args import Args, WireResourceSpec, WireShapePoint
+from roadstead.config.wire import Bool, Int32, Int64, Str, Wire
+
+
+class Beta2Plugins(Wire):
+    """The sets of all extension points; there is no multiPoint."""
+
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+
+
+class Beta2Profile(Wire):
+    """A profile; it has no percentage of its own."""
+
+    scheduler_name: Str | None = None
+    plugins: Beta2Plugins | None = None
+    plugin_config: list[PluginConfig] | None = None
+
+
+class Beta3Profile(Wire):
+    """A profile; it has no percentage of its own."""
+
+    scheduler_name: Str | None = None
+    plugins: Plugins | None = None
+    plugin_config: list[PluginConfig] | None = None
+
+
+class BetaConfiguration(Wire):
+    """What both versions have, and v1 has as well."""
+
+    api_version: Str = ""
+    kind: Str = ""
+    parallelism: Int32 | None = None
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: Bool | None = None
+    enable_contention_profiling: Bool | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    pod_initial_backoff_seconds: Int64 | None = None
+    pod_max_backoff_seconds: Int64 | None = None
+    extenders: list[Extender] | None = None
+
+
+class Beta2Configuration(BetaConfiguration):
+    """v1beta2."""
+
+    healthz_bind_address: Str | None = None
+    metrics_bind_address: Str | None = None
+    profiles: list[Beta2Profile] | None = None
+
+
+class Beta3Configuration(BetaConfiguration):
+    """v1beta3."""
+
+    profiles: list[Beta3Profile] | None = None
+
+
+class ResourceScorerArgs(Args):
+    """Arguments of NodeResourcesLeastAllocated and NodeResourcesMostAllocated."""
+
+    resources: list[WireResourceSpec] | None = None
+
+
+class CapacityRatioArgs(Args):
+    """Arguments of RequestedToCapacityRatio."""
+
+    shape: list[WireShapePoint] | None = None
+    resources: list[WireResourceSpec] | None = None
+
+
+class AlgorithmSource(Wire):
+    """Where v1alpha1 took predicates and priorities from."""
+
+    provider: Str | None = None
+    policy: dict[str, Any] | None = None
+
+
+class AlphaLeaderElection(LeaderElection):
+    """With the names that resourceName and resourceNamespace had."""
+
+    lock_object_name: Str = ""
+    lock_object_namespace: Str = ""
+
+
+class AlphaConfiguration(Wire):
+    """v1alpha1, without its `plugins`, which were never on by default."""
+
+    api_version: Str = ""
+    kind: Str = ""
+    scheduler_name: Str | None = None
+    algorithm_source: AlgorithmSource = AlgorithmSource()
+    hard_pod_affinity_symmetric_weight: Int32 | None = None
+    leader_election: AlphaLeaderElection = AlphaLeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    healthz_bind_address: Str | None = None
+    metrics_bind_address: Str | None = None
+    enable_profiling: Bool | None = None
+    enable_contention_profiling: Bool | None = None
+    disable_preemption: Bool | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    bind_timeout_seconds: Int64 | None = None
+    pod_initial_backoff_seconds: Int64 | None = None
+    pod_max_backoff_seconds: Int64 | None = None

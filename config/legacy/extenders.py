@@ -1,0 +1,56 @@
+"""Extenders of a Policy, as v1 writes them.
+
+Upstream: LegacyExtender of kube-scheduler/config/v1/legacy_types.go. Its fields were read in any
+spelling (BindVerb, TLSConfig), `enableHttps` was spelt so, and `httpTimeout` was a number of
+nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from roadstead.config.durations import Duration
+from roadstead.config.errors import Problem, malformed
+from roadstead.config.legacy.notes import Notes
+from roadstead.config.schema import Extender, ExtenderTLSConfig
+from roadstead.config.wire import Wire
+
+_INT64: Final = range(-(2**63), 2**63)
+
+
+def v1_extenders(extenders: Iterable[Any], notes: Notes, problems: list[Problem]) -> list[Any]:
+    """The extenders as a v1 document has them; what is not even a mapping stays as it is."""
+    return [_v1(each, f"extenders[{i}]", notes, problems) for i, each in enumerate(extenders)]
+
+
+def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:  # noqa: ANN401
+    if not isinstance(extender, dict):
+        return extender
+    found = _respelt(extender, Extender, path, notes)
+    if isinstance(found.get("tlsConfig"), dict):
+        where = f"{path}.tlsConfig"
+        found["tlsConfig"] = _respelt(found["tlsConfig"], ExtenderTLSConfig, where, notes)
+    timeout = found.get("httpTimeout")
+    if timeout is None:
+        return found
+    where = f"{path}.httpTimeout"
+    if isinstance(timeout, bool) or not isinstance(timeout, int) or timeout not in _INT64:
+        problems.append(malformed(where, timeout, "must be an integer: nanoseconds, in a Policy"))
+        return found
+    found["httpTimeout"] = str(Duration(timeout))
+    notes.add(where, f"{timeout} (nanoseconds) → {found['httpTimeout']}")
+    return found
+
+
+def _respelt(given: dict[str, Any], model: type[Wire], path: str, notes: Notes) -> dict[str, Any]:
+    """The mapping with each known key in v1's spelling; unknown ones stay, and are refused."""
+    names = [info.alias or name for name, info in model.model_fields.items()]
+    spelling = {name.lower(): name for name in names}
+    result: dict[str, Any] = {}
+    for key, value in given.items():
+        known = spelling.get(key.lower(), key)
+        if known != key:
+            notes.add(f"{path}.{key}", f"→ {known}")
+        result[known] = value
+    return result

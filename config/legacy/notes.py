@@ -1,0 +1,29 @@
+"""What became of each part of an older document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One change: the field of the source, and what it became or why it was dropped."""
+
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.text}"
+
+
+@dataclass(slots=True)
+class Notes:
+    """Notes in the order in which they came up; a repeated one is kept once."""
+
+    told: dict[Note, None] = field(default_factory=dict)
+
+    def add(self, where: str, text: str) -> None:
+        self.told.setdefault(Note(where, text))
+
+    def all(self) -> tuple[Note, ...]:
+        return tuple(self.told)

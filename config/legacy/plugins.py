@@ -1,0 +1,56 @@
+"""Plugins that kube-scheduler 1.34 does not have any more: their arguments as written.
+
+Upstream: kube-scheduler/config/v1beta1/types_pluginargs.go, validation_pluginargs.go of 1.22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from roadstead.config.errors import Problem, invalid
+from roadstead.config.schema_args import Args
+from roadstead.config.wire import Str
+
+
+class WireNodeLabelArgs(Args):
+    """Arguments of NodeLabel."""
+
+    present_labels: list[Str] | None = None
+    absent_labels: list[Str] | None = None
+    present_labels_preference: list[Str] | None = None
+    absent_labels_preference: list[Str] | None = None
+
+
+class WireServiceAffinityArgs(Args):
+    """Arguments of ServiceAffinity."""
+
+    affinity_labels: list[Str] | None = None
+    anti_affinity_labels_preference: list[Str] | None = None
+
+
+OLDER_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
+    {"NodeLabel": WireNodeLabelArgs, "ServiceAffinity": WireServiceAffinityArgs}
+)
+
+
+def validate_node_label(path: str, args: WireNodeLabelArgs) -> Iterator[Problem]:
+    """No label may be wanted both present and absent."""
+    yield from _conflicts(path, "presentLabels", args.present_labels, args.absent_labels)
+    yield from _conflicts(
+        path,
+        "presentLabelsPreference",
+        args.present_labels_preference,
+        args.absent_labels_preference,
+    )
+
+
+def _conflicts(
+    path: str, field: str, present: list[str] | None, absent: list[str] | None
+) -> Iterator[Problem]:
+    other = field.replace("present", "absent")
+    for i, label in enumerate(present or ()):
+        if label in (absent or ()):
+            at = (absent or []).index(label)
+            yield invalid(f"{path}.{field}[{i}]", label, f"conflict with {other}[{at}]")

@@ -1,0 +1,232 @@
+"""Policy v1 → a KubeSchedulerConfiguration v1 document.
+
+The translation is kube-scheduler's own of 1.16 to 1.22, as it was while each plugin was still
+there: SelectorSpreadPriority is SelectorSpread, EvenPodsSpread has no default constraints.
+Upstream: pkg/scheduler/factory.go (createFromPolicy), framework/plugins/legacy_registry.go,
+apis/config/validation (ValidatePolicy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from roadstead.config.errors import Problem, invalid
+from roadstead.config.legacy.arguments import CustomArguments
+from roadstead.config.legacy.extenders import v1_extenders
+from roadstead.config.legacy.notes import Notes
+from roadstead.config.legacy.plugin_sets import PluginSets
+from roadstead.config.legacy.policy_schema import Policy, PredicatePolicy, PriorityPolicy
+from roadstead.config.legacy.registry import (
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    DROPPED_PREDICATES,
+    DROPPED_PRIORITIES,
+    MANDATORY_PREDICATES,
+    PREDICATES,
+    PRIORITIES,
+    STRATEGIES,
+    known_predicate,
+    known_priority,
+)
+from roadstead.config.wire import API_VERSION
+
+_MAX_WEIGHT: Final = 2**31 - 1
+_STRATEGY: Final = "strategy of NodeResourcesFit"
+
+
+def translate_policy(policy: Policy, notes: Notes, problems: list[Problem]) -> dict[str, Any]:
+    """The v1 document that a Policy means; what is wrong with it goes to `problems`."""
+    return _Translation(policy, notes, problems).document()
+
+
+class _Translation:
+    def __init__(self, policy: Policy, notes: Notes, problems: list[Problem]) -> None:
+        self.policy, self.notes, self.problems = policy, notes, problems
+        self.custom = CustomArguments()
+        self.sets = PluginSets()
+
+    def document(self) -> dict[str, Any]:
+        self.notes.add("kind", f"Policy v1 → KubeSchedulerConfiguration ({API_VERSION})")
+        predicates, priorities = self._predicates(), self._priorities()
+        self._enable(predicates, priorities)
+        profile = {
+            "schedulerName": "default-scheduler",
+            "plugins": self.sets.document(),
+            "pluginConfig": self._plugin_config(priorities),
+        }
+        if self.policy.always_check_all_predicates:
+            text = "dropped: decisions were the same, only more reasons were told of each node"
+            self.notes.add("alwaysCheckAllPredicates", text)
+        extenders = v1_extenders(self.policy.extenders or (), self.notes, self.problems)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [profile],
+            **({"extenders": extenders} if extenders else {}),
+        }
+
+    def _predicates(self) -> set[str]:
+        """The predicates to run, by their own names."""
+        listed = self.policy.predicates
+        if listed is None:
+            text = f"not given: the default ones: {', '.join(DEFAULT_PREDICATES)}"
+            self.notes.add("predicates", text)
+            found = set(DEFAULT_PREDICATES)
+        else:
+            found = {
+                name
+                for i, each in enumerate(listed)
+                if (name := self._predicate(each, f"predicates[{i}]"))
+            }
+        for name in MANDATORY_PREDICATES:
+            if name not in found:
+                self.notes.add("predicates", f"{name} is mandatory: added → {_uses(name)}")
+        return found | set(MANDATORY_PREDICATES)
+
+    def _predicate(self, predicate: PredicatePolicy, path: str) -> str:
+        """The predicate's own name; empty where there is nothing to run."""
+        argument = predicate.argument
+        if argument is not None:
+            name = self.custom.predicate(argument, path, self.problems)
+            if name:
+                self.notes.add(path, f'"{predicate.name}" → {_uses(name)} with its argument')
+            return name
+        known = known_predicate(predicate.name)
+        if known is None:
+            rule = "is not a predicate that kube-scheduler has had"
+            self.problems.append(invalid(f"{path}.name", predicate.name, rule))
+            return ""
+        said = _understood(predicate.name, known)
+        if known in DROPPED_PREDICATES:
+            self.notes.add(path, f"{said} {DROPPED_PREDICATES[known]}")
+            return ""
+        self.notes.add(path, f"{said} → {_uses(known)}")
+        return known
+
+    def _priorities(self) -> dict[str, int]:
+        """Weight by priority, both as upstream counts them."""
+        listed = self.policy.priorities
+        if listed is None:
+            shown = ", ".join(f"{name} {weight}" for name, weight in DEFAULT_PRIORITIES.items())
+            self.notes.add("priorities", f"not given: the default ones: {shown}")
+            return dict(DEFAULT_PRIORITIES)
+        found: dict[str, int] = {}
+        for i, each in enumerate(listed):
+            path = f"priorities[{i}]"
+            name = self._priority(each, path)
+            if not name:
+                continue
+            self._check_weight(each, name, found, path)
+            found[name] = each.weight
+        self._check_strategies(found)
+        return found
+
+    def _priority(self, priority: PriorityPolicy, path: str) -> str:
+        """The priority's own name; empty where there is nothing to run."""
+        if priority.argument is not None:
+            name = self.custom.priority(priority.argument, path, self.problems)
+            if name:
+                plugin = _plugin_of(name)
+                self.notes.add(path, f'"{priority.name}" → {plugin} at score with its argument')
+            return name
+        known = known_priority(priority.name)
+        if known is None:
+            rule = "is not a priority that kube-scheduler has had"
+            self.problems.append(invalid(f"{path}.name", priority.name, rule))
+            return ""
+        said = _understood(priority.name, known)
+        if known in DROPPED_PRIORITIES:
+            self.notes.add(path, f"{said} {DROPPED_PRIORITIES[known]}")
+            return ""
+        missing = self.custom.needed_argument(known)
+        if missing:
+            rule = f"needs argument.{missing}"
+            self.problems.append(invalid(f"{path}.name", priority.name, rule))
+            return ""
+        self.notes.add(path, f"{said} → {_plugin_of(known)} at score, weight {priority.weight}")
+        if known == "BalancedResourceAllocation":
+            self.notes.add(path, "the formula is today's: the standard deviation of the fractions")
+        return known
+
+    def _check_weight(
+        self, priority: PriorityPolicy, name: str, found: Mapping[str, int], path: str
+    ) -> None:
+        where, weight = f"{path}.weight", priority.weight
+        if not 0 < weight <= _MAX_WEIGHT:
+            rule = "must be a positive number that fits into 32 bits"
+            self.problems.append(invalid(where, weight, rule))
+        elif name in CustomArguments.SUMMED and found.get(name, weight) != weight:
+            rule = "must be the same for all priorities of this argument"
+            self.problems.append(invalid(where, weight, rule))
+        elif name in found and name not in CustomArguments.SUMMED:
+            self.notes.add(path, f"{name} stood there before: the last weight counts")
+
+    def _check_strategies(self, found: Mapping[str, int]) -> None:
+        chosen = [name for name in STRATEGIES if name in found]
+        if len(chosen) > 1:
+            rule = f"name {' and '.join(chosen)}: each is the {_STRATEGY}, which has one"
+            self.problems.append(Problem("priorities", rule))
+
+    def _enable(self, predicates: set[str], priorities: Mapping[str, int]) -> None:
+        self.sets.add("SchedulingGates", "preEnqueue")
+        self.sets.add("PrioritySort", "queueSort")
+        self.sets.add("DefaultPreemption", "preEnqueue postFilter")
+        self.sets.add("DefaultBinder", "bind")
+        self.notes.add(
+            "kind",
+            "PrioritySort, DefaultPreemption and DefaultBinder were neither predicates nor "
+            "priorities and are on; so is SchedulingGates, which is newer",
+        )
+        for name, uses in PREDICATES.items():
+            if name in predicates:
+                for plugin, points in uses:
+                    self.sets.add(plugin, points)
+        for name in sorted(priorities):
+            plugin, points = PRIORITIES[name]
+            self.sets.add(plugin, points, self.custom.weight(name, priorities[name]))
+
+    def _plugin_config(self, priorities: Mapping[str, int]) -> list[dict[str, Any]]:
+        enabled = self.sets.names()
+        strategy = next((STRATEGIES[name] for name in STRATEGIES if name in priorities), "")
+        configs = self.custom.plugin_config(enabled, strategy)
+        if "PodTopologySpread" in enabled:
+            configs.append(("PodTopologySpread", {"defaultingType": "List"}))
+            text = "PodTopologySpread without default constraints, as EvenPodsSpread had none"
+            self.notes.add(
+                "predicates" if "EvenPodsSpreadPriority" not in priorities else "priorities", text
+            )
+        configs += self._hard_weight()
+        return [{"name": name, "args": args} for name, args in configs]
+
+    def _hard_weight(self) -> Sequence[tuple[str, dict[str, Any]]]:
+        where, weight = (
+            "hardPodAffinitySymmetricWeight",
+            self.policy.hard_pod_affinity_symmetric_weight,
+        )
+        if not 0 <= weight <= 100:
+            self.problems.append(invalid(where, weight, "not in valid range [0-100]"))
+        if not weight:
+            return ()
+        if not self.sets.has("InterPodAffinity", "score"):
+            self.notes.add(where, "has no effect without InterPodAffinityPriority")
+            return ()
+        self.notes.add(where, f"→ hardPodAffinityWeight of InterPodAffinity: {weight}")
+        return (("InterPodAffinity", {"hardPodAffinityWeight": weight}),)
+
+
+def _understood(given: str, known: str) -> str:
+    return f'"{given}"' if given == known else f'"{given}", understood as {known},'
+
+
+def _uses(predicate: str) -> str:
+    """Where its plugins run: "NodeResourcesFit at filter and preFilter, NodeName at filter"."""
+    return ", ".join(
+        f"{plugin} at {' and '.join(points.split())}" for plugin, points in PREDICATES[predicate]
+    )
+
+
+def _plugin_of(priority: str) -> str:
+    plugin = PRIORITIES[priority][0]
+    strategy = STRATEGIES.get(priority)
+    return f"{plugin} with the strategy {strategy}" if strategy else plugin

@@ -1,0 +1,142 @@
+"""Predicates and priorities by name, and the plugins that do their work today.
+
+Upstream: pkg/scheduler/framework/plugins/legacy_registry.go (NewLegacyRegistry) of 1.18 to 1.22.
+Points that a plugin has gained since are added: without them it would not work as it does now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+Use = tuple[str, str]
+"""A plugin, and the extension points it is enabled at, separated by spaces."""
+
+_FIT: Final = ("NodeResourcesFit", "filter preFilter")
+_PORTS: Final = ("NodePorts", "filter preFilter")
+_AFFINITY: Final = ("NodeAffinity", "filter preFilter")
+_NAME: Final = ("NodeName", "filter")
+_LIMITS: Final = ("NodeVolumeLimits", "preFilter filter")
+
+PREDICATES: Final[Mapping[str, tuple[Use, ...]]] = MappingProxyType(
+    {
+        "CheckNodeUnschedulable": (("NodeUnschedulable", "filter"),),
+        "GeneralPredicates": (_FIT, _NAME, _PORTS, _AFFINITY),
+        "HostName": (_NAME,),
+        "PodFitsHostPorts": (_PORTS,),
+        "MatchNodeSelector": (_AFFINITY,),
+        "PodFitsResources": (_FIT,),
+        "NoDiskConflict": (("VolumeRestrictions", "preFilter filter"),),
+        "PodToleratesNodeTaints": (("TaintToleration", "filter"),),
+        "CheckNodeLabelPresence": (("NodeLabel", "filter"),),
+        "CheckServiceAffinity": (("ServiceAffinity", "filter preFilter"),),
+        "MaxEBSVolumeCount": (_LIMITS,),
+        "MaxGCEPDVolumeCount": (_LIMITS,),
+        "MaxCSIVolumeCountPred": (_LIMITS,),
+        "MaxAzureDiskVolumeCount": (_LIMITS,),
+        "MaxCinderVolumeCount": (_LIMITS,),
+        "CheckVolumeBinding": (("VolumeBinding", "preFilter filter reserve preBind"),),
+        "NoVolumeZoneConflict": (("VolumeZone", "preFilter filter"),),
+        "EvenPodsSpread": (("PodTopologySpread", "preFilter filter"),),
+        "MatchInterPodAffinity": (("InterPodAffinity", "filter preFilter"),),
+    }
+)
+"""In the order in which they ran (predicateOrdering)."""
+
+PRIORITIES: Final[Mapping[str, Use]] = MappingProxyType(
+    {
+        "SelectorSpreadPriority": ("SelectorSpread", "preScore score"),
+        "InterPodAffinityPriority": ("InterPodAffinity", "preScore score"),
+        "LeastRequestedPriority": ("NodeResourcesFit", "preScore score"),
+        "MostRequestedPriority": ("NodeResourcesFit", "preScore score"),
+        "RequestedToCapacityRatioPriority": ("NodeResourcesFit", "preScore score"),
+        "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation", "preScore score"),
+        "NodePreferAvoidPodsPriority": ("NodePreferAvoidPods", "score"),
+        "NodeAffinityPriority": ("NodeAffinity", "preScore score"),
+        "TaintTolerationPriority": ("TaintToleration", "preScore score"),
+        "ImageLocalityPriority": ("ImageLocality", "score"),
+        "EvenPodsSpreadPriority": ("PodTopologySpread", "preScore score"),
+        "NodeLabelPriority": ("NodeLabel", "score"),
+        "ServiceAntiAffinityPriority": ("ServiceAffinity", "score"),
+    }
+)
+
+STRATEGIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "LeastRequestedPriority": "LeastAllocated",
+        "MostRequestedPriority": "MostAllocated",
+        "RequestedToCapacityRatioPriority": "RequestedToCapacityRatio",
+    }
+)
+"""Priorities that are scoring strategies of NodeResourcesFit today."""
+
+MANDATORY_PREDICATES: Final = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
+
+DEFAULT_PREDICATES: Final = (
+    *("CheckNodeUnschedulable", "GeneralPredicates", "NoDiskConflict", "PodToleratesNodeTaints"),
+    *("MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxCSIVolumeCountPred"),
+    *("MaxAzureDiskVolumeCount", "CheckVolumeBinding", "NoVolumeZoneConflict"),
+    *("EvenPodsSpread", "MatchInterPodAffinity"),
+)
+
+DEFAULT_PRIORITIES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "SelectorSpreadPriority": 1,
+        "InterPodAffinityPriority": 1,
+        "LeastRequestedPriority": 1,
+        "BalancedResourceAllocation": 1,
+        "NodePreferAvoidPodsPriority": 10000,
+        "NodeAffinityPriority": 1,
+        "TaintTolerationPriority": 1,
+        "ImageLocalityPriority": 1,
+        "EvenPodsSpreadPriority": 2,
+    }
+)
+
+_BY_TAINTS: Final = (
+    "dropped: node conditions are taints since 1.12, which TaintToleration (mandatory) refuses"
+)
+DROPPED_PREDICATES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "CheckNodeCondition": f"{_BY_TAINTS}, and NodeUnschedulable (mandatory) does the rest",
+        "CheckNodeMemoryPressure": _BY_TAINTS,
+        "CheckNodeDiskPressure": _BY_TAINTS,
+        "CheckNodePIDPressure": _BY_TAINTS,
+    }
+)
+
+DROPPED_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
+    {"EqualPriority": "dropped: it gives every node the same, as upstream dropped it"}
+)
+
+_PREDICATE_ALIASES: Final = {"PodFitsPorts": "PodFitsHostPorts"}
+_PRIORITY_ALIASES: Final = {"ServiceSpreading": "SelectorSpreadPriority"}
+_PREDICATE_SUFFIXES: Final = ("Predicate", "Pred")
+_PRIORITY_SUFFIXES: Final = ("Priority",)
+
+
+def known_predicate(name: str) -> str | None:
+    """The predicate that a name means, with "Predicate" or "Pred" behind it or without."""
+    base = _without(name, _PREDICATE_SUFFIXES)
+    return _PREDICATES_BY_BASE.get(base)
+
+
+def known_priority(name: str) -> str | None:
+    """The priority that a name means, with "Priority" behind it or without."""
+    return _PRIORITIES_BY_BASE.get(_without(name, _PRIORITY_SUFFIXES))
+
+
+def _without(name: str, suffixes: Iterable[str]) -> str:
+    for suffix in suffixes:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+_PREDICATES_BY_BASE: Final = {
+    _without(name, _PREDICATE_SUFFIXES): name for name in (*PREDICATES, *DROPPED_PREDICATES)
+} | _PREDICATE_ALIASES
+_PRIORITIES_BY_BASE: Final = {
+    _without(name, _PRIORITY_SUFFIXES): name for name in (*PRIORITIES, *DROPPED_PRIORITIES)
+} | _PRIORITY_ALIASES
