@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from roadstead.config.intree import IN_TREE_POINTS
 from roadstead.config.load import LoadedConfig, load_config
@@ -16,11 +18,10 @@ from roadstead.protocol.errors import InputError
 
 SOURCE_OF_FLAGS = "--plugin"
 
-_HEAD = """apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-"""
+_HEAD: Final[dict[str, object]] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +35,22 @@ class ChosenPlugins:
     def points(self) -> dict[str, frozenset[str]]:
         return {name: extension_points(kind) for name, kind in self.kinds.items()}
 
-    def as_config(self) -> str:
-        """A configuration that adds them to the default plugins; "" where there are none."""
-        return _HEAD + "".join(self._lines()) if self.kinds else ""
+    def as_config(self, args: object = None) -> str:
+        """A configuration that adds them to the default plugins; "" where there are none.
 
-    def _lines(self) -> Iterator[str]:
+        args: arguments of each, as a configuration has them.
+        """
+        if not self.kinds:
+            return ""
         points = self.points()
-        several = [name for name in points if points[name] != {"queueSort"}]
-        if several:
-            yield "    multiPoint:\n      enabled:\n"
-            yield from (f"      - name: {name}\n" for name in several)
-        for name in points.keys() - set(several):
-            yield "    queueSort:\n      disabled:\n      - name: '*'\n"
-            yield f"      enabled:\n      - name: {name}\n"
+        sorting = [name for name in points if points[name] == {"queueSort"}]
+        plugins: dict[str, object] = {"multiPoint": {"enabled": _named(points.keys() - sorting)}}
+        if sorting:
+            plugins["queueSort"] = {"disabled": [{"name": "*"}], "enabled": _named(sorting)}
+        profile: dict[str, object] = {"plugins": plugins}
+        if args is not None:
+            profile["pluginConfig"] = [{"name": name, "args": args} for name in points]
+        return json.dumps(_HEAD | {"profiles": [profile]})
 
     def unused_in(self, text: str) -> tuple[str, ...]:
         """Those that a configuration does not name."""
@@ -73,6 +77,10 @@ def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
                 value=path,
             )
     return ChosenPlugins(paths, directory, kinds)
+
+
+def _named(names: Iterable[str]) -> list[dict[str, str]]:
+    return [{"name": name} for name in sorted(names)]
 
 
 def load_with(chosen: ChosenPlugins, text: str | bytes, source: str) -> LoadedConfig:

@@ -1,0 +1,262 @@
+"""What `roadstead plugin test` checks of a plugin, each over several sample fleets.
+
+A check says what went wrong with the pod and the seed, so that it can be looked at again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from roadstead.cli.plugin_samples import SampleFleet, stream, variants
+from roadstead.cli.plugin_subject import Answers, Subject, answers, answers_of
+from roadstead.cycle.batch import Decision
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.plugin import MAX_NODE_SCORE
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.parity.paths import DecisionPath, open_path
+
+WORKERS = ("1", "5")
+BATCH = 16
+DELETED_PER_BATCH = 5
+CLASSES = 25
+SPEED_CALLS = 20
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check and how it came out; cases: how often it compared."""
+
+    name: str
+    outcome: Outcome
+    text: str
+    cases: int = 0
+
+
+Fleets = Sequence[SampleFleet]
+Wrong = Iterator[str | None]
+"""One for each case: what is wrong, or None."""
+
+
+def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
+    """All checks, in the order in which a person would look at them."""
+    named: list[tuple[str, Callable[[Subject, SampleFleet], Wrong], str]] = [
+        ("shards", _shards, f"same decisions plain and with {' and '.join(WORKERS)} workers"),
+    ]
+    if subject.is_asked:
+        named += [
+            ("deterministic", _deterministic, "same answers when asked twice"),
+            ("leaves the table", _leaves_table, "the table is as it was"),
+            ("reads", _reads, "answers kept up to date are those of a fresh start"),
+            ("scores", _scores, f"within 0..{MAX_NODE_SCORE}"),
+            ("signature", _signature, "equal signature, equal answers"),
+        ]
+    checks = [_checked(name, fine, work, subject, fleets) for name, work, fine in named]
+    if subject.is_asked:
+        checks += [_signs(subject, fleets), speed(subject, fleets[0])]
+    return checks
+
+
+def _checked(
+    name: str,
+    fine: str,
+    work: Callable[[Subject, SampleFleet], Wrong],
+    subject: Subject,
+    fleets: Fleets,
+) -> Check:
+    cases = 0
+    for fleet in fleets:
+        try:
+            for wrong in work(subject, fleet):
+                cases += 1
+                if wrong is not None:
+                    return Check(name, Outcome.FAILED, f"seed {fleet.seed}: {wrong}", cases)
+        except Exception as failure:
+            # The plugin is the user's: whatever it raises is a finding.
+            text = f"seed {fleet.seed}: it raises {type(failure).__name__}: {failure}"
+            return Check(name, Outcome.FAILED, text, cases)
+    return Check(name, Outcome.OK, fine, cases)
+
+
+def _shards(subject: Subject, fleet: SampleFleet) -> Wrong:
+    plain = play(open_path("plain", subject.profiles), fleet)
+    for workers in WORKERS:
+        sharded = play(open_path(workers, subject.profiles), fleet)
+        for told, expected in zip(sharded, plain, strict=True):
+            wrong = f"with {workers} workers {told}, plain {expected}"
+            yield None if told == expected else wrong
+
+
+def play(path: DecisionPath, fleet: SampleFleet) -> list[str]:
+    """Schedules a fleet's pods in batches, some of them deleted in between; what became of each."""
+    path.add_nodes(fleet.nodes)
+    rng = stream(fleet.seed, "deletions")
+    placed: list[tuple[str, PodFacts]] = []
+    told: list[str] = []
+    for start in range(0, len(fleet.pods), BATCH):
+        for decision in _decided(path, fleet, start):
+            told.append(_told(decision))
+            if decision.node_name is not None:
+                placed.append((decision.node_name, decision.pod.info.facts))
+        for _ in range(min(DELETED_PER_BATCH, len(placed))):
+            path.remove_pod(*placed.pop(int(rng.integers(len(placed)))))
+    return told
+
+
+def _decided(path: DecisionPath, fleet: SampleFleet, start: int) -> Iterable[Decision]:
+    pods = [path.prepare(*pod) for pod in fleet.pods[start : start + BATCH]]
+    while pods:
+        decisions = path.decide(pods)
+        yield from decisions
+        pods = pods[len(decisions) :]
+
+
+def _told(decision: Decision) -> str:
+    key = decision.pod.key
+    if decision.node_name is not None:
+        return f"{key} goes to {decision.node_name} with {decision.total}"
+    why = decision.error or (decision.diagnosis.message("") if decision.diagnosis else "")
+    return f"{key} goes nowhere: {why}"
+
+
+def _classes(fleet: SampleFleet) -> list[PodFacts]:
+    return fleet.classes()[:CLASSES]
+
+
+def _deterministic(subject: Subject, fleet: SampleFleet) -> Wrong:
+    table = fleet.table()
+    evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
+    for evaluation in evaluations:
+        first = answers_of(evaluation)
+        for again in (answers(subject, evaluation.pod.facts, table), _renewed(evaluation)):
+            yield _difference(first, again, evaluation.pod.facts, "when asked again")
+
+
+def _renewed(evaluation: Evaluation) -> Answers:
+    return answers_of(Evaluation(evaluation.profile, evaluation.pod, evaluation.table))
+
+
+def _evaluation(subject: Subject, facts: PodFacts, table: NodeTable) -> Evaluation:
+    return Evaluation(subject.alone(table.classes), table.classes.info(facts), table)
+
+
+def _leaves_table(subject: Subject, fleet: SampleFleet) -> Wrong:
+    classes = PodClasses()
+    table, untouched = fleet.table(classes), fleet.table(classes)
+    for facts in _classes(fleet):
+        answers(subject, facts, table)
+        differences = table.differences(untouched)
+        yield f"it changed the table: {differences[0]}" if differences else None
+
+
+def _reads(subject: Subject, fleet: SampleFleet) -> Wrong:
+    """Pods come and go, and what was kept is held against a fresh start."""
+    table = fleet.table()
+    evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
+    for evaluation in evaluations:
+        answers_of(evaluation)
+    _stir(table, fleet)
+    for evaluation in evaluations:
+        fresh = answers(subject, evaluation.pod.facts, table)
+        hint = f"after pods came and went; does `reads = Reads.{subject.kind.reads.name}` hold?"
+        yield _difference(answers_of(evaluation), fresh, evaluation.pod.facts, hint)
+
+
+def _stir(table: NodeTable, fleet: SampleFleet) -> None:
+    for index, node in enumerate(fleet.nodes):
+        on_node = list(table.pods(table.row_of(node.name)))
+        if index % 2 and on_node:
+            table.remove_pod(node.name, on_node[0])
+        elif not index % 2:
+            _, facts = fleet.pods[index % len(fleet.pods)]
+            table.add_pod(node.name, table.classes.info(facts))
+
+
+def _scores(subject: Subject, fleet: SampleFleet) -> Wrong:
+    table = fleet.table()
+    for facts in _classes(fleet):
+        for score in answers(subject, facts, table).scores or ():
+            fine = 0 <= score <= MAX_NODE_SCORE
+            yield None if fine else f"a score of {score} for {_named(facts)}"
+
+
+def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
+    """Pods that differ in one fact and are signed alike must be answered alike."""
+    table = fleet.table()
+    plugin = subject.build()
+    for facts in _classes(fleet):
+        signed = plugin.sign(facts)
+        hash(signed)
+        expected = None
+        for name, other in variants(facts):
+            if signed is None or plugin.sign(other) != signed:
+                continue
+            expected = expected or answers(subject, facts, table)
+            hint = f"and another {name}, which the signature leaves out"
+            yield _difference(expected, answers(subject, other, table), facts, hint)
+
+
+def _signs(subject: Subject, fleets: Fleets) -> Check:
+    plugin = subject.build()
+    pods = [facts for fleet in fleets for facts in _classes(fleet)]
+    unsigned = sum(plugin.sign(facts) is None for facts in pods)
+    if not unsigned:
+        classes = len({plugin.sign(facts) for facts in pods})
+        text = f"{len(set(pods))} different pods are {classes} classes to it"
+        return Check("signs", Outcome.OK, text, len(pods))
+    text = f"sign() says None for {unsigned} of {len(pods)} pods: each is evaluated by itself, slow"
+    return Check("signs", Outcome.WARNING, text, len(pods))
+
+
+def speed(subject: Subject, fleet: SampleFleet) -> Check:
+    """How long the plugin alone takes for one pod over the fleet's table."""
+    table = fleet.table()
+    spent_s = []
+    for facts in islice(_classes(fleet), SPEED_CALLS):
+        evaluation = _evaluation(subject, facts, table)
+        started = time.perf_counter()
+        answers_of(evaluation)
+        spent_s.append(time.perf_counter() - started)
+    middle_s = sorted(spent_s)[len(spent_s) // 2]
+    per_node = middle_s / len(table)
+    text = (
+        f"{middle_s * 1e3:.2f} ms for a pod on {len(table)} nodes, {per_node * 1e6:.2f} µs a node"
+    )
+    return Check("speed", Outcome.OK, text, len(spent_s))
+
+
+def _difference(one: Answers, other: Answers, facts: PodFacts, when: str) -> str | None:
+    if one == other:
+        return None
+    return f"{_unlike(one, other)} for {_named(facts)} {when}"
+
+
+def _unlike(one: Answers, other: Answers) -> str:
+    pairs = {
+        "filter": (one.refusals, other.refusals),
+        "raw scores": (one.raw, other.raw),
+        "scores": (one.scores, other.scores),
+    }
+    for what, (ours, theirs) in pairs.items():
+        if ours is not None and theirs is not None and len(ours) == len(theirs):
+            for a, b in zip(ours, theirs, strict=True):
+                if a != b:
+                    return f"{what}: {a or 'passes'} is not {b or 'passes'}"
+    return f"{one.pre} is not {other.pre}"
+
+
+def _named(facts: PodFacts) -> str:
+    """A pod by what a person would tell it from others by."""
+    asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
+    return f"a pod that asks for {asked}"
