@@ -1,0 +1,145 @@
+"""Equal signatures get equal answers from every in-tree plugin, on any table.
+
+Each fact of a pod is changed where the signature leaves it out, alone and together with others.
+"""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.cli.plugin_samples import POD_VALUES, sample_fleet
+from roadstead.cli.plugin_subject import answers, in_tree_subject
+from roadstead.config.model import default_config
+from roadstead.config.plugin_args import (
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    RequestedToCapacityRatio,
+    ScoringStrategy,
+    ShapePoint,
+)
+from roadstead.facts.pod import PodFacts, Volume
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.errors import UnsupportedError
+
+PROFILE = default_config().profiles[0]
+ASKED = sorted(
+    {ref.name for point in ("preFilter", "filter", "score") for ref in PROFILE.at(point)}
+)
+CLAIM = Volume("v", "persistentVolumeClaim", (("claimName", "data"),))
+DISK = Volume("d", "gcePersistentDisk", (("pdName", "d-1"), ("readOnly", "false")))
+OTHER_VALUES = {
+    "node_name": ("", "node-00001"),
+    "nominated_node_name": ("", "node-00002"),
+    "container_requests": (None, (("cpu", 700), ("memory", 1 << 20))),
+    "volumes": ((), (CLAIM,), (DISK,)),
+    "resource_claims": ((), ("gpu",)),
+}
+VALUES = OTHER_VALUES | dict(POD_VALUES)
+ONE_FOR_ALL = {"scheduler_name"}
+"""Another scheduler name is another profile, and never the same class."""
+
+SHAPE = RequestedToCapacityRatio((ShapePoint(0, 10), ShapePoint(60, 3), ShapePoint(100, 0)))
+RATIO = ScoringStrategy("RequestedToCapacityRatio", requested_to_capacity_ratio=SHAPE)
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+}
+SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+OTHER_ARGS = {
+    "InterPodAffinity": InterPodAffinityArgs(50, ignore_preferred_terms_of_existing_pods=True),
+    "NodeAffinity": NodeAffinityArgs(
+        {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [SSD]}}
+    ),
+    "NodeResourcesFit": NodeResourcesFitArgs(scoring_strategy=RATIO),
+    "PodTopologySpread": PodTopologySpreadArgs((SPREAD,), "List"),
+}
+
+
+def subject(name, args=None):
+    profile = PROFILE if args is None else replace(PROFILE, args={**PROFILE.args, name: args})
+    return in_tree_subject(name, profile)
+
+
+def told(asked, facts, table):
+    """The plugin's answers, or what it would need to give any."""
+    try:
+        return answers(asked, facts, table)
+    except UnsupportedError as missing:
+        return missing.plugin, missing.field
+
+
+def signed_alike(plugin, facts):
+    """Pods that differ in one fact, then one that differs in all of these, all of one signature."""
+    signature, mixed = plugin.sign(facts), facts
+    assert signature is not None
+    for name, values in VALUES.items():
+        for value in values:
+            other = replace(facts, **{name: value})
+            if other != facts and plugin.sign(other) == signature:
+                yield other
+                both = replace(mixed, **{name: value})
+                mixed = both if plugin.sign(both) == signature else mixed
+    yield mixed
+
+
+def check(asked, seed, place):
+    fleet = sample_fleet(seed, nodes=9, pods=30)
+    table = fleet.table()
+    classes = fleet.classes()
+    facts = classes[place % len(classes)]
+    expected = told(asked, facts, table)
+    for other in signed_alike(asked.build(), facts):
+        assert told(asked, other, table) == expected, (facts, other)
+
+
+seeds = st.integers(0, 1 << 20)
+places = st.integers(0, 29)
+
+
+def test_every_fact_of_a_pod_is_changed():
+    assert {field.name for field in fields(PodFacts)} == VALUES.keys() | ONE_FOR_ALL
+
+
+@pytest.mark.parametrize("name", ASKED)
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, place=places)
+def test_equal_signatures_get_equal_answers(name, seed, place):
+    check(subject(name), seed, place)
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_ARGS))
+@settings(max_examples=10, deadline=None)
+@given(seed=seeds, place=places)
+def test_equal_signatures_get_equal_answers_with_other_arguments(name, seed, place):
+    check(subject(name, OTHER_ARGS[name]), seed, place)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, place=places)
+def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_plugin(seed, place):
+    fleet = sample_fleet(seed, nodes=9, pods=30)
+    table, classes = fleet.table(), fleet.classes()
+    facts = classes[place % len(classes)]
+    profile = subject("NodeName").profiles(PodClasses())["default-scheduler"]
+    signature = profile.signature(facts, "one")
+    mixed = facts
+    for name, values in VALUES.items():
+        for value in values:
+            other = replace(mixed, **{name: value})
+            mixed = other if profile.signature(other, "two") == signature else mixed
+
+    for name in ASKED:
+        asked = subject(name)
+        assert told(asked, mixed, table) == told(asked, facts, table), (name, facts, mixed)
+
+
+def test_samples_tell_the_classes_of_plugins_apart():
+    pods = [facts for _, facts in sample_fleet(1, pods=200).pods]
+
+    for name in ("NodeAffinity", "NodeResourcesFit", "TaintToleration", "InterPodAffinity"):
+        assert len({subject(name).build().sign(facts) for facts in pods}) > 1, name
