@@ -228,22 +228,29 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
     values = table.columns.label(key).values.values
     codes = label_codes(table, key)[rows] + 1
     present = np.flatnonzero(np.bincount(codes))
-    sums = np.bincount(codes, weights=amounts[rows])[present].astype(np.int64)
-    result: dict[str, int] = {}
-    for code, amount in zip(present.tolist(), sums.tolist(), strict=True):
-        value = values[code - 1] if code else ""
-        result[value] = result.get(value, 0) + amount
+    sums: list[int] = np.bincount(codes, weights=amounts[rows])[present].astype(np.int64).tolist()
+    found = present.tolist()
+    without = sums.pop(0) if found[:1] == [0] else None
+    result = dict(zip([values[code - 1] for code in found if code], sums, strict=True))
+    if without is not None:
+        result[""] = result.get("", 0) + without
     return result
 
 
 def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
     """The amount of each row's label value: int64[row]; 0 where it has none."""
-    values = table.columns.label(key).values.values
+    values = table.columns.label(key).values
     codes = label_codes(table, key)
     by_code = np.zeros(len(values) + 1, dtype=np.int64)
-    for code in np.unique(codes).tolist():
-        if code >= 0:
-            by_code[code] = amounts.get(values[code], 0)
+    if len(codes) < len(amounts):
+        listed = np.unique(codes[codes >= 0])
+        names = values.values
+        by_code[listed] = [amounts.get(names[code], 0) for code in listed.tolist()]
+    else:
+        # The last place is for rows without the key (code -1), and for values that no row has.
+        places = np.fromiter(map(values.find, amounts), np.intp, len(amounts))
+        by_code[places] = np.fromiter(amounts.values(), np.int64, len(amounts))
+        by_code[-1] = 0
     return by_code[codes]
 
 

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""What each in-tree plugin costs for one pod on the reference path, from PreFilter to Normalize.
+
+    python scripts/bench_plugins.py [--nodes 5000] [--running 20000] [--plugin NAME]
+
+Per plugin a profile that has nothing else, over a table with pods of forty apps running. `new class`
+is the first pod of a class that the table has not met; `next pod` is a pod of a class that it has,
+after one pod came to some node. Times are milliseconds, medians of --runs; what is not printed is
+what a plugin has no part in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from bench import ROOT, commit, machine
+
+from roadstead.config.load import load_config
+from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.facts.pod import (
+    HostPort,
+    PodAffinityTerm,
+    PodFacts,
+    PreferredNodeTerm,
+    SpreadConstraint,
+)
+from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
+from roadstead.fleet.openb import MIB_BYTES, ZONE_LABEL, task_facts
+from roadstead.fleet.ten import ten_node
+from roadstead.fleet.trace import HOSTNAME_LABEL
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.plugin import FilterPlugin, Handle, ScorePlugin
+from roadstead.framework.profile import Profile
+from roadstead.framework.registry import extension_points
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+
+APPS = 40
+
+
+def only(plugin: str) -> str:
+    """A configuration whose one profile runs a single plugin, with its default arguments."""
+    return f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled: [{{name: {plugin}}}, {{name: PrioritySort}}, {{name: DefaultBinder}}]
+      disabled: [{{name: "*"}}]
+"""
+
+
+def own(app: int) -> LabelSelector:
+    return LabelSelector((Requirement("app", "In", (f"app-{app}",)),))
+
+
+def near(key: str, app: int, weight: int = 0) -> PodAffinityTerm:
+    return PodAffinityTerm(key, own(app), ("bench",), None, weight)
+
+
+def spread(key: str, when: str, app: int) -> SpreadConstraint:
+    return SpreadConstraint(key, 500, when, own(app), 1, "Honor", "Ignore", ())
+
+
+def pod_of(app: int, cpu_milli: int) -> PodFacts:
+    """A pod that gives every plugin something to decide; each `cpu_milli` is a class of its own."""
+    plain = task_facts(
+        "bench",
+        (("app", f"app-{app}"),),
+        cpu_milli=cpu_milli,
+        memory_bytes=256 * MIB_BYTES,
+        gpu_milli=0,
+        models=(),
+        image="bench/web:1",
+    )
+    ssd = NodeSelectorTerm(expressions=(Requirement("disk", "In", ("ssd",)),))
+    return replace(
+        plain,
+        required_node_terms=(ssd,),
+        preferred_node_terms=(PreferredNodeTerm(10, ssd),),
+        host_ports=(HostPort("0.0.0.0", "TCP", 9000 + app),),  # noqa: S104
+        spread_constraints=(
+            spread(ZONE_LABEL, "DoNotSchedule", app),
+            spread(HOSTNAME_LABEL, "DoNotSchedule", app),
+            spread(ZONE_LABEL, "ScheduleAnyway", app),
+            spread(HOSTNAME_LABEL, "ScheduleAnyway", app),
+        ),
+        pod_affinity=(near(ZONE_LABEL, app),),
+        pod_anti_affinity=(near(HOSTNAME_LABEL, (app + 1) % APPS),),
+        preferred_pod_affinity=(near(ZONE_LABEL, (app + 2) % APPS, 10),),
+        preferred_pod_anti_affinity=(near(HOSTNAME_LABEL, app, 20),),
+    )
+
+
+def crowded(nodes: int, running: int) -> NodeTable:
+    """`nodes` nodes of several kinds in five zones, and pods of forty apps dealt round."""
+    table = NodeTable(PodClasses())
+    for index in range(nodes):
+        table.add_node(ten_node(index))
+    infos = [table.classes.info(pod_of(app, 100)) for app in range(APPS)]
+    names = list(table.node_names())
+    for index in range(running):
+        table.add_pod(names[index * 7 % nodes], infos[index % APPS])
+    return table
+
+
+def decide(run: ClassRun) -> None:
+    """PreFilter, Filter, PreScore, Score, Normalize, and the totals."""
+    evaluation = run.evaluation
+    node_count = len(evaluation.table)
+    filters = evaluation.own_filter_summaries()
+    evaluation.update(node_count, filters)
+    scores = {}
+    if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
+        scores = evaluation.own_score_summaries()
+    status = run.advance(node_count, filters, scores)
+    assert status.is_success, status
+
+
+def timed_ms(run: ClassRun) -> float:
+    started = time.perf_counter()
+    decide(run)
+    return (time.perf_counter() - started) * 1000
+
+
+def measure(name: str, table: NodeTable, runs: int) -> tuple[list[float], list[float], int]:
+    """(new class, next pod) in ms, and how many nodes were feasible at the end."""
+    config = load_config(only(name), source="bench").config.profiles[0]
+    profile = Profile(config, in_tree_registry(), Handle(table.classes))
+    first, following = [], []
+    names = list(table.node_names())
+    for turn in range(runs):
+        info = table.classes.info(pod_of(turn % APPS, 101 + turn))
+        run = ClassRun(Evaluation(profile, info, table), Rest((), Diagnosis(0)))
+        first.append(timed_ms(run))
+        for step in range(3):
+            node = names[(turn * 31 + step) % len(names)]
+            table.add_pod(node, info)
+            following.append(timed_ms(run))
+            table.remove_pod(node, info)
+    return first, following, int(run.evaluation.feasible.sum())
+
+
+def plugins() -> Iterator[str]:
+    """In-tree plugins that filter or score."""
+    handle = Handle(PodClasses())
+    registry = in_tree_registry()
+    for name in registry.factories:
+        plugin = registry.build(name, None, handle)
+        if isinstance(plugin, FilterPlugin | ScorePlugin) and extension_points(plugin):
+            yield name
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--running", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--plugin", help="only this one")
+    options = parser.parse_args()
+    print(f"machine  {machine()}\ncommit   {commit()}\ncommand  {' '.join(sys.argv)}", flush=True)
+    table = crowded(options.nodes, options.running)
+    print(f"{'plugin':34}{'new class':>12}{'next pod':>12}{'feasible':>10}   (ms, medians)")
+    for name in [options.plugin] if options.plugin else plugins():
+        first, following, feasible = measure(name, table, options.runs)
+        print(
+            f"{name:34}{statistics.median(first):12.2f}{statistics.median(following):12.2f}"
+            f"{feasible:10,}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
