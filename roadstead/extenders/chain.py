@@ -1,0 +1,195 @@
+"""All extenders of a configuration, one after another: filter, prioritize, preempt, bind.
+
+Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes,
+extendersBinding) and framework/preemption/preemption.go (callExtenders).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from roadstead.config.model import ExtenderConfig
+from roadstead.extenders.caller import CallerOf, ExtenderError
+from roadstead.extenders.extender import Asker, Extender, Victims
+from roadstead.extenders.replies import MetaVictims
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.protocol.status import Code, Status
+
+EXTENDER = "Extender"
+"""In whose name extenders refuse (upstream framework.ExtenderName)."""
+
+OnNode = Callable[[str, str], Asker | None]
+"""A pod on a node by the node's name and the pod's UID."""
+
+_LOG = logging.getLogger("roadstead.extenders")
+
+
+@dataclass(slots=True)
+class Passed:
+    """What extenders left of some nodes; refused: node → why, names that are no node's included."""
+
+    nodes: list[NodeFacts]
+    refused: dict[str, Status] = field(default_factory=dict)
+
+
+class Extenders:
+    """The extenders of a configuration, in its order."""
+
+    def __init__(self, extenders: Sequence[Extender] = ()) -> None:
+        self._all = tuple(extenders)
+
+    @staticmethod
+    def build(configs: Sequence[ExtenderConfig], caller_of: CallerOf) -> Extenders:
+        """InputError where a caller cannot be made, as with a certificate that cannot be read."""
+        return Extenders([Extender(config, caller_of(config)) for config in configs])
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def filter_any(self) -> bool:
+        return any(each.is_filter for each in self._all)
+
+    @property
+    def prioritize_any(self) -> bool:
+        return any(each.is_prioritizer for each in self._all)
+
+    @property
+    def wants_manifests(self) -> bool:
+        """Whether any is told of whole nodes, and not of names."""
+        return any(
+            each.wants_manifests and (each.is_filter or each.is_prioritizer) for each in self._all
+        )
+
+    def looks_at(self, facts: PodFacts) -> bool:
+        """Whether any of them has a say in where a pod goes."""
+        return any(
+            (each.is_filter or each.is_prioritizer) and each.is_interested(facts)
+            for each in self._all
+        )
+
+    def filter(self, pod: Asker, nodes: Sequence[NodeFacts]) -> Passed:
+        """What is left after each in turn. ExtenderError of one that is not ignorable."""
+        passed = Passed(list(nodes))
+        for extender in self._interested(pod.facts):
+            if not passed.nodes:
+                break
+            try:
+                reply = extender.filter(pod, passed.nodes)
+            except ExtenderError as failure:
+                if not extender.is_ignorable:
+                    raise
+                _skipped(extender, "filter", failure)
+                continue
+            for name, why in reply.failed.items():
+                passed.refused[name] = Status(Code.UNSCHEDULABLE, (why,), EXTENDER)
+            for name, why in reply.unresolvable.items():
+                code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                passed.refused[name] = Status(code, (why,), EXTENDER)
+            by_name = {node.name: node for node in passed.nodes}
+            passed.nodes = [by_name[name] for name in reply.names or ()]
+        return passed
+
+    def prioritize(self, pod: Asker, nodes: Sequence[NodeFacts]) -> dict[str, int]:
+        """Sums of weighted scores by node; one that fails gives none, ignorable or not."""
+        totals: dict[str, int] = {}
+        for extender in self._interested(pod.facts):
+            try:
+                scores = extender.prioritize(pod, nodes)
+            except ExtenderError as failure:
+                _skipped(extender, "prioritize", failure)
+                continue
+            for name, score in scores.items():
+                totals[name] = totals.get(name, 0) + score
+        return totals
+
+    def preempts(self, facts: PodFacts) -> bool:
+        """Whether any of them wants to see the candidates of a preemption for a pod."""
+        return any(each.supports_preemption and each.is_interested(facts) for each in self._all)
+
+    def process_preemption(
+        self, pod: Asker, candidates: Mapping[str, Victims], on_node: OnNode | None = None
+    ) -> dict[str, Victims]:
+        """The candidates that are left, node → victims, after each in turn.
+
+        on_node: finds any pod by node and UID; without it only candidates' victims are known.
+        ExtenderError where one that is not ignorable fails, or leaves a node without victims.
+        """
+        left = dict(candidates)
+        for extender in self._interested(pod.facts):
+            if not left:
+                break
+            if not extender.supports_preemption:
+                continue
+            try:
+                told = extender.process_preemption(pod, left)
+                found = {
+                    name: _victims(extender, name, victims, candidates, on_node)
+                    for name, victims in told.items()
+                }
+                left = _with_victims(extender, found)
+            except ExtenderError as failure:
+                if not extender.is_ignorable:
+                    raise
+                _skipped(extender, "preempt", failure)
+        return left
+
+    def binder_of(self, facts: PodFacts) -> bool:
+        """Whether one of them binds a pod, instead of the profile's bind plugins."""
+        return any(each.is_binder and each.is_interested(facts) for each in self._all)
+
+    def bind(self, identity: PodIdentity, facts: PodFacts, node_name: str) -> bool:
+        """Has the first that can bind the pod; False where none did. ExtenderError of one that
+        is not ignorable."""
+        for extender in self._interested(facts):
+            if not extender.is_binder:
+                continue
+            try:
+                extender.bind(identity, node_name)
+            except ExtenderError as failure:
+                if not extender.is_ignorable:
+                    raise
+                _skipped(extender, "bind", failure)
+                continue
+            return True
+        return False
+
+    def _interested(self, facts: PodFacts) -> list[Extender]:
+        return [each for each in self._all if each.is_interested(facts)]
+
+
+def _victims(
+    extender: Extender,
+    name: str,
+    told: MetaVictims,
+    candidates: Mapping[str, Victims],
+    on_node: OnNode | None,
+) -> Victims:
+    """The victims that an extender named by their UIDs."""
+    if name not in candidates:
+        raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+    by_uid = {each.identity.uid: each for each in candidates[name].pods}
+    pods = []
+    for uid in told.uids:
+        found = by_uid.get(uid) or (on_node(name, uid) if on_node is not None else None)
+        if found is None:
+            raise ExtenderError(
+                f"extender: {extender.url} claims to preempt pod (UID: {uid}) on node: {name}, "
+                "but the pod is not found on that node"
+            )
+        pods.append(found)
+    return Victims(tuple(pods), told.pdb_violations)
+
+
+def _with_victims(extender: Extender, told: Mapping[str, Victims]) -> dict[str, Victims]:
+    for name, victims in told.items():
+        if not victims.pods and not extender.is_ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{name}"')
+    return {name: victims for name, victims in told.items() if victims.pods}
+
+
+def _skipped(extender: Extender, verb: str, failure: ExtenderError) -> None:
+    _LOG.info("extender %s skipped at %s: %s", extender.url, verb, failure)

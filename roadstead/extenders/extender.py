@@ -1,0 +1,164 @@
+"""Extender: one configured extender; what it is asked, and what its answers mean.
+
+Upstream: pkg/scheduler/extender.go (1.34).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from roadstead.config.model import ExtenderConfig
+from roadstead.extenders.caller import Caller, ExtenderError
+from roadstead.extenders.manifests import Json, node_manifest, pod_manifest
+from roadstead.extenders.replies import (
+    FilterReply,
+    MetaVictims,
+    read_binding,
+    read_filter,
+    read_priorities,
+    read_victims,
+)
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+
+MAX_NODE_SCORE = 100
+MAX_EXTENDER_PRIORITY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """The pod that an extender is asked about."""
+
+    identity: PodIdentity
+    facts: PodFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Pods to be evicted from one node, most important first."""
+
+    pods: tuple[Asker, ...]
+    pdb_violations: int = 0
+
+
+class Extender:
+    """One extender of the configuration. Every call raises ExtenderError where it fails."""
+
+    def __init__(self, config: ExtenderConfig, caller: Caller) -> None:
+        self.config = config
+        self._caller = caller
+        self._managed = frozenset(resource.name for resource in config.managed_resources)
+
+    @property
+    def url(self) -> str:
+        """Where it is, as it may be shown."""
+        return shown_url(self.config.url_prefix)
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Whether the pod goes on where this extender fails."""
+        return self.config.ignorable
+
+    @property
+    def is_filter(self) -> bool:
+        return bool(self.config.filter_verb)
+
+    @property
+    def is_prioritizer(self) -> bool:
+        return bool(self.config.prioritize_verb)
+
+    @property
+    def is_binder(self) -> bool:
+        return bool(self.config.bind_verb)
+
+    @property
+    def supports_preemption(self) -> bool:
+        return bool(self.config.preempt_verb)
+
+    @property
+    def wants_manifests(self) -> bool:
+        """Whether it is told of whole nodes, and not of names."""
+        return not self.config.node_cache_capable
+
+    def is_interested(self, facts: PodFacts) -> bool:
+        """Whether it is asked about a pod: it manages all, or a resource that the pod names."""
+        return not self._managed or any(name in self._managed for name, _ in facts.requests)
+
+    def filter(self, pod: Asker, nodes: Sequence[NodeFacts]) -> FilterReply:
+        """Which of the nodes are left; those it names that were not asked about are an error."""
+        names = [node.name for node in nodes]
+        if not self.is_filter:
+            return FilterReply(tuple(names), {}, {})
+        reply = self._caller.call(self.config.filter_verb, self._args(pod, nodes))
+        found = read_filter(reply, names_first=self.config.node_cache_capable)
+        known = set(names)
+        for name in found.names or ():
+            if name not in known:
+                raise ExtenderError(
+                    f'extender "{self.url}" claims a filtered node "{name}" '
+                    "which is not found in the input node list"
+                )
+        return FilterReply(
+            tuple(dict.fromkeys(found.names or ())), found.failed, found.unresolvable
+        )
+
+    def prioritize(self, pod: Asker, nodes: Sequence[NodeFacts]) -> dict[str, int]:
+        """Weighted scores by node, on the scale of plugins' scores; {} without the verb."""
+        if not self.is_prioritizer:
+            return {}
+        reply = self._caller.call(self.config.prioritize_verb, self._args(pod, nodes))
+        scale = self.config.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
+        totals: dict[str, int] = {}
+        for name, score in read_priorities(reply):
+            totals[name] = totals.get(name, 0) + score * scale
+        return totals
+
+    def bind(self, identity: PodIdentity, node_name: str) -> None:
+        """Binds a pod to a node in the cluster."""
+        payload: Json = {
+            "PodName": identity.name,
+            "PodNamespace": identity.namespace,
+            "PodUID": identity.uid,
+            "Node": node_name,
+        }
+        read_binding(self._caller.call(self.config.bind_verb, payload))
+
+    def process_preemption(
+        self, pod: Asker, victims: Mapping[str, Victims]
+    ) -> dict[str, MetaVictims]:
+        """Which candidates are left, with which victims, by node."""
+        payload: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
+        payload["NodeNameToVictims"] = payload["NodeNameToMetaVictims"] = None
+        if self.config.node_cache_capable:
+            payload["NodeNameToMetaVictims"] = {
+                name: {
+                    "Pods": [{"UID": each.identity.uid} for each in of_node.pods],
+                    "NumPDBViolations": of_node.pdb_violations,
+                }
+                for name, of_node in victims.items()
+            }
+        else:
+            payload["NodeNameToVictims"] = {
+                name: {
+                    "Pods": [pod_manifest(each.identity, each.facts) for each in of_node.pods],
+                    "NumPDBViolations": of_node.pdb_violations,
+                }
+                for name, of_node in victims.items()
+            }
+        return read_victims(self._caller.call(self.config.preempt_verb, payload))
+
+    def _args(self, pod: Asker, nodes: Sequence[NodeFacts]) -> Json:
+        """ExtenderArgs: names only, or whole nodes."""
+        args: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
+        if self.wants_manifests:
+            items = [node_manifest(node) for node in nodes]
+            return args | {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
+        return args | {"Nodes": None, "NodeNames": [node.name for node in nodes]}
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: without user and password."""
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"

@@ -1,0 +1,145 @@
+"""What extenders answer, read with mistrust.
+
+Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go. As with Go's decoder a key counts
+whatever its case, null is as good as nothing, and unknown keys are passed over; numbers are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roadstead.extenders.caller import ExtenderError
+from roadstead.protocol.errors import cut_short
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FilterReply:
+    """names: the nodes that are left, in the extender's order; None where it named none.
+
+    failed, unresolvable: node → why; where a node stands in both, the latter counts.
+    """
+
+    names: tuple[str, ...] | None
+    failed: Mapping[str, str]
+    unresolvable: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MetaVictims:
+    """UIDs of pods to be evicted from one node, and how many budgets that violates."""
+
+    uids: tuple[str, ...]
+    pdb_violations: int = 0
+
+
+def read_filter(reply: object, *, names_first: bool) -> FilterReply:
+    """An ExtenderFilterResult. names_first: NodeNames count before Nodes (nodeCacheCapable)."""
+    result = _object(reply, "the reply")
+    _refuse_error(result)
+    names = _get(result, "NodeNames")
+    nodes = _get(result, "Nodes")
+    found: tuple[str, ...] | None = None
+    if names_first and names is not None:
+        found = tuple(_text(each, "NodeNames") for each in _list(names, "NodeNames"))
+    elif nodes is not None:
+        items = _list(_get(_object(nodes, "Nodes"), "items"), "Nodes.items")
+        found = tuple(_name_of(each) for each in items)
+    return FilterReply(
+        found, _reasons(result, "FailedNodes"), _reasons(result, "FailedAndUnresolvableNodes")
+    )
+
+
+def read_priorities(reply: object) -> list[tuple[str, int]]:
+    """A HostPriorityList as (node, score) pairs."""
+    pairs = []
+    for each in _list(reply, "the reply"):
+        host = _object(each, "a host")
+        name = _text(_get(host, "Host"), "Host")
+        pairs.append((name, _integer(_get(host, "Score"), "Score")))
+    return pairs
+
+
+def read_binding(reply: object) -> None:
+    """An ExtenderBindingResult; ExtenderError with its text where it says so."""
+    _refuse_error(_object(reply, "the reply"))
+
+
+def read_victims(reply: object) -> dict[str, MetaVictims]:
+    """An ExtenderPreemptionResult: node → victims; a node without them has none."""
+    found = _get(_object(reply, "the reply"), "NodeNameToMetaVictims")
+    by_node = _object(found, "NodeNameToMetaVictims")
+    return {name: _victims(each) for name, each in by_node.items()}
+
+
+def _victims(value: object) -> MetaVictims:
+    victims = _object(value, "victims")
+    pods = _list(_get(victims, "Pods"), "Pods")
+    uids = tuple(_text(_get(_object(pod, "a victim"), "UID"), "UID") for pod in pods)
+    violations = _get(victims, "NumPDBViolations")
+    return MetaVictims(uids, _integer(violations, "NumPDBViolations"))
+
+
+def _name_of(node: object) -> str:
+    metadata = _object(_get(_object(node, "a node"), "metadata"), "metadata")
+    return _text(_get(metadata, "name"), "metadata.name")
+
+
+def _reasons(result: Mapping[str, object], key: str) -> dict[str, str]:
+    reasons = _object(_get(result, key), key)
+    return {name: _text(reason, key) for name, reason in reasons.items()}
+
+
+def _refuse_error(result: Mapping[str, object]) -> None:
+    text = _text(_get(result, "Error"), "Error")
+    if text:
+        raise ExtenderError(text)
+
+
+def _get(fields: Mapping[str, object], key: str) -> object:
+    if key in fields:
+        return fields[key]
+    folded = key.casefold()
+    return next((value for name, value in fields.items() if name.casefold() == folded), None)
+
+
+def _object(value: object, what: str) -> Mapping[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _wrong(value, what, "an object")
+    return value
+
+
+def _list(value: object, what: str) -> list[object]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong(value, what, "a list")
+    return value
+
+
+def _text(value: object, what: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong(value, what, "a text")
+    return value
+
+
+def _integer(value: object, what: str) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(value, what, "a whole number")
+    if not _INT64_MIN <= value <= _INT64_MAX:
+        raise _wrong(value, what, "a number of 64 bits")
+    return value
+
+
+def _wrong(value: object, what: str, wanted: str) -> ExtenderError:
+    return ExtenderError(
+        f"answered what cannot be read: {what}: {cut_short(value)} is not {wanted}"
+    )

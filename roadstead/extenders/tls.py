@@ -1,0 +1,92 @@
+"""How to talk TLS to an extender, from its configuration.
+
+Upstream: pkg/scheduler/extender.go (makeTransport) and client-go transport (TLSConfigFor). The
+difference: where no root certificates are given, upstream does not verify; here those of the
+system count.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from roadstead.config.model import ExtenderTLS
+from roadstead.protocol.errors import InputError
+
+_FIELD = "extenders[].tlsConfig"
+
+
+def tls_context(tls: ExtenderTLS | None) -> ssl.SSLContext:
+    """A client's context. InputError for certificates and keys that cannot be read."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if tls is None:
+        return context
+    roots = _pem(tls.ca_data, tls.ca_file, "ca")
+    if roots:
+        context = _trusting(roots)
+    if tls.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    _show_certificate(context, tls)
+    return context
+
+
+def _trusting(roots: str) -> ssl.SSLContext:
+    """A context that trusts these roots and no others."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_verify_locations(cadata=roots)
+    except (ssl.SSLError, ValueError):
+        raise _refused("ca", "holds no certificate") from None
+    return context
+
+
+def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
+    certificate = _pem(tls.cert_data, tls.cert_file, "cert")
+    key = _pem(tls.key_data, tls.key_file, "key")
+    if not certificate and not key:
+        return
+    if not certificate or not key:
+        raise InputError("certificate and key go together", field=_FIELD)
+    # OpenSSL takes them from files only; ours is readable by us alone and gone at once.
+    handle, path = tempfile.mkstemp(prefix="roadstead-tls-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{certificate}\n{key}\n")
+        # Without a password OpenSSL would ask for one on the terminal.
+        context.load_cert_chain(path, password="")
+    except (ssl.SSLError, ValueError):
+        raise _refused("cert", "and its key cannot be used") from None
+    finally:
+        Path(path).unlink()
+
+
+def _pem(data: str, file: str, what: str) -> str:
+    """PEM text: the data, in base64, counts before the file, as upstream."""
+    try:
+        content = base64.b64decode(data, validate=True) if data else _read(file, what)
+        return content.decode("ascii")
+    except (binascii.Error, UnicodeDecodeError):
+        raise _refused(what, "is not PEM") from None
+
+
+def _read(file: str, what: str) -> bytes:
+    if not file:
+        return b""
+    try:
+        return Path(file).read_bytes()
+    except OSError as failure:
+        why = failure.strerror or type(failure).__name__
+        raise InputError(
+            f"cannot be read: {why}", source=file, field=f"{_FIELD}.{what}File"
+        ) from None
+
+
+def _refused(what: str, rule: str) -> InputError:
+    return InputError(rule, field=f"{_FIELD}.{what}Data or {what}File")

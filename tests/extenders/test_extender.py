@@ -1,0 +1,385 @@
+"""What extenders are asked, and what their answers mean, over a caller that replays answers."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.extenders.caller import ExtenderError
+from roadstead.extenders.chain import EXTENDER, Extenders
+from roadstead.extenders.extender import Asker, Extender, Victims, shown_url
+from roadstead.extenders.http import HttpCaller
+from roadstead.extenders.manifests import node_manifest, pod_manifest
+from roadstead.extenders.replies import read_binding, read_filter, read_priorities, read_victims
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import HostPort, PodFacts, PodIdentity, PreferredNodeTerm
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.facts.taints import Taint, Toleration
+from roadstead.protocol.status import Code, Status
+from tests.extenders.servers import Server, config_of
+
+N1, N2, N3 = (NodeFacts(name) for name in ("n1", "n2", "n3"))
+POD = Asker(PodIdentity("uid-p", "ns", "p"), PodFacts("ns", requests=(("cpu", 500), ("x/gpu", 1))))
+
+
+class Replay:
+    """Answers each verb with one reply, or raises it."""
+
+    def __init__(self, **replies):
+        self.replies = replies
+        self.asked = []
+
+    def call(self, verb, payload):
+        self.asked.append((verb, payload))
+        told = self.replies[verb]
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+
+def extender(replies, managed=(), cache=True, **fields):
+    verbs = {f"{verb}_verb": verb for verb in replies}
+    config = config_of(managed=managed, node_cache_capable=cache, weight=3, **verbs, **fields)
+    return Extender(config, Replay(**replies))
+
+
+def chain(*extenders):
+    return Extenders(list(extenders))
+
+
+def refused(code, why):
+    return Status(code, (why,), EXTENDER)
+
+
+def test_an_extender_with_a_node_cache_is_told_names_and_answers_names():
+    one = extender({"filter": {"NodeNames": ["n2"], "FailedNodes": {"n1": "no gpu"}}})
+
+    passed = chain(one).filter(POD, [N1, N2])
+
+    assert passed.nodes == [N2]
+    assert passed.refused == {"n1": refused(Code.UNSCHEDULABLE, "no gpu")}
+    (verb, payload), *_ = one._caller.asked
+    assert (verb, payload["Nodes"], payload["NodeNames"]) == ("filter", None, ["n1", "n2"])
+
+
+def test_an_extender_without_one_is_told_nodes_and_answers_nodes():
+    one = extender({"filter": {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}}, cache=False)
+
+    passed = chain(one).filter(POD, [N1, N2])
+
+    assert (passed.nodes, passed.refused) == ([N1], {})
+    told = one._caller.asked[0][1]
+    assert told["NodeNames"] is None
+    assert [each["metadata"]["name"] for each in told["Nodes"]["items"]] == ["n1", "n2"]
+
+
+def test_extenders_are_asked_one_after_another_about_what_is_left():
+    first = extender({"filter": {"NodeNames": ["n3", "n2"]}})
+    second = extender({"filter": {"NodeNames": ["n2"]}})
+    third = extender({"filter": {"NodeNames": []}})
+    never = extender({"filter": {"NodeNames": []}})
+
+    passed = chain(first, second, third, never).filter(POD, [N1, N2, N3])
+
+    assert passed.nodes == []
+    assert second._caller.asked[0][1]["NodeNames"] == ["n3", "n2"]
+    assert never._caller.asked == []
+
+
+def test_a_reason_that_preemption_cannot_change_counts_before_one_that_it_can():
+    told = {
+        "NodeNames": [],
+        "FailedNodes": {"n1": "full", "n2": "full"},
+        "FailedAndUnresolvableNodes": {"n1": "broken", "elsewhere": "unknown"},
+    }
+
+    passed = chain(extender({"filter": told})).filter(POD, [N1, N2])
+
+    assert passed.refused == {
+        "n1": refused(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "broken"),
+        "n2": refused(Code.UNSCHEDULABLE, "full"),
+        "elsewhere": refused(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "unknown"),
+    }
+
+
+def test_an_extender_that_names_another_node_fails():
+    one = extender({"filter": {"NodeNames": ["n9"]}})
+
+    with pytest.raises(ExtenderError, match='claims a filtered node "n9" which is not found'):
+        chain(one).filter(POD, [N1])
+
+
+def test_a_failure_ends_the_filter_unless_it_may_be_ignored():
+    failing = {"filter": {"Error": "no licence"}}
+
+    with pytest.raises(ExtenderError, match=r"^no licence$"):
+        chain(extender(failing)).filter(POD, [N1])
+    assert chain(extender(failing, ignorable=True)).filter(POD, [N1]).nodes == [N1]
+
+
+def test_an_extender_without_the_verb_leaves_every_node():
+    assert chain(extender({})).filter(POD, [N1, N2]).nodes == [N1, N2]
+
+
+def test_only_pods_that_name_a_managed_resource_are_asked_about():
+    mine = extender({"filter": {}}, managed=("x/gpu",))
+    other = extender({"filter": {}}, managed=("y/fpga",))
+
+    assert chain(other, mine).looks_at(POD.facts)
+    assert not chain(other).looks_at(POD.facts)
+    assert chain(other).filter(POD, [N1]).nodes == [N1]
+    assert not chain(extender({"bind": {}})).looks_at(POD.facts)
+
+
+def test_scores_are_weighted_scaled_and_summed_and_failures_add_nothing():
+    first = extender({"prioritize": [{"Host": "n1", "Score": 4}, {"host": "n2", "score": 10}]})
+    second = extender({"prioritize": [{"Host": "n1", "Score": 1}, {"Host": "n9"}]})
+    failing = extender({"prioritize": ExtenderError("gone")})
+
+    scores = chain(first, failing, second, extender({})).prioritize(POD, [N1, N2])
+
+    assert scores == {"n1": 150, "n2": 300, "n9": 0}
+
+
+def test_what_the_chain_can_do_is_what_any_of_it_can():
+    all_of_it = chain(extender({"filter": {}}), extender({"prioritize": []}))
+
+    assert len(all_of_it) == 2
+    assert (all_of_it.filter_any, all_of_it.prioritize_any) == (True, True)
+    assert not all_of_it.binder_of(POD.facts)
+    assert not all_of_it.preempts(POD.facts)
+    assert chain(extender({"filter": {}})).wants_manifests is False
+    assert chain(extender({"filter": {}}, cache=False)).wants_manifests is True
+
+
+def test_the_first_binder_that_works_binds():
+    skipped = extender({"bind": ExtenderError("gone")}, ignorable=True)
+    binder = extender({"bind": {"Error": ""}})
+
+    took = chain(extender({}), skipped, binder)
+
+    assert took.binder_of(POD.facts)
+    assert took.bind(POD.identity, POD.facts, "n1") is True
+    assert binder._caller.asked == [
+        ("bind", {"PodName": "p", "PodNamespace": "ns", "PodUID": "uid-p", "Node": "n1"})
+    ]
+    assert binder.url == "http://127.0.0.1:1/scheduler"
+    assert chain(skipped).bind(POD.identity, POD.facts, "n1") is False
+    with pytest.raises(ExtenderError, match="taken"):
+        chain(extender({"bind": {"Error": "taken"}})).bind(POD.identity, POD.facts, "n1")
+
+
+A, B = (Asker(PodIdentity(f"uid-{name}", "ns", name), PodFacts("ns")) for name in "ab")
+CANDIDATES = {"n1": Victims((A,), 1), "n2": Victims((A, B))}
+
+
+def test_an_extender_chooses_among_the_candidates_of_a_preemption():
+    told = {"n2": {"Pods": [{"UID": "uid-b"}], "NumPDBViolations": 2}}
+    one = extender({"preempt": {"NodeNameToMetaVictims": told}})
+
+    assert chain(one).preempts(POD.facts)
+    assert chain(extender({}), one).process_preemption(POD, CANDIDATES) == {"n2": Victims((B,), 2)}
+    payload = one._caller.asked[0][1]
+    assert payload["NodeNameToVictims"] is None
+    assert payload["NodeNameToMetaVictims"] == {
+        "n1": {"Pods": [{"UID": "uid-a"}], "NumPDBViolations": 1},
+        "n2": {"Pods": [{"UID": "uid-a"}, {"UID": "uid-b"}], "NumPDBViolations": 0},
+    }
+
+
+def test_an_extender_without_a_node_cache_is_told_whole_victims():
+    one = extender({"preempt": {}}, cache=False)
+    last = extender({"preempt": {}})
+
+    assert chain(one, last).process_preemption(POD, CANDIDATES) == {}
+    told = one._caller.asked[0][1]["NodeNameToVictims"]["n2"]["Pods"]
+    assert [each["metadata"]["uid"] for each in told] == ["uid-a", "uid-b"]
+    assert last._caller.asked == []
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"n1": {"Pods": [{"UID": "uid-z"}]}}, "claims to preempt pod"),
+        ({"n9": {"Pods": [{"UID": "uid-a"}]}}, 'nodeinfo not found for node name "n9"'),
+        ({"n1": {"Pods": []}, "n2": {"Pods": [{"UID": "uid-a"}]}}, "expected at least one victim"),
+    ],
+)
+def test_victims_that_are_none_are_refused_or_ignored(told, why):
+    replies = {"preempt": {"NodeNameToMetaVictims": told}}
+
+    with pytest.raises(ExtenderError, match=why):
+        chain(extender(replies)).process_preemption(POD, CANDIDATES)
+    left = chain(extender(replies, ignorable=True)).process_preemption(POD, CANDIDATES)
+    assert left == (CANDIDATES if "expected" not in why else {"n2": Victims((A,))})
+
+
+def test_a_victim_may_be_any_pod_on_the_node():
+    told = {"n1": {"Pods": [{"UID": "uid-b"}]}}
+    one = extender({"preempt": {"NodeNameToMetaVictims": told}})
+
+    left = chain(one).process_preemption(
+        POD, CANDIDATES, lambda node, uid: B if (node, uid) == ("n1", "uid-b") else None
+    )
+
+    assert left == {"n1": Victims((B,))}
+
+
+@pytest.mark.parametrize(
+    ("read", "reply", "why"),
+    [
+        (read_binding, [], "the reply: list of 0 is not an object"),
+        (read_binding, {"error": 5}, "Error: 5 is not a text"),
+        (read_priorities, {"Host": "n"}, "the reply: dict of 1 is not a list"),
+        (read_priorities, [{"Host": "n", "Score": 1.5}], "Score: 1.5 is not a whole number"),
+        (read_priorities, [{"Host": "n", "Score": True}], "Score: True is not a whole number"),
+        (read_priorities, [{"Score": 2**63}], "is not a number of 64 bits"),
+        (read_victims, {"NodeNameToMetaVictims": {"n": {"Pods": [1]}}}, "a victim: 1 is not"),
+    ],
+)
+def test_replies_of_another_shape_are_told(read, reply, why):
+    with pytest.raises(ExtenderError, match=f"answered what cannot be read: .*{why}"):
+        read(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"NodeNames": "n1"},
+        {"NodeNames": [1]},
+        {"FailedNodes": {"n1": 3}},
+        {"FailedNodes": []},
+        {"Error": []},
+        "n1",
+    ],
+)
+def test_filter_replies_of_another_shape_are_told(reply):
+    with pytest.raises(ExtenderError, match="answered what cannot be read"):
+        read_filter(reply, names_first=True)
+
+
+def test_null_is_as_good_as_nothing():
+    told = read_filter({"Nodes": None, "FailedNodes": None, "error": None}, names_first=True)
+
+    assert (told.names, told.failed, told.unresolvable) == (None, {}, {})
+    assert read_priorities(None) == []
+    assert chain(extender({"filter": None})).filter(POD, [N1]).nodes == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["NodeNames", "Nodes", "items", "metadata", "Error", "Pods", "Host"])
+            | st.sampled_from(["name", "FailedNodes", "Score", "UID", "NodeNameToMetaVictims"]),
+            inner,
+            max_size=4,
+        )
+    ),
+)
+
+
+@given(JSON)
+def test_no_reply_does_more_than_fail(reply):
+    for read in (read_binding, read_priorities, read_victims):
+        with contextlib.suppress(ExtenderError):
+            read(reply)
+    for names_first in (True, False):
+        with contextlib.suppress(ExtenderError):
+            read_filter(reply, names_first=names_first)
+
+
+def test_a_node_is_told_with_all_that_is_known_of_it():
+    facts = NodeFacts(
+        "n1",
+        labels=(("zone", "a"),),
+        allocatable=(("cpu", 4000), ("memory", 1024)),
+        allocatable_pods=10,
+        taints=(Taint("t", "", "NoSchedule"),),
+        unschedulable=True,
+        images=(("i:1", 5),),
+    )
+
+    amounts = {"cpu": "4000m", "memory": "1024", "pods": "10"}
+    assert node_manifest(facts) == {
+        "metadata": {"name": "n1", "labels": {"zone": "a"}},
+        "spec": {"taints": [{"key": "t", "effect": "NoSchedule"}], "unschedulable": True},
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "images": [{"names": ["i:1"], "sizeBytes": 5}],
+        },
+    }
+
+
+def test_a_pod_is_told_with_all_that_is_known_of_it():
+    zone = Requirement("zone", "In", ("a",))
+    named = Requirement("metadata.name", "In", ("n1",))
+    facts = PodFacts(
+        "ns",
+        priority=5,
+        requests=(("cpu", 100),),
+        tolerations=(Toleration("t", "Exists"),),
+        host_ports=(HostPort("0.0.0.0", "TCP", 80),),
+        images=("i:1", "j:2"),
+        required_node_terms=(NodeSelectorTerm((zone,), (named,)),),
+        preferred_node_terms=(PreferredNodeTerm(7, NodeSelectorTerm((zone,))),),
+        nominated_node_name="n1",
+    )
+
+    told = pod_manifest(PodIdentity("u", "ns", "p"), facts)
+
+    expression = {"key": "zone", "operator": "In", "values": ["a"]}
+    field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    port = {"hostIP": "0.0.0.0", "hostPort": 80, "containerPort": 80, "protocol": "TCP"}
+    assert told["metadata"] == {"name": "p", "namespace": "ns", "uid": "u"}
+    assert told["status"] == {"phase": "Pending", "nominatedNodeName": "n1"}
+    assert told["spec"] == {
+        "schedulerName": "default-scheduler",
+        "priority": 5,
+        "preemptionPolicy": "PreemptLowerPriority",
+        "containers": [
+            {
+                "name": "container-0",
+                "image": "i:1",
+                "resources": {"requests": {"cpu": "100m"}},
+                "ports": [port],
+            },
+            {"name": "container-1", "image": "j:2"},
+        ],
+        "tolerations": [{"key": "t", "operator": "Exists"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [expression], "matchFields": [field]}
+                    ]
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 7, "preference": {"matchExpressions": [expression]}}
+                ],
+            }
+        },
+    }
+
+
+def test_a_url_is_shown_without_its_password():
+    assert shown_url("http://u:p@h:1/a@b") == "http://h:1/a@b"
+    assert shown_url("http://h") == "http://h"
+
+
+def test_a_chain_of_real_servers_is_asked_in_order():
+    def answer(verb, payload):
+        if verb == "filter":
+            return {"NodeNames": payload["NodeNames"][1:]}
+        return [{"Host": name, "Score": 5} for name in payload["NodeNames"]]
+
+    with Server(answer) as server:
+        fields = {"filter_verb": "filter", "prioritize_verb": "rate", "weight": 2}
+        config = config_of(server.port, node_cache_capable=True, **fields)
+        extenders = Extenders.build([config], HttpCaller)
+
+        assert extenders.filter(POD, [N1, N2]).nodes == [N2]
+        assert extenders.prioritize(POD, [N2]) == {"n2": 100}

@@ -1,0 +1,186 @@
+"""HttpCaller against real servers, honest and hostile."""
+
+import base64
+import json
+
+import pytest
+
+from roadstead.extenders.caller import ExtenderError
+from roadstead.extenders.http import HttpCaller
+from roadstead.protocol.errors import InputError
+from tests.extenders.servers import Server, config_of, raw_server, reply
+
+
+def test_a_verb_is_posted_as_json_under_the_prefix():
+    with Server(lambda verb, payload: {"verb": verb, **payload}) as server:
+        caller = HttpCaller(config_of(server.port))
+
+        told = caller.call("filter", {"Pod": {"metadata": {"name": "é"}}})
+
+    assert told == {"verb": "filter", "Pod": {"metadata": {"name": "é"}}}
+    assert server.headers[0]["Content-Type"] == "application/json"
+
+
+def test_user_and_password_are_sent_and_never_shown():
+    with Server(lambda *_: lambda handler: reply(handler, 403, b"")) as server:
+        config = config_of()
+        url = f"http://us%65r:s3cret@127.0.0.1:{server.port}/a/"
+        caller = HttpCaller(type(config)(url))
+
+        with pytest.raises(ExtenderError) as caught:
+            caller.call("filter", {})
+
+    assert (
+        server.headers[0]["Authorization"] == "Basic " + base64.b64encode(b"user:s3cret").decode()
+    )
+    where = f"http://127.0.0.1:{server.port}/a/filter"
+    assert str(caught.value) == f"failed filter with extender at URL {where}, code 403"
+
+
+def test_a_query_in_the_prefix_stays_before_the_verb_as_upstream():
+    seen = []
+
+    def answer(verb, payload):
+        return lambda handler: (seen.append(handler.path), reply(handler, 200, b"{}"))
+
+    with Server(answer) as server:
+        HttpCaller(type(config_of())(f"http://127.0.0.1:{server.port}/a?b=c")).call("filter", {})
+
+    assert seen == ["/a?b=c/filter"]
+
+
+def test_a_redirect_is_not_followed():
+    def redirect(handler):
+        reply(handler, 307, b"", Location=f"http://127.0.0.1:{other.port}/scheduler/filter")
+
+    with Server(lambda *_: {}) as other, Server(lambda *_: redirect) as server:
+        caller = HttpCaller(config_of(server.port))
+        with pytest.raises(ExtenderError, match="code 307"):
+            caller.call("filter", {})
+
+    assert other.asked == []
+
+
+def test_proxies_of_the_environment_are_not_used(monkeypatch):
+    with Server(lambda *_: {"reached": True}) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, "http://127.0.0.1:1")
+
+        assert HttpCaller(config_of(server.port)).call("filter", {}) == {"reached": True}
+
+
+def test_a_reply_that_is_too_large_is_refused_whether_or_not_it_says_its_length():
+    def without_length(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b"[" + b" " * 2000)
+
+    for told in (list(range(1000)), without_length):
+        with Server(lambda *_, told=told: told) as server:
+            caller = HttpCaller(config_of(server.port), max_reply_bytes=1000)
+
+            with pytest.raises(ExtenderError, match="the reply has more than 1000 bytes"):
+                caller.call("filter", {})
+
+
+def test_a_request_that_is_too_large_is_not_sent():
+    caller = HttpCaller(config_of(1), max_request_bytes=10)
+
+    with pytest.raises(ExtenderError, match='/filter": 19 bytes are more than 10'):
+        caller.call("filter", {"Pod": "123456789"})
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"<html>", "is not JSON: Expecting value"),
+        (b"", "is not JSON: Expecting value"),
+        (b"{} {}", "is not JSON: Extra data"),
+        (b"[NaN]", "is not JSON: NaN is not a number"),
+        (b"\xff\xfe\xfd", "is not JSON"),
+        (b"[" * 100_000, "is not JSON: it is nested too deep"),
+    ],
+)
+def test_a_reply_that_is_not_json_is_refused(body, why):
+    with Server(lambda *_: lambda handler: reply(handler, 200, body)) as server:
+        caller = HttpCaller(config_of(server.port))
+        with pytest.raises(ExtenderError, match=why):
+            caller.call("filter", {})
+
+
+def test_a_reply_that_ends_too_early_is_refused():
+    def short(handler):
+        reply(handler, 200, b"{}", **{"Content-Length": "10"})
+
+    with (
+        Server(lambda *_: short) as server,
+        pytest.raises(ExtenderError, match="8 bytes too early"),
+    ):
+        HttpCaller(config_of(server.port)).call("filter", {})
+
+
+def test_silence_ends_at_the_deadline():
+    with raw_server(lambda connection, done: done.wait(30)) as port:
+        caller = HttpCaller(config_of(port, http_timeout_s=0.2))
+        with pytest.raises(ExtenderError, match=r"no whole answer within 0\.2 s|no answer in time"):
+            caller.call("filter", {})
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n\r\n", b""])
+def test_a_reply_that_trickles_ends_at_the_deadline(start):
+    def trickle(connection, done):
+        connection.sendall(start)
+        while not done.wait(0.02):
+            connection.sendall(b" ")
+
+    with raw_server(trickle) as port:
+        caller = HttpCaller(config_of(port, http_timeout_s=0.3))
+        with pytest.raises(ExtenderError, match=r"no whole answer within 0\.3 s"):
+            caller.call("filter", {})
+
+
+def test_a_handshake_that_never_ends_ends_at_the_deadline():
+    with raw_server(lambda connection, done: done.wait(30)) as port:
+        config = config_of(port, scheme="https", http_timeout_s=0.2)
+
+        with pytest.raises(ExtenderError, match=r"within 0\.2 s|no answer in time"):
+            HttpCaller(config).call("filter", {})
+
+
+def test_nobody_there_is_told_with_url_and_verb():
+    with raw_server(lambda *_: None) as port:
+        pass
+
+    with pytest.raises(ExtenderError) as caught:
+        HttpCaller(config_of(port)).call("filter", {})
+
+    assert str(caught.value).startswith(f'Post "http://127.0.0.1:{port}/scheduler/filter": ')
+
+
+def test_an_answer_that_is_no_http_is_told():
+    def babble(connection, done):
+        connection.recv(65536)
+        connection.sendall(b"hello\r\n\r\n")
+
+    with raw_server(babble) as port, pytest.raises(ExtenderError, match="hello"):
+        HttpCaller(config_of(port)).call("filter", {})
+
+
+def test_a_connection_that_closes_without_an_answer_is_told():
+    with raw_server(lambda connection, done: connection.recv(65536)) as port:
+        caller = HttpCaller(config_of(port))
+        with pytest.raises(ExtenderError, match=r"closed connection|reset"):
+            caller.call("filter", {})
+
+
+@pytest.mark.parametrize("url", ["ftp://h/", "http://", "h:80", "http://h:99999", "http://h/a b"])
+def test_a_prefix_that_is_no_url_is_refused(url):
+    with pytest.raises(InputError, match=r"extenders\[\]\.urlPrefix: .* is not a URL"):
+        HttpCaller(type(config_of())(url))
+
+
+def test_json_may_be_of_any_kind():
+    with Server(lambda *_: [1, "a", None]) as server:
+        told = HttpCaller(config_of(server.port)).call("prioritize", {})
+
+    assert json.dumps(told) == '[1, "a", null]'
