@@ -16,7 +16,7 @@ from roadstead.config.errors import ConfigError, Problem
 from roadstead.config.intree import EXTENSION_POINTS, IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.merge import ExpansionError, enabled_names, expand, score_weights
 from roadstead.config.model import PluginRef, ProfileConfig, SchedulerConfig
-from roadstead.config.plugin_args import PluginArgs
+from roadstead.config.plugin_args import NodeLabelArgs, PluginArgs
 from roadstead.config.schema import (
     Extender,
     KubeSchedulerConfiguration,
@@ -29,6 +29,7 @@ from roadstead.config.validation_args import validate_fit_args
 
 _EXTENDER_TIMEOUT: Final = parse_duration("5s")
 _FIT: Final = "NodeResourcesFit"
+_NODE_LABEL: Final = "NodeLabel"
 _CREATING: Final = "creating profile for scheduler name"
 
 
@@ -150,6 +151,7 @@ def _profile(
         raise _BuildError(f"{path}.plugins.{error.point}", str(error)) from None
     _check_queue_sort_and_bind(order, profile.scheduler_name, path)
     _check_multi_point(profile.plugins, points_of, path)
+    _check_node_label(order, args.get(_NODE_LABEL), path)
     weights = score_weights(profile.plugins)
     plugins = {
         point: tuple(PluginRef(n, weights[n] if point == "score" else 1) for n in names)
@@ -184,6 +186,20 @@ def _check_multi_point(
         if plugin.name not in points_of:
             where = f"{path}.plugins.multiPoint.enabled[{i}]"
             raise _BuildError(where, f'plugin "{plugin.name}" does not exist', panics=True)
+
+
+def _check_node_label(
+    order: Mapping[str, tuple[str, ...]], args: PluginArgs | None, path: str
+) -> None:
+    if _NODE_LABEL not in order["score"]:
+        return
+    labels = isinstance(args, NodeLabelArgs) and (
+        args.present_labels_preference or args.absent_labels_preference
+    )
+    if not labels:
+        where = f"{path}.pluginConfig"
+        text = "needs presentLabelsPreference or absentLabelsPreference where it scores"
+        raise _BuildError(where, f'initializing plugin "{_NODE_LABEL}": {text}', panics=True)
 
 
 def _args(configs: list[PluginConfig], needed: set[str], path: str) -> dict[str, PluginArgs]:

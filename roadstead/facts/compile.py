@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from roadstead.facts.avoid_pods import avoided_controllers
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.parse_selectors import (
     SelectorError,
@@ -118,6 +119,7 @@ def compile_node(node: objects.Node) -> NodeFacts:
         taints=tuple(Taint(each.key, each.value, each.effect) for each in node.spec.taints),
         unschedulable=node.spec.unschedulable,
         images=tuple(sorted(images.items())),
+        avoids=avoided_controllers(node.metadata.annotations),
     )
 
 
@@ -131,7 +133,7 @@ def _labels(labels: dict[str, str]) -> Labels:
 
 
 def _owner(owner: objects.OwnerReference | None) -> Owner | None:
-    return Owner(owner.kind, owner.name, owner.uid) if owner else None
+    return Owner(owner.kind, owner.name, owner.uid, owner.api_version) if owner else None
 
 
 @by_identity

@@ -19,6 +19,7 @@ class NodeFacts:
     allocatable: sorted (resource, amount), cpu in milli-CPU, others in units of `Value()`;
         `pods` is kept apart.
     images: sorted (name as reported, size in bytes); every name of an image is an entry.
+    avoids: (kind, UID) of controllers whose pods the node asks to place elsewhere.
     """
 
     name: str
@@ -28,6 +29,7 @@ class NodeFacts:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     images: tuple[tuple[str, int], ...] = ()
+    avoids: tuple[tuple[str, str], ...] = ()
 
     @property
     def zone(self) -> str:

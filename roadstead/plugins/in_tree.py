@@ -1,4 +1,7 @@
-"""The in-tree registry: every plugin of the default profile by its upstream name."""
+"""The in-tree registry: every plugin of the default profile by its upstream name.
+
+Plugins that upstream has dropped stand here under their last names, off by default.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from typing import TypeVar
 from roadstead.config.plugin_args import (
     InterPodAffinityArgs,
     NodeAffinityArgs,
+    NodeLabelArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginArgs,
     PodTopologySpreadArgs,
+    ServiceAffinityArgs,
 )
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.registry import Factory, Registry
@@ -21,8 +26,10 @@ from roadstead.plugins.default_preemption import DefaultPreemption
 from roadstead.plugins.image_locality import ImageLocality
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.node_affinity import NodeAffinity
+from roadstead.plugins.node_label import NodeLabel
 from roadstead.plugins.node_name import NodeName
 from roadstead.plugins.node_ports import NodePorts
+from roadstead.plugins.node_prefer_avoid_pods import NodePreferAvoidPods
 from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.plugins.node_unschedulable import NodeUnschedulable
@@ -30,6 +37,8 @@ from roadstead.plugins.node_volume_limits import NodeVolumeLimits
 from roadstead.plugins.pod_topology_spread import PodTopologySpread
 from roadstead.plugins.priority_sort import PrioritySort
 from roadstead.plugins.scheduling_gates import SchedulingGates
+from roadstead.plugins.selector_spread import SelectorSpread
+from roadstead.plugins.service_affinity import ServiceAffinity
 from roadstead.plugins.taint_toleration import TaintToleration
 from roadstead.plugins.volume_binding import VolumeBinding
 from roadstead.plugins.volume_restrictions import VolumeRestrictions
@@ -52,6 +61,7 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
     DefaultPreemption,
     ImageLocality,
     DefaultBinder,
+    NodePreferAvoidPods,
 )
 
 
@@ -68,6 +78,9 @@ def in_tree_registry() -> Registry:
         PodTopologySpread.name, _with_handle(PodTopologySpread, PodTopologySpreadArgs())
     )
     registry.register(InterPodAffinity.name, _with_handle(InterPodAffinity, InterPodAffinityArgs()))
+    registry.register(NodeLabel.name, _with_args(NodeLabel, NodeLabelArgs()))
+    registry.register(SelectorSpread.name, lambda args, handle: SelectorSpread(handle))
+    registry.register(ServiceAffinity.name, _with_handle(ServiceAffinity, ServiceAffinityArgs()))
     return registry
 
 

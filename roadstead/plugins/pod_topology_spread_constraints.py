@@ -267,11 +267,12 @@ _KeptBySelector = OrderedDict[tuple[str, LabelSelector], _Kept]
 class MatchingPods:
     """How many pods on each row a selector matches; kept up row by row as pods come and go.
 
-    Only pods that do not terminate are counted. As upstream has it, an empty selector, which
+    Pods that terminate are counted only on request. As upstream has it, an empty selector, which
     matches every pod, counts none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, terminating: bool = False) -> None:
+        self._terminating = terminating
         self._tables: OrderedDict[NodeTable, _KeptBySelector] = OrderedDict()
 
     def on_rows(self, table: Table, namespace: str, selector: LabelSelector | None) -> I64:
@@ -280,15 +281,15 @@ class MatchingPods:
             return np.zeros(len(table), dtype=np.int64)
         assert selector is not None
         if not isinstance(table, NodeTable):
-            return _count(table, range(len(table)), namespace, selector)
+            return self._count(table, range(len(table)), namespace, selector)
         of_table = self._of_table(table)
         kept = of_table.get((namespace, selector))
         if kept is None or kept.node_version != table.node_version:
-            counts = _count(table, range(len(table)), namespace, selector)
+            counts = self._count(table, range(len(table)), namespace, selector)
             kept = of_table[namespace, selector] = _Kept(table.node_version, table.version, counts)
         elif kept.version != table.version:
             rows = table.rows_changed_since(kept.version)
-            kept.counts[rows] = _count(table, rows.tolist(), namespace, selector)
+            kept.counts[rows] = self._count(table, rows.tolist(), namespace, selector)
             kept.version = table.version
         of_table.move_to_end((namespace, selector))
         if len(of_table) > MAX_SELECTORS:
@@ -302,26 +303,27 @@ class MatchingPods:
             self._tables.popitem(last=False)
         return of_table
 
+    def _count(
+        self, table: Table, rows: Sequence[int], namespace: str, selector: LabelSelector
+    ) -> I64:
+        """Counts over some rows; each class is matched once."""
+        pods = [table.pods(row) for row in rows]
+        classes: Iterable[PodInfo] = table.class_counts
+        if len(pods) < len(table.class_counts):
+            classes = set().union(*pods)
+        matching = {
+            info
+            for info in classes
+            if info.facts.namespace == namespace
+            and (self._terminating or not info.facts.is_terminating)
+            and selector.matches(info.labels)
+        }
+        if not matching:
+            return np.zeros(len(pods), dtype=np.int64)
+        counts = [sum(map(on_row.__getitem__, on_row.keys() & matching)) for on_row in pods]
+        return np.array(counts, dtype=np.int64)
+
 
 def is_counted(selector: LabelSelector | None) -> bool:
     """Whether pods that the selector matches are counted at all."""
     return selector is not None and bool(selector.requirements)
-
-
-def _count(table: Table, rows: Sequence[int], namespace: str, selector: LabelSelector) -> I64:
-    """Counts over some rows; each class is matched once."""
-    pods = [table.pods(row) for row in rows]
-    classes: Iterable[PodInfo] = table.class_counts
-    if len(pods) < len(table.class_counts):
-        classes = set().union(*pods)
-    matching = {
-        info
-        for info in classes
-        if info.facts.namespace == namespace
-        and not info.facts.is_terminating
-        and selector.matches(info.labels)
-    }
-    if not matching:
-        return np.zeros(len(pods), dtype=np.int64)
-    counts = [sum(map(on_row.__getitem__, on_row.keys() & matching)) for on_row in pods]
-    return np.array(counts, dtype=np.int64)

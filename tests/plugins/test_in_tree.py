@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.config.intree import IN_TREE_POINTS
+from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.model import default_config
 from roadstead.config.plugin_args import DEFAULT_ARGS, NodeAffinityArgs, NodeResourcesFitArgs
 from roadstead.framework.plugin import EXTENSION_POINTS, FilterPlugin, Handle, Reads, ScorePlugin
@@ -27,7 +27,8 @@ from tests.plugins.worlds import both
 from tests.strategies import clusters, pods, small_pods
 
 HANDLE = Handle(PodClasses())
-NAMES = sorted(IN_TREE_POINTS)
+POINTS = {**IN_TREE_POINTS, **OPTIONAL_POINTS}
+NAMES = sorted(POINTS)
 ROW_PLUGIN_NAMES = sorted(
     {
         each if isinstance(each, str) else each[0]
@@ -42,8 +43,8 @@ def built(name, args=None):
     return in_tree_registry().build(name, args, HANDLE)
 
 
-def test_the_registry_has_every_plugin_of_the_default_profile():
-    assert set(in_tree_registry().factories) == set(IN_TREE_POINTS)
+def test_the_registry_has_every_plugin_that_a_configuration_can_name():
+    assert set(in_tree_registry().factories) == set(POINTS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,7 +52,7 @@ def test_a_plugin_has_its_name_and_its_extension_points(name):
     plugin = built(name)
 
     assert plugin.name == name
-    assert extension_points(plugin) >= IN_TREE_POINTS[name]
+    assert extension_points(plugin) >= POINTS[name]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,60 @@
+"""The annotation by which a node asks that pods of some controllers rather go elsewhere.
+
+Upstream: component-helpers/scheduling/corev1/helpers.go (GetAvoidPodsFromNodeAnnotations). What
+does not decode asks for nothing, as a whole. Go's encoding/json takes keys in any spelling.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+PREFER_AVOID_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+_TEXTS: Final = ("apiVersion", "kind", "name", "uid")
+
+T = TypeVar("T")
+
+
+class _MalformedError(ValueError):
+    pass
+
+
+def avoided_controllers(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """(kind, UID) of the controllers to avoid, sorted; empty where the annotation is malformed."""
+    text = annotations.get(PREFER_AVOID_PODS, "")
+    if not text:
+        return ()
+    try:
+        document = json.loads(text, parse_constant=_refuse)
+        entries = _field(_as(dict, document), "preferAvoidPods", list)
+        return tuple(sorted({_controller(_as(dict, entry)) for entry in entries}))
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _refuse(constant: str) -> float:
+    raise _MalformedError(constant)
+
+
+def _controller(entry: dict[str, object]) -> tuple[str, str]:
+    signature = _field(entry, "podSignature", dict)
+    controller = _field(signature, "podController", dict)
+    texts = {name: _field(controller, name, str) for name in _TEXTS}
+    return texts["kind"], texts["uid"]
+
+
+def _field(mapping: dict[str, object], name: str, kind: type[T]) -> T:
+    """A field in any spelling; empty where it is missing or null."""
+    found: object = None
+    for key, value in mapping.items():
+        found = value if key.lower() == name.lower() else found
+    return _as(kind, found)
+
+
+def _as(kind: type[T], value: object) -> T:
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise _MalformedError(f"{value!r} is not a {kind.__name__}")
+    return value

@@ -1,0 +1,68 @@
+"""NodeLabel: node labels that must be there or not, and labels that are better there or not.
+
+The pod plays no part; only the keys of labels count, not their values.
+
+    Filter   refused unless all presentLabels are on the node and no absentLabels are
+    Score    100 * (preferred labels that are as preferred) // (preferred labels)
+
+Off by default: kube-scheduler dropped it in 1.23.
+Upstream: pkg/scheduler/framework/plugins/nodelabel/node_label.go of 1.22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from roadstead.config.plugin_args import NodeLabelArgs
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.selectors import Requirement
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    FilterResult,
+    Reads,
+    ScorePlugin,
+)
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import unresolvable
+
+_REFUSED = unresolvable("node(s) didn't have the requested labels")
+
+
+class NodeLabel(FilterPlugin, ScorePlugin):
+    name = "NodeLabel"
+    reads = Reads.NODE
+
+    def __init__(self, args: NodeLabelArgs) -> None:
+        self._required = _requirements(args.present_labels, args.absent_labels)
+        self._preferred = _requirements(
+            args.present_labels_preference, args.absent_labels_preference
+        )
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        refused = np.zeros(len(table), dtype=np.bool_)
+        for requirement in self._required:
+            refused |= ~table.match(requirement)
+        return FilterResult.refuse(refused, _REFUSED)
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        assert self._preferred, "the configuration is refused without labels to score by"
+        score = np.zeros(len(table), dtype=np.int64)
+        for requirement in self._preferred:
+            score += MAX_NODE_SCORE * table.match(requirement)
+        return score // len(self._preferred)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return ()
+
+
+def _requirements(present: tuple[str, ...], absent: tuple[str, ...]) -> tuple[Requirement, ...]:
+    return (
+        *(Requirement(key, "Exists") for key in present),
+        *(Requirement(key, "DoesNotExist") for key in absent),
+    )

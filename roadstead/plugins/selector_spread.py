@@ -1,0 +1,126 @@
+"""SelectorSpread: pods of one service or controller over nodes, and more so over zones.
+
+What belongs together is what the pod's Services, ReplicationController, ReplicaSet or StatefulSet
+select together. Over the feasible nodes, with count(node) and count(zone) the matching pods there:
+
+    of the node   100 * (max(count(node)) - count(node)) / max(count(node)), 100 when max is 0
+    of the zone   the same over zones
+    score         one third of the node's and two thirds of the zone's; the node's alone where a
+                  node has no zone
+
+A pod with spread constraints of its own is left to PodTopologySpread. The score is final as it
+is: it depends on a row's zone, which a normalization of single numbers does not know. Off by
+default: PodTopologySpread's system defaults took its place.
+Upstream: framework/plugins/selectorspread/selector_spread.go of 1.22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.config.plugin_args import PodTopologySpreadArgs
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.selectors import LabelSelector
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import (
+    MAX_NODE_SCORE,
+    Handle,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+    SummarizesScore,
+)
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
+from roadstead.protocol.status import SKIP, SUCCESS, Status
+
+MAX_PODS_KNOWN = 4096
+ZONE_WEIGHT = 2.0 / 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class CountsByZone:
+    """Matching pods on feasible nodes: the most on one node, and by zone, zeros left out."""
+
+    most: int
+    zones: dict[str, int]
+
+    def merge(self, other: CountsByZone) -> CountsByZone:
+        zones = dict(self.zones)
+        for zone, count in other.zones.items():
+            zones[zone] = zones.get(zone, 0) + count
+        return CountsByZone(max(self.most, other.most), zones)
+
+
+_NOTHING = CountsByZone(0, {})
+
+
+class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
+    name = "SelectorSpread"
+    reads = Reads.CLUSTER
+    score_summary_type = CountsByZone
+
+    def __init__(self, handle: Handle) -> None:
+        self._source = SpreadSource(PodTopologySpreadArgs(), handle.cluster)
+        self._of_pod = lru_cache(MAX_PODS_KNOWN)(self._find)
+        self._matching = MatchingPods()
+
+    def _find(self, pod: PodInfo) -> LabelSelector | None:
+        return self._selector(pod.facts)
+
+    def _selector(self, facts: PodFacts) -> LabelSelector | None:
+        """What the pod is spread with; None for a pod that is left to PodTopologySpread."""
+        return None if facts.spread_constraints else self._source.default_selector(facts)
+
+    def score_summary(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+    ) -> Summary | None:
+        counts = self._counts(pod, table)[feasible]
+        if not counts.any():
+            return None
+        sums = np.bincount(table.zone_codes[feasible], weights=counts).astype(np.int64)
+        zones = {table.zones[code]: int(sums[code]) for code in np.flatnonzero(sums).tolist()}
+        zones.pop("", None)
+        return CountsByZone(int(counts.max()), zones)
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        return SKIP if self._of_pod(pod) is None else SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        summary = state.score_summaries.get(self.name, _NOTHING)
+        assert isinstance(summary, CountsByZone)
+        of_node = _share_left(self._counts(pod, table), summary.most)
+        in_zones = np.array([summary.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
+        of_zone = _share_left(in_zones, max(summary.zones.values(), default=0))[table.zone_codes]
+        both = of_node * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * of_zone
+        has_zone = np.array([bool(zone) for zone in table.zones])[table.zone_codes]
+        score: I64 = np.where(has_zone, both, of_node).astype(np.int64)
+        return score
+
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """The counts are those of feasible nodes, and any pod may fill a node."""
+        selector = self._of_pod(pod)
+        return selector is not None and bool(selector.requirements)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        selector = self._selector(pod)
+        if selector is None or not selector.requirements:
+            return (selector,)
+        return (selector, pod.namespace)
+
+    def _counts(self, pod: PodInfo, table: Table) -> I64:
+        return self._matching.on_rows(table, pod.facts.namespace, self._of_pod(pod))
+
+
+def _share_left(counts: I64, most: int) -> NDArray[np.float64]:
+    """100 for none, 0 for the most: float64[…]."""
+    if not most:
+        return np.full(len(counts), float(MAX_NODE_SCORE))
+    return float(MAX_NODE_SCORE) * ((most - counts).astype(np.float64) / float(most))

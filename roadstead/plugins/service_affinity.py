@@ -1,0 +1,201 @@
+"""ServiceAffinity: pods of one service on nodes that agree on some labels, or spread over them.
+
+Filter, over affinityLabels: a node must have the values that the pod's nodeSelector names. For a
+label it does not name, where a Service selects the pod, the value is that of the node of the first
+pod in the namespace that has all the pod's labels; a label which that node lacks binds nothing.
+Score, over antiAffinityLabelsPreference, with count(value) the pods of the service on feasible
+nodes of that value and n all of them on feasible nodes:
+
+    score = int(sum over the node's labels of 100 * (n - count(value)) / n / number of labels)
+
+with 100 for each label when n is 0, and nothing for a label that the node lacks. The score is
+final as it is: it depends on a row's labels. Upstream's "first" is in the order of its snapshot,
+and of several Services it takes any for the score; here the first node by arrival and the Service
+given first. Off by default: kube-scheduler dropped it in 1.23.
+Upstream: pkg/scheduler/framework/plugins/serviceaffinity/service_affinity.go of 1.22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.config.plugin_args import ServiceAffinityArgs
+from roadstead.facts.pod import Labels, PodFacts
+from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    ScorePlugin,
+    SummarizesFilter,
+    SummarizesScore,
+)
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.pod_topology_spread_constraints import (
+    MatchingPods,
+    label_codes,
+    look_up,
+    sum_by_value,
+)
+from roadstead.protocol.status import SKIP, unschedulable
+
+_REFUSED = unschedulable("node(s) didn't match service affinity")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPod:
+    """The node of the first pod like the new one: its arrival, and its affinity labels."""
+
+    arrival: int
+    labels: Labels
+
+    def merge(self, other: FirstPod) -> FirstPod:
+        return min(self, other, key=lambda each: (each.arrival, each.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePods:
+    """Pods of the service on feasible nodes: all, and per label by value, zeros left out."""
+
+    total: int
+    by_value: tuple[dict[str, int], ...]
+
+    def merge(self, other: ServicePods) -> ServicePods:
+        both = zip(self.by_value, other.by_value, strict=True)
+        return ServicePods(
+            self.total + other.total, tuple(_added(ours, theirs) for ours, theirs in both)
+        )
+
+
+def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
+    return ours | {value: ours.get(value, 0) + count for value, count in theirs.items()}
+
+
+class ServiceAffinity(
+    PreFilterPlugin, FilterPlugin, ScorePlugin, SummarizesFilter, SummarizesScore
+):
+    name = "ServiceAffinity"
+    reads = Reads.CLUSTER
+    filter_summary_type = FirstPod
+    score_summary_type = ServicePods
+
+    def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:
+        self._affinity = tuple(dict.fromkeys(args.affinity_labels))
+        self._spread = args.anti_affinity_labels_preference
+        self._services: dict[str, list[LabelSelector]] = {}
+        for each in handle.cluster.selecting:
+            if each.kind == "Service" and each.selector is not None:
+                self._services.setdefault(each.namespace, []).append(each.selector)
+        self._like = MatchingPods(terminating=True)
+        self._of_service = MatchingPods()
+
+    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
+        if not self._asks_for_first(pod.facts):
+            return None
+        like = self._like.on_rows(table, pod.facts.namespace, _exactly(pod.facts.labels))
+        rows = np.flatnonzero(like)
+        if not len(rows):
+            return None
+        first = int(rows[table.arrivals[rows].argmin()])
+        labels = dict(table.facts(first).labels)
+        known = tuple((key, labels[key]) for key in self._affinity if key in labels)
+        return FirstPod(int(table.arrivals[first]), known)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        if not self._affinity:
+            return PreFilterResult(SKIP)
+        first = state.filter_summaries.get(self.name)
+        assert first is None or isinstance(first, FirstPod)
+        found = dict(first.labels) if first is not None else {}
+        state.write(self.name, tuple((found | self._named(pod.facts)).items()))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        refused = np.zeros(len(table), dtype=np.bool_)
+        for key, value in state.read(self.name, tuple):
+            refused |= ~table.match(Requirement(key, "In", (value,)))
+        return FilterResult.refuse(refused, _REFUSED)
+
+    def score_summary(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+    ) -> Summary | None:
+        service = self._service(pod.facts)
+        if service is None:
+            return None
+        counts = self._of_service.on_rows(table, pod.facts.namespace, service)
+        total = int(counts[feasible].sum())
+        if not total:
+            return None
+        by_value = tuple(_counts_by_value(table, key, feasible, counts) for key in self._spread)
+        return ServicePods(total, by_value)
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        summary = state.score_summaries.get(self.name, ServicePods(0, ({},) * len(self._spread)))
+        assert isinstance(summary, ServicePods)
+        score = np.zeros(len(table), dtype=np.float64)
+        for key, counts in zip(self._spread, summary.by_value, strict=True):
+            share = np.ones(len(table), dtype=np.float64)
+            if summary.total:
+                others = (summary.total - look_up(table, key, counts)).astype(np.float64)
+                share = others / float(summary.total)
+            part = float(MAX_NODE_SCORE) * share / float(len(self._spread))
+            score += np.where(label_codes(table, key) >= 0, part, 0.0)
+        return score.astype(np.int64)
+
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """The score counts on feasible nodes, and any pod may fill one; the filter by labels."""
+        if self._service(pod.facts) is not None:
+            return True
+        if not self._asks_for_first(pod.facts) or placed.facts.namespace != pod.facts.namespace:
+            return False
+        return pod.labels.items() <= placed.labels.items()
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        asks = self._asks_for_first(pod)
+        service = self._service(pod)
+        return (
+            tuple(self._named(pod).items()),
+            pod.labels if asks else None,
+            service,
+            pod.namespace if asks or service is not None else None,
+        )
+
+    def _named(self, facts: PodFacts) -> dict[str, str]:
+        """The affinity labels whose values the pod's nodeSelector names."""
+        named = dict(facts.node_selector)
+        return {key: named[key] for key in self._affinity if key in named}
+
+    def _asks_for_first(self, facts: PodFacts) -> bool:
+        """Whether some value is to be found at a pod that runs already."""
+        if len(self._named(facts)) == len(self._affinity):
+            return False
+        return self._first_service(facts) is not None
+
+    def _service(self, facts: PodFacts) -> LabelSelector | None:
+        """The service to spread; None where no label is preferred."""
+        return self._first_service(facts) if self._spread else None
+
+    def _first_service(self, facts: PodFacts) -> LabelSelector | None:
+        labels = dict(facts.labels)
+        services = self._services.get(facts.namespace, ())
+        return next((each for each in services if each.matches(labels)), None)
+
+
+def _exactly(labels: Labels) -> LabelSelector:
+    return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in labels))
+
+
+def _counts_by_value(table: Table, key: str, feasible: Bools, counts: I64) -> dict[str, int]:
+    """Sums of `counts` over feasible rows that have a label, by its value, zeros left out."""
+    rows = feasible & (label_codes(table, key) >= 0)
+    return {value: n for value, n in sum_by_value(table, key, rows, counts).items() if n}
