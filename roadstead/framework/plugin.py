@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.events import RegisteredEvent
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import Table
@@ -141,6 +142,14 @@ class Plugin(ABC):
         Asked of plugins that read the cluster; "yes" is always right and costs a new evaluation.
         """
         return self.reads is Reads.CLUSTER
+
+
+class EnqueueExtensions(Plugin):
+    """A plugin that says which events may help a pod it rejected; without it, any event may."""
+
+    @abstractmethod
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        """The events, each with its hint or none; () for none at all."""
 
 
 class SummarizesFilter(Plugin):
@@ -292,8 +301,11 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 
 
 def default_normalize(raw: I64, maximum: int, *, reverse: bool = False) -> I64:
-    """Upstream's DefaultNormalizeScore (plugins/helper/normalize_score.go), integer for integer."""
-    if maximum == 0:
+    """Upstream's DefaultNormalizeScore (plugins/helper/normalize_score.go), integer for integer.
+
+    A maximum below 0 counts as 0; a quotient is cut towards zero.
+    """
+    if maximum <= 0:
         return np.full_like(raw, MAX_NODE_SCORE) if reverse else raw
-    scaled = MAX_NODE_SCORE * raw // maximum
+    scaled = np.sign(raw) * (MAX_NODE_SCORE * np.abs(raw) // maximum)
     return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from roadstead.config.model import ProfileConfig
 from roadstead.facts.pod import PodFacts
+from roadstead.framework.events import EVERYTHING, RegisteredEvent
 from roadstead.framework.plugin import (
     EXTENSION_POINTS,
     BindPlugin,
+    EnqueueExtensions,
     FilterPlugin,
     Handle,
     PermitPlugin,
@@ -96,6 +98,15 @@ class Profile:
                 raise InputError(f"does not implement {point}", obj="plugin", value=f'"{ref.name}"')
             plugins.append(plugin)
         return tuple(plugins)
+
+    def registered_events(self) -> dict[str, tuple[RegisteredEvent, ...]]:
+        """What each plugin of the profile wants to be told of, by plugin."""
+        return {
+            name: plugin.events_to_register()
+            if isinstance(plugin, EnqueueExtensions)
+            else EVERYTHING
+            for name, plugin in self._built.items()
+        }
 
     def gate(self, pod: PodFacts) -> Status:
         """PreEnqueue: the first refusal, or Success."""

@@ -5,12 +5,22 @@ Upstream: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go.
 
 from __future__ import annotations
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.plugin import PreEnqueuePlugin, Reads
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
+from roadstead.framework.plugin import EnqueueExtensions, PreEnqueuePlugin, Reads
 from roadstead.protocol.status import SUCCESS, Status, unresolvable
 
 
-class SchedulingGates(PreEnqueuePlugin):
+class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
     name = "SchedulingGates"
     reads = Reads.NODE
 
@@ -19,6 +29,16 @@ class SchedulingGates(PreEnqueuePlugin):
             return SUCCESS
         gates = " ".join(pod.scheduling_gates)
         return unresolvable(f"waiting for scheduling gates: [{gates}]")
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        gates_gone = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        return (on(EventResource.POD, gates_gone, self.after_gates_eliminated),)
+
+    def after_gates_eliminated(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """The gates of this very pod are gone."""
+        return QueueingHint.when(change.own)
 
     def sign(self, pod: PodFacts) -> tuple[()]:
         """Nothing: a pod in a cycle has no gates."""

@@ -1,0 +1,190 @@
+"""Cluster events, and how plugins say which of them may help a pod that they rejected.
+
+An event is a resource and an action. A plugin registers events (`EnqueueExtensions` in
+`roadstead.framework.plugin`), each with a queueing hint or none; the queue asks the hints of the
+plugins that rejected a pod about each event that they registered. A hint is asked once for a class
+of pods and not for each pod, so it is given facts, and `Change.own` where upstream compares UIDs.
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go and
+events.go (1.34). The classification of updates is in `roadstead.framework.changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntFlag, StrEnum
+from typing import Generic, TypeVar, cast
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.protocol.errors import RoadsteadError
+
+
+class EventResource(StrEnum):
+    """The kind of object that an event is about; ASSIGNED_POD and UNSCHEDULABLE_POD are pods."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    WILDCARD = "*"
+
+
+class ActionType(IntFlag):
+    """What happened to it, as bits; their order is upstream's, and `matches` compares them."""
+
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_POD_LABEL = 1 << 7
+    UPDATE_POD_SCALE_DOWN = 1 << 8
+    UPDATE_POD_TOLERATION = 1 << 9
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 10
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 11
+    UPDATE = (1 << 12) - 1 - (1 << 0) - (1 << 1)
+    ALL = (1 << 12) - 1
+
+    @property
+    def label(self) -> str:
+        """Upstream's name, such as "UpdateNodeTaint"; "" for a combination without one."""
+        return "".join(map(str.capitalize, (self.name or "|").split("_"))) if self in _NAMED else ""
+
+
+_NAMED = frozenset((*ActionType, ActionType.UPDATE, ActionType.ALL))
+
+_PODS = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """One kind of event, registered or arriving."""
+
+    resource: EventResource
+    action: ActionType
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name in logs and metrics: "NodeAdd", "AssignedPodUpdatePodLabel"."""
+        return self.custom_label or f"{self.resource}{self.action.label}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
+
+    def matches(self, incoming: ClusterEvent) -> bool:
+        """Whether who registered this event wants to know of `incoming` (MatchClusterEvents).
+
+        An event that is told as a mere Update is none of the finer updates.
+        """
+        if self.is_wildcard:
+            return True
+        return (
+            self._covers(incoming.resource)
+            and bool(self.action & incoming.action)
+            and incoming.action <= self.action
+        )
+
+    def _covers(self, resource: EventResource) -> bool:
+        if self.resource in (EventResource.WILDCARD, resource):
+            return True
+        return self.resource is EventResource.POD and resource in _PODS
+
+
+ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(
+    EventResource.WILDCARD, ActionType.ALL, custom_label="UnschedulableTimeout"
+)
+FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="ForceActivate")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPod:
+    """A pod as an event shows it. assigned: it has a node (spec.nodeName)."""
+
+    facts: PodFacts
+    assigned: bool
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """The object of an event before and after; `old` is None for Add, `new` for Delete.
+
+    T: SeenPod, NodeFacts, or the facts of a storage object. own: the object is the very pod that
+    the hint is asked about (upstream: equal UIDs).
+    """
+
+    old: T | None = None
+    new: T | None = None
+    own: bool = False
+
+
+class QueueingHint(StrEnum):
+    """QUEUE: the event may let the pod pass this plugin. QUEUE_SKIP: it does not."""
+
+    QUEUE = "Queue"
+    QUEUE_SKIP = "QueueSkip"
+
+    @staticmethod
+    def when(condition: bool) -> QueueingHint:
+        return QueueingHint.QUEUE if condition else QueueingHint.QUEUE_SKIP
+
+
+class HintError(RoadsteadError):
+    """A hint could not tell; the queue takes it as QUEUE, so that no pod is stuck."""
+
+
+Hint = Callable[[PodFacts, Change[T], ClusterFacts], QueueingHint]
+"""(facts of the waiting pod, what changed, the cluster as it is now). May raise HintError."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredEvent:
+    """An event that may help pods of a plugin; `hint` None: it always may. Built by `on`."""
+
+    event: ClusterEvent
+    hint: Hint[object] | None = None
+
+
+def on(resource: EventResource, action: ActionType, hint: Hint[T] | None = None) -> RegisteredEvent:
+    """A registered event; the hint is told of changes of T, the facts of `resource`."""
+    return RegisteredEvent(ClusterEvent(resource, action), cast("Hint[object] | None", hint))
+
+
+EVERYTHING: tuple[RegisteredEvent, ...] = tuple(
+    on(resource, ActionType.ALL)
+    for resource in (
+        EventResource.POD,
+        EventResource.NODE,
+        EventResource.PERSISTENT_VOLUME,
+        EventResource.PERSISTENT_VOLUME_CLAIM,
+        EventResource.CSI_NODE,
+        EventResource.CSI_DRIVER,
+        EventResource.CSI_STORAGE_CAPACITY,
+        EventResource.STORAGE_CLASS,
+        EventResource.RESOURCE_CLAIM,
+        EventResource.DEVICE_CLASS,
+    )
+)
+"""What a plugin without EnqueueExtensions registers (UnrollWildCardResource)."""
