@@ -29,6 +29,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "explain": ("explain_command", "explain_command", "Why one pod goes where it goes."),
         "trace": ("trace_command", "trace_group", "Import and look at traces."),
         "config": ("config_command", "config_command", "Print the configuration in effect."),
+        "plugin": ("plugin_command", "plugin_group", "Write, test and list plugins."),
     }
 )
 
@@ -46,6 +47,7 @@ Examples:
   roadstead trace import openb data/openb -o openb.trace
   roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
   roadstead config --preset binpack       # a configuration to start from
+  roadstead plugin new FewPods            # a plugin of your own to start from
 
 \b
 Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not there yet is needed.

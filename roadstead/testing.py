@@ -1,0 +1,83 @@
+"""For tests of plugins: small nodes and pods, one question, and every check of `plugin test`.
+
+few, many = node("few"), node("many")
+told = ask("few_pods:FewPods", pod(), {few: [pod()], many: [pod()] * 50})
+assert told.scores == (99, 50)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from roadstead.cli.plugin_checks import Outcome, run_checks
+from roadstead.cli.plugin_choice import choose_plugins
+from roadstead.cli.plugin_samples import sample_fleet
+from roadstead.cli.plugin_subject import Answers, answers, subject_of
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.nodes.table import NodeTable
+
+SEEDS = 3
+GIB_BYTES = 1 << 30
+
+
+def node(
+    name: str,
+    *,
+    cpu_milli: int = 8000,
+    memory_bytes: int = 32 * GIB_BYTES,
+    resources: Mapping[str, int] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> NodeFacts:
+    """A node without pods; `resources` are further ones."""
+    allocatable = {"cpu": cpu_milli, "memory": memory_bytes, **(resources or {})}
+    return NodeFacts(
+        name=name,
+        labels=tuple(sorted((labels or {}).items())),
+        allocatable=tuple(sorted(allocatable.items())),
+        allocatable_pods=1000,
+    )
+
+
+def pod(
+    *,
+    cpu_milli: int = 100,
+    memory_bytes: int = GIB_BYTES // 8,
+    resources: Mapping[str, int] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> PodFacts:
+    """A pod of one container; `resources` are what else it requests."""
+    requests = {"cpu": cpu_milli, "memory": memory_bytes, **(resources or {})}
+    return PodFacts(
+        labels=tuple(sorted((labels or {}).items())),
+        requests=tuple(sorted(requests.items())),
+        nonzero_cpu_milli=cpu_milli,
+        nonzero_memory_bytes=memory_bytes,
+        container_count=1,
+    )
+
+
+def ask(
+    path: str,
+    asked: PodFacts,
+    fleet: Mapping[NodeFacts, Sequence[PodFacts]],
+    args: Mapping[str, object] | None = None,
+) -> Answers:
+    """What a plugin says of a pod on a fleet: the pods on each node, rows in their order.
+
+    path: `module:Class`. args: as a configuration has them. InputError where either is wrong.
+    """
+    table = NodeTable()
+    for facts, pods in fleet.items():
+        table.add_node(facts)
+        for running in pods:
+            table.add_pod(facts.name, table.classes.info(running))
+    return answers(subject_of(choose_plugins([path]), args), asked, table)
+
+
+def check_plugin(path: str, args: Mapping[str, object] | None = None) -> None:
+    """AssertionError with every check of `roadstead plugin test` that fails."""
+    subject = subject_of(choose_plugins([path]), args)
+    checks = run_checks(subject, [sample_fleet(seed) for seed in range(SEEDS)])
+    failed = [f"{each.name}: {each.text}" for each in checks if each.outcome is Outcome.FAILED]
+    assert not failed, "\n".join(failed)

@@ -1,0 +1,468 @@
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from roadstead.cli import plugin_choice, plugin_report
+from roadstead.cli.plugin_choice import choose_plugins
+from roadstead.cli.plugin_files import module_of
+from roadstead.config.intree import IN_TREE_POINTS
+from roadstead.protocol.errors import InputError
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory of its own, whose modules are forgotten afterwards."""
+    known = set(sys.modules)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if not name.startswith("roadstead."):
+            del sys.modules[name]
+
+
+HEAD = """
+    from roadstead.framework.per_node import NodePlugin
+    from roadstead.framework.plugin import PermitPlugin, Reads, QueueSortPlugin, ScorePlugin
+    from roadstead.protocol.status import SUCCESS, unschedulable
+"""
+
+
+def plugin_file(folder, name, text):
+    (folder / f"{name}.py").write_text(textwrap.dedent(HEAD) + textwrap.dedent(text))
+
+
+def test_a_new_plugin_stands_with_its_test_and_is_never_written_over(run, here):
+    first = run("plugin", "new", "FewPods")
+    (here / "few_pods.py").write_text("mine = 1\n")
+    again = run("plugin", "new", "FewPods")
+
+    assert first.exit_code == again.exit_code == 0
+    assert "Try it: roadstead plugin test few_pods:FewPods" in first.output
+    assert "Kept few_pods.py" in again.output
+    assert (here / "few_pods.py").read_text() == "mine = 1\n"
+    assert "Wrote few_pods.py" in run("plugin", "new", "FewPods", "--force").output
+    assert (here / "few_pods.py").read_text() != "mine = 1\n"
+
+
+@pytest.mark.parametrize("form", [[], ["--per-node"]])
+def test_what_is_written_passes_its_own_test_and_every_check(run, here, form):
+    name = "NewNode" if form else "NewTable"
+    assert "cd own && " in run("plugin", "new", name, "--output", "own", *form).output
+
+    (here / "conftest.py").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "own"],
+        env={"PYTHONPATH": f"{sys.path[0]}:{_root()}:{here / 'own'}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+
+
+def _root():
+    import roadstead
+
+    return roadstead.__path__[0].removesuffix("/roadstead")
+
+
+@pytest.mark.parametrize("name", ["few-pods", "fewPods", "", "a/b", "X" * 80])
+def test_a_name_that_is_no_class_name_is_refused(run, here, name):
+    done = run("plugin", "new", name)
+
+    assert done.exit_code == 2
+    assert "is not a name of a plugin class" in done.output
+
+
+def test_a_folder_that_cannot_be_made_is_told(run, here):
+    (here / "file").write_text("")
+
+    done = run("plugin", "new", "FewPods", "--output", "file/below")
+
+    assert done.exit_code == 2
+    assert "cannot be made" in done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("FewPods", "few_pods"), ("GPUShare", "gpu_share"), ("FGD", "fgd"), ("X2Y", "x2_y")],
+)
+def test_the_module_bears_the_name_of_the_class(name, module):
+    assert module_of(name) == module
+
+
+def checks(run, path, *more):
+    """(exit code, check → (outcome, text))."""
+    done = run("plugin", "test", path, "--seeds", 1, "--nodes", 12, "--format", "json", *more)
+    found = json.loads(done.stdout)["checks"]
+    return done.exit_code, {each["name"]: (each["outcome"], each["text"]) for each in found}
+
+
+def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
+    run("plugin", "new", "Sound", "--per-node")
+
+    done = run("plugin", "test", "sound:Sound", "--args", '{"maxPods": 3}', "--seeds", 1)
+
+    assert done.exit_code == 0
+    assert "All checks passed" in done.output
+    assert "speed" in done.output
+    code, found = checks(run, "sound:Sound")
+    assert code == 0
+    assert {outcome for outcome, _ in found.values()} == {"ok"}
+
+
+BROKEN = {
+    "forgetful": (
+        "signature",
+        """
+        class P(NodePlugin):
+            name = "P"
+
+            def score(self, pod, node):
+                return 10 if pod.facts.host_ports else 5
+
+            def sign(self, pod):
+                return ()
+        """,
+        "another host_ports, which the signature leaves out",
+    ),
+    "boundless": (
+        "scores",
+        """
+        class P(NodePlugin):
+            name = "P"
+
+            def score(self, pod, node):
+                return 50 * node.pod_count - 200
+        """,
+        "a score of",
+    ),
+    "moody": (
+        "deterministic",
+        """
+        import itertools
+
+        class P(NodePlugin):
+            name = "P"
+            calls = itertools.count()
+
+            def score(self, pod, node):
+                return next(self.calls) % 7
+
+            def sign(self, pod):
+                return ()
+        """,
+        "when asked again",
+    ),
+    "careless": (
+        "leaves the table",
+        """
+        class P(ScorePlugin):
+            name = "P"
+            reads = Reads.ROW
+
+            def score(self, state, pod, table):
+                table.columns.unschedulable[:] = True
+                return table.pod_count * 0
+        """,
+        "it changed the table",
+    ),
+    "shortsighted": (
+        "reads",
+        """
+        class P(NodePlugin):
+            name = "P"
+            reads = Reads.NODE
+
+            def score(self, pod, node):
+                return min(100, node.pod_count)
+        """,
+        "does `reads = Reads.NODE` hold?",
+    ),
+    "broken": (
+        "shards",
+        """
+        class P(NodePlugin):
+            name = "P"
+
+            def filter(self, pod, node):
+                raise RuntimeError("no luck")
+        """,
+        "it raises RuntimeError: no luck",
+    ),
+    "unhashable": (
+        "signature",
+        """
+        class P(NodePlugin):
+            name = "P"
+
+            def filter(self, pod, node):
+                return SUCCESS
+
+            def sign(self, pod):
+                return []
+        """,
+        "it raises TypeError",
+    ),
+}
+
+
+@pytest.mark.parametrize("module", sorted(BROKEN))
+def test_what_is_wrong_with_a_plugin_is_found_by_its_check(run, here, module):
+    check, text, told = BROKEN[module]
+    plugin_file(here, module, text)
+
+    code, found = checks(run, f"{module}:P")
+
+    assert code == 1
+    assert found[check][0] == "failed"
+    assert told in found[check][1]
+
+
+def test_what_a_plugin_refuses_differently_is_told(run, here):
+    plugin_file(
+        here,
+        "refuser",
+        """
+        class P(NodePlugin):
+            name = "P"
+
+            def filter(self, pod, node):
+                return unschedulable("no") if pod.facts.priority else SUCCESS
+
+            def sign(self, pod):
+                return ()
+        """,
+    )
+
+    code, found = checks(run, "refuser:P")
+
+    assert code == 1
+    assert "filter: " in found["signature"][1]
+
+
+def test_checks_that_fail_are_counted_in_the_table(run, here):
+    plugin_file(here, "boundless_too", BROKEN["boundless"][1])
+
+    done = run("plugin", "test", "boundless_too:P", "--seeds", 1)
+
+    assert done.exit_code == 1
+    assert "checks failed" in done.output
+
+
+def test_a_plugin_that_cannot_sign_is_warned_of(run, here):
+    plugin_file(
+        here,
+        "unsigned",
+        """
+        class P(NodePlugin):
+            name = "P"
+
+            def filter(self, pod, node):
+                return SUCCESS
+        """,
+    )
+
+    code, found = checks(run, "unsigned:P")
+
+    assert code == 0
+    assert found["signs"][0] == "warning"
+    assert "slow" in found["signs"][1]
+
+
+def test_a_plugin_without_filter_and_score_is_tried_in_the_queue_only(run, here):
+    plugin_file(
+        here,
+        "sorter",
+        """
+        class P(QueueSortPlugin):
+            name = "P"
+
+            def sort_key(self, pod, queued_s):
+                return (pod.priority, queued_s)
+        """,
+    )
+
+    code, found = checks(run, "sorter:P")
+
+    assert code == 0
+    assert list(found) == ["shards"]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [("{", "--args: "), ('{"maxPods": 0}', "args.maxPods: 0: must be at least 1")],
+)
+def test_arguments_that_are_wrong_are_told(run, here, args, told):
+    run("plugin", "new", "Given")
+
+    done = run("plugin", "test", "given:Given", "--args", args)
+
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+def test_all_plugins_are_listed_with_their_extension_points(run, here, monkeypatch):
+    run("plugin", "new", "Listed")
+    run("plugin", "new", "Offered")
+    monkeypatch.setattr(plugin_report, "installed_plugins", lambda: {"Offered": "offered:Offered"})
+    monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
+
+    done = run("plugin", "list", "--plugin", "listed:Listed", "--format", "json")
+
+    found = {each["name"]: each for each in json.loads(done.stdout)["plugins"]}
+    assert found.keys() == IN_TREE_POINTS.keys() | {"Listed", "Offered"}
+    assert found["NodeResourcesFit"]["points"] == ["preFilter", "filter", "preScore", "score"]
+    assert found["NodeResourcesFit"]["enabled"]
+    assert found["Listed"] == {
+        "name": "Listed",
+        "origin": "listed:Listed",
+        "points": ["score"],
+        "enabled": False,
+    }
+    assert "Listed" in run("plugin", "list", "--plugin", "listed:Listed").output
+
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    score:
+      enabled:
+      - name: Named
+        weight: 4
+  pluginConfig:
+  - name: Named
+    args:
+      maxPods: 7
+"""
+
+
+def test_a_configuration_names_a_plugin_as_any_other(run, here):
+    run("plugin", "new", "Named")
+    (here / "mine.yaml").write_text(CONFIG)
+
+    done = run("config", "--config", "mine.yaml", "--plugin", "named:Named", "--effective")
+
+    assert done.exit_code == 0
+    assert "Named (weight 4)" in done.output
+
+
+def test_without_a_configuration_a_plugin_joins_the_default_ones(run, here, cluster, pods):
+    run("plugin", "new", "Joined")
+
+    effective = run("config", "--plugin", "joined:Joined", "--effective")
+    done = run(
+        "explain", "small", "--cluster", cluster, "--pods", pods, "--plugin", "joined:Joined"
+    )
+
+    assert "Joined (weight 1)" in effective.output
+    assert "PodTopologySpread (weight 2)" in effective.output
+    assert done.exit_code == 0
+    assert "Joined" in done.output
+
+
+def test_a_run_has_the_plugin_in_its_plan(run, launcher, here, cluster, pods):
+    run("plugin", "new", "Planned")
+    (here / "mine.yaml").write_text(CONFIG.replace("Named", "Planned"))
+
+    done = run(
+        *("schedule", "--cluster", cluster, "--pods", pods, "--config", "mine.yaml"),
+        *("--plugin", "planned:Planned", "--output", "out"),
+    )
+
+    assert done.exit_code == 0
+    assert launcher.plan.plugins == ("planned:Planned",)
+    assert launcher.plan.plugin_dir == str(here)
+    assert "Planned" in (here / "out" / "run.json").read_text()
+
+
+def test_a_plugin_that_no_configuration_names_is_told_to_do_nothing(run, here, cluster, pods):
+    run("plugin", "new", "Idle")
+
+    done = run(
+        *("schedule", "--cluster", cluster, "--pods", pods, "--preset", "binpack"),
+        *("--plugin", "idle:Idle"),
+    )
+
+    assert done.exit_code == 0
+    assert "Plugin Idle does nothing: preset binpack does not name it." in done.output
+
+
+def test_wrong_arguments_end_a_run_before_it_begins(run, here, cluster, pods):
+    run("plugin", "new", "Strict")
+    (here / "mine.yaml").write_text(CONFIG.replace("Named", "Strict").replace("7", "many"))
+
+    done = run(
+        *("schedule", "--cluster", cluster, "--pods", pods, "--config", "mine.yaml"),
+        *("--plugin", "strict:Strict"),
+    )
+
+    assert done.exit_code == 2
+    assert 'mine.yaml: profiles[0].pluginConfig[0].args.maxPods: "many"' in done.output
+
+
+def test_an_installed_plugin_is_imported_when_a_configuration_names_it(here, run, monkeypatch):
+    run("plugin", "new", "Named")
+    offered = {"Named": "named:Named", "Other": "no_such_module:Other"}
+    monkeypatch.setattr(plugin_choice, "installed_plugins", lambda: offered)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
+
+    chosen = choose_plugins([], CONFIG)
+
+    assert chosen.paths == ("named:Named",)
+    assert chosen.directory == ""
+    assert choose_plugins([], "kind: Any").kinds == {}
+
+
+def test_an_entry_point_of_another_name_than_its_plugin_is_refused(here, run, monkeypatch):
+    run("plugin", "new", "Named")
+    monkeypatch.setattr(plugin_choice, "installed_plugins", lambda: {"Alias": "named:Named"})
+    monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
+
+    with pytest.raises(InputError, match='has the entry point "Alias"'):
+        choose_plugins([], "name: Alias")
+
+
+def test_the_name_of_an_in_tree_plugin_is_refused(here):
+    plugin_file(
+        here,
+        "taken",
+        """
+        class P(NodePlugin):
+            name = "NodeName"
+
+            def score(self, pod, node):
+                return 1
+        """,
+    )
+
+    with pytest.raises(InputError, match='"NodeName" is the name of an in-tree plugin'):
+        choose_plugins(["taken:P"])
+
+
+def test_a_queue_sort_of_a_user_takes_the_place_of_the_default_one(here):
+    plugin_file(
+        here,
+        "sorts",
+        """
+        class P(QueueSortPlugin):
+            name = "P"
+
+            def sort_key(self, pod, queued_s):
+                return (queued_s,)
+        """,
+    )
+    chosen = choose_plugins(["sorts:P"])
+
+    loaded = plugin_choice.load_with(chosen, chosen.as_config(), "x")
+
+    assert [ref.name for ref in loaded.config.profiles[0].at("queueSort")] == ["P"]
+    assert choose_plugins([]).as_config() == ""
