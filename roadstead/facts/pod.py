@@ -95,6 +95,7 @@ class Owner:
     kind: str
     name: str
     uid: str
+    api_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

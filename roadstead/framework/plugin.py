@@ -307,5 +307,5 @@ def default_normalize(raw: I64, maximum: int, *, reverse: bool = False) -> I64:
     """
     if maximum <= 0:
         return np.full_like(raw, MAX_NODE_SCORE) if reverse else raw
-    scaled = np.sign(raw) * (MAX_NODE_SCORE * np.abs(raw) // maximum)
+    scaled: I64 = np.sign(raw) * (MAX_NODE_SCORE * np.abs(raw) // maximum)
     return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -16,7 +16,13 @@ from roadstead.manifests.daemons import daemon_pods
 from roadstead.manifests.defaults import default_pod
 from roadstead.manifests.names import generated_name, joined_name, suffix_of, template_hash
 from roadstead.manifests.stateful import stateful_claims, stateful_pods
-from roadstead.manifests.templates import Workload, controller_key, pod_of, workload_key
+from roadstead.manifests.templates import (
+    Workload,
+    controlled_by,
+    controller_key,
+    pod_of,
+    workload_key,
+)
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import (
     CronJob,
@@ -25,7 +31,6 @@ from roadstead.protocol.objects import (
     LabelSelector,
     Node,
     ObjectMeta,
-    OwnerReference,
     PersistentVolumeClaim,
     Pod,
     ReplicaSet,
@@ -121,10 +126,7 @@ def _replica_set(deployment: Deployment) -> ReplicaSet:
 
 
 def _owned_meta(owner: Workload, name: str, labels: dict[str, str]) -> ObjectMeta:
-    kind = type(owner).__name__
-    reference = OwnerReference(
-        kind=kind, name=owner.metadata.name, uid=owner.metadata.uid, controller=True
-    )
+    reference = controlled_by(owner, owner.metadata.uid)
     namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
     return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(reference,))
 

@@ -10,6 +10,7 @@ from roadstead.protocol.objects import ApiObject, ObjectMeta, OwnerReference, Po
 Workload = ApiObject
 OwnerKey = tuple[str, str, str]
 _NO_LABELS: Mapping[str, str] = {}
+_API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
 
 
 def workload_key(workload: Workload) -> OwnerKey:
@@ -26,16 +27,23 @@ def controller_key(each: ApiObject) -> OwnerKey:
     return (owner.kind, each.metadata.namespace or DEFAULT_NAMESPACE, owner.name)
 
 
+def controlled_by(owner: Workload, uid: str) -> OwnerReference:
+    """The reference of an object to the workload that controls it."""
+    kind = type(owner).__name__
+    return OwnerReference(
+        api_version=_API_VERSIONS.get(kind, "apps/v1"),
+        kind=kind,
+        name=owner.metadata.name,
+        uid=uid,
+        controller=True,
+    )
+
+
 def pod_of(
     owner: Workload, template: PodTemplate, name: str, labels: Mapping[str, str] = _NO_LABELS
 ) -> Pod:
     """A pod of a workload: the template's labels and spec, and the workload as its controller."""
-    reference = OwnerReference(
-        kind=type(owner).__name__,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid or "/".join(workload_key(owner)),
-        controller=True,
-    )
+    reference = controlled_by(owner, owner.metadata.uid or "/".join(workload_key(owner)))
     meta = ObjectMeta(
         name=name,
         namespace=owner.metadata.namespace or DEFAULT_NAMESPACE,

@@ -85,14 +85,16 @@ class SpreadSource:
             else tuple(_default_constraint(each) for each in args.default_constraints)
         )
         self._services: dict[str, list[LabelSelector]] = {}
-        self._owners: dict[tuple[str, str, str], LabelSelector] = {}
+        # By the owner's (API version, kind), namespace and name.
+        self._owners: dict[tuple[tuple[str, str], str, str], LabelSelector] = {}
         for each in cluster.selecting:
             if each.selector is None:
                 continue
             if each.kind == "Service":
                 self._services.setdefault(each.namespace, []).append(each.selector)
             else:
-                self._owners[each.kind, each.namespace, each.name] = each.selector
+                version = "v1" if each.kind == "ReplicationController" else "apps/v1"
+                self._owners[(version, each.kind), each.namespace, each.name] = each.selector
 
     def of(self, facts: PodFacts) -> PodSpread:
         """The constraints of a pod; NO_SPREAD for a pod that nothing spreads."""
@@ -125,7 +127,8 @@ class SpreadSource:
                 exact.update((each.key, each) for each in service.requirements)
         added: tuple[Requirement, ...] = ()
         if facts.owner is not None:
-            owner = self._owners.get((facts.owner.kind, facts.namespace, facts.owner.name))
+            kind = facts.owner.api_version, facts.owner.kind
+            owner = self._owners.get((kind, facts.namespace, facts.owner.name))
             if owner is not None and facts.owner.kind == "ReplicationController":
                 exact.update((each.key, each) for each in owner.requirements)
             elif owner is not None:

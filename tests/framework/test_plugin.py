@@ -49,6 +49,10 @@ def upstream_normalize(scores, *, reverse):
         ([0, 0], False, [0, 0]),
         ([0, 0], True, [100, 100]),
         ([5], False, [100]),
+        ([-1, 3], False, [-33, 100]),
+        ([-1, 3], True, [133, 0]),
+        ([-2, -1], False, [-2, -1]),
+        ([-2, -1], True, [100, 100]),
     ],
 )
 def test_normalizing_divides_by_the_maximum_in_integers(raw, reverse, normalized):

@@ -1,6 +1,8 @@
 """The rules of PodTopologySpread one by one; all of them together over random worlds stand in
 test_pod_topology_spread_properties.py."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -342,7 +344,7 @@ def service(selector=WEB, namespace="default"):
 
 
 def owned(kind, name="owner"):
-    return Owner(kind, name, "uid")
+    return Owner(kind, name, "uid", "v1" if kind == "ReplicationController" else "apps/v1")
 
 
 def source(*selecting, args=None):
@@ -380,6 +382,14 @@ def test_the_owner_selects_by_its_name_whether_or_not_the_labels_match():
         both = LabelSelector((*WEB.requirements, *db.requirements))
         assert of.default_selector(web(owner=owned(kind))) == both
         assert of.default_selector(web(owner=owned(kind, "another"))) == WEB
+
+
+def test_an_owner_of_another_api_is_no_replica_set_whatever_its_kind_is_called():
+    db = LabelSelector((require("app", "In", "db"),))
+    of = source(service(), SelectsPods("ReplicaSet", "default", "owner", db))
+    foreign = replace(owned("ReplicaSet"), api_version="example.com/v1")
+
+    assert of.default_selector(web(owner=foreign)) == WEB
 
 
 def test_a_replication_controllers_labels_replace_those_of_services():

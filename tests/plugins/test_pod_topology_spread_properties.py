@@ -59,7 +59,18 @@ pod_labels = st.fixed_dictionaries(
     {}, optional={"app": st.sampled_from(APPS), "rev": st.sampled_from(["1", "2"])}
 )
 owners = st.sampled_from(
-    [None, *(Owner(kind, "owns", "u") for kind in ("ReplicaSet", "ReplicationController", "Job"))]
+    [
+        None,
+        *(
+            Owner(kind, "owns", "u", version)
+            for kind, version in (
+                ("ReplicaSet", "apps/v1"),
+                ("ReplicaSet", "example.com/v1"),
+                ("ReplicationController", "v1"),
+                ("Job", "batch/v1"),
+            )
+        ),
+    ]
 )
 pods_on_nodes = st.builds(
     pod,
