@@ -60,6 +60,7 @@ class PersistentVolumeSpec(Manifest):
     claim_ref: ClaimReference | None = None
     storage_class_name: OptionalName = ""
     volume_mode: VolumeMode = ""
+    volume_attributes_class_name: OptionalName | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiVolume | None = None
     aws_elastic_block_store: AwsDisk | None = None
@@ -97,6 +98,7 @@ class PersistentVolumeClaimSpec(Manifest):
     storage_class_name: OptionalName | None = None
     volume_name: OptionalName = ""
     volume_mode: VolumeMode = ""
+    volume_attributes_class_name: OptionalName | None = None
     selector: LabelSelector | None = None
 
 

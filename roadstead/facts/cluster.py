@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roadstead.facts.pod import Labels
 from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.facts.storage import StorageFacts
 
 if TYPE_CHECKING:
     from roadstead.protocol import objects
@@ -28,11 +29,12 @@ class ClusterFacts:
     """Every worker and scheduler holds these whole.
 
     namespaces: (name, labels). selecting: Services, ReplicationControllers, ReplicaSets and
-    StatefulSets, in the order given.
+    StatefulSets, in the order given. storage: volumes and what belongs to them.
     """
 
     namespaces: tuple[tuple[str, Labels], ...] = ()
     selecting: tuple[SelectsPods, ...] = ()
+    storage: StorageFacts = field(default_factory=StorageFacts)
 
 
 def compile_cluster(
@@ -41,6 +43,7 @@ def compile_cluster(
     replication_controllers: Iterable[objects.ReplicationController] = (),
     replica_sets: Iterable[objects.ReplicaSet] = (),
     stateful_sets: Iterable[objects.StatefulSet] = (),
+    storage: StorageFacts | None = None,
 ) -> ClusterFacts:
     """The facts of validated objects. SelectorError where a selector does not parse."""
     # Every actor imports this module for its facts alone; the models of manifests are large.
@@ -66,6 +69,7 @@ def compile_cluster(
     return ClusterFacts(
         tuple((n.metadata.name, tuple(sorted(n.metadata.labels.items()))) for n in namespaces),
         tuple(selecting),
+        storage or StorageFacts(),
     )
 
 

@@ -13,8 +13,10 @@ from roadstead.config.load import load_config
 from roadstead.config.model import SchedulerConfig, default_config
 from roadstead.facts.cluster import ClusterFacts, compile_cluster
 from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.facts.compile_storage import compile_storage
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.storage import StorageFacts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
@@ -102,10 +104,24 @@ def compile_case(path: Path, document: Json) -> Case:
             ),
             replica_sets=_models(objects.ReplicaSet, manifests, "replicaSets", source),
             stateful_sets=_models(objects.StatefulSet, manifests, "statefulSets", source),
+            storage=storage_of(manifests, source),
         ),
         config=default_config()
         if config is None
         else load_config(json.dumps(config), source=source).config,
+    )
+
+
+def storage_of(manifests: Mapping[str, object], source: str) -> StorageFacts:
+    """The storage objects of a recording, compiled."""
+    return compile_storage(
+        volumes=_models(objects.PersistentVolume, manifests, "persistentVolumes", source),
+        claims=_models(objects.PersistentVolumeClaim, manifests, "persistentVolumeClaims", source),
+        classes=_models(objects.StorageClass, manifests, "storageClasses", source),
+        csi_nodes=_models(objects.CSINode, manifests, "csiNodes", source),
+        csi_drivers=_models(objects.CSIDriver, manifests, "csiDrivers", source),
+        capacities=_models(objects.CSIStorageCapacity, manifests, "csiStorageCapacities", source),
+        attachments=_models(objects.VolumeAttachment, manifests, "volumeAttachments", source),
     )
 
 

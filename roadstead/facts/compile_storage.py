@@ -1,0 +1,218 @@
+"""From manifests to facts of storage.
+
+Upstream: component-helpers/storage/volume/{helpers,pv_helpers}.go for what an annotation means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.csi_migration import (
+    PLUGIN_OF,
+    MigrationError,
+    persistent_source,
+    persistent_terms,
+)
+from roadstead.facts.parse_selectors import (
+    SelectorError,
+    parse_label_selector,
+    parse_node_selector,
+)
+from roadstead.facts.selectors import LabelSelector
+from roadstead.facts.storage import (
+    AttachmentFacts,
+    CapacityFacts,
+    ClaimFacts,
+    ClaimReference,
+    CsiDriverFacts,
+    CsiNodeFacts,
+    CsiSource,
+    NodeDriverFacts,
+    NodeTerms,
+    StorageClassFacts,
+    StorageFacts,
+    VolumeFacts,
+)
+from roadstead.protocol import objects
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects.storage import VolumeNodeAffinity
+from roadstead.protocol.quantity import Quantity
+
+T = TypeVar("T")
+F = TypeVar("F")
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
+
+_IN_TREE_FIELDS = {
+    name: field.alias or name
+    for name, field in objects.PersistentVolumeSpec.model_fields.items()
+    if field.alias in PLUGIN_OF or name in PLUGIN_OF
+}
+
+
+def compile_storage(
+    volumes: Iterable[objects.PersistentVolume] = (),
+    claims: Iterable[objects.PersistentVolumeClaim] = (),
+    classes: Iterable[objects.StorageClass] = (),
+    csi_nodes: Iterable[objects.CSINode] = (),
+    csi_drivers: Iterable[objects.CSIDriver] = (),
+    capacities: Iterable[objects.CSIStorageCapacity] = (),
+    attachments: Iterable[objects.VolumeAttachment] = (),
+) -> StorageFacts:
+    """The facts of validated objects. InputError where a selector does not parse."""
+    return StorageFacts(
+        _all(compile_volume, volumes),
+        _all(compile_claim, claims),
+        _all(compile_class, classes),
+        _all(compile_csi_node, csi_nodes),
+        _all(compile_csi_driver, csi_drivers),
+        _all(compile_capacity, capacities),
+        _all(compile_attachment, attachments),
+    )
+
+
+def _all(compiled: Callable[[T], F], manifests: Iterable[T]) -> tuple[F, ...]:
+    return tuple(compiled(each) for each in manifests)
+
+
+def compile_volume(volume: objects.PersistentVolume) -> VolumeFacts:
+    """Facts of a persistent volume, translated where its plugin has moved to CSI."""
+    meta, spec = volume.metadata, volume.spec
+    terms = _node_terms(spec.node_affinity)
+    in_tree, migrated, error = _migrated(volume)
+    return VolumeFacts(
+        name=meta.name,
+        storage_class=meta.annotations.get(BETA_CLASS, spec.storage_class_name),
+        capacity_bytes=_bytes(spec.capacity.get("storage")) or 0,
+        access_modes=tuple(spec.access_modes),
+        volume_mode=spec.volume_mode or "Filesystem",
+        attributes_class=spec.volume_attributes_class_name or "",
+        phase=volume.status.phase,
+        is_terminating=meta.deletion_timestamp is not None,
+        labels=tuple(sorted(meta.labels.items())),
+        claim=_claim_reference(spec.claim_ref),
+        node_terms=terms,
+        csi=CsiSource(spec.csi.driver, spec.csi.volume_handle) if spec.csi else None,
+        in_tree=in_tree,
+        migrated=migrated,
+        migrated_terms=persistent_terms(in_tree, terms, meta.labels) if migrated else None,
+        migration_error=error,
+    )
+
+
+def _migrated(volume: objects.PersistentVolume) -> tuple[str, CsiSource | None, str]:
+    """(in-tree plugin, its CSI source, why it has none); ("", None, "") for other volumes."""
+    meta, spec = volume.metadata, volume.spec
+    for name, kind in _IN_TREE_FIELDS.items():
+        found = getattr(spec, name)
+        if found is None:
+            continue
+        source = {k: str(v) for k, v in found.model_dump(by_alias=True).items()}
+        group = meta.annotations.get(RESOURCE_GROUP, "")
+        try:
+            return PLUGIN_OF[kind], persistent_source(kind, source, meta.labels, group), ""
+        except MigrationError as error:
+            return PLUGIN_OF[kind], None, str(error)
+    return "", None, ""
+
+
+def _node_terms(affinity: VolumeNodeAffinity | None) -> NodeTerms:
+    required = affinity.required if affinity else None
+    return None if required is None else parse_node_selector(required)
+
+
+def _claim_reference(found: objects.ClaimReference | None) -> ClaimReference | None:
+    return ClaimReference(found.namespace, found.name, found.uid) if found else None
+
+
+def compile_claim(claim: objects.PersistentVolumeClaim) -> ClaimFacts:
+    """Facts of a claim. InputError where its selector does not parse."""
+    meta, spec = claim.metadata, claim.spec
+    owner = meta.controller
+    return ClaimFacts(
+        namespace=meta.namespace or DEFAULT_NAMESPACE,
+        name=meta.name,
+        uid=meta.uid,
+        storage_class=meta.annotations.get(BETA_CLASS, spec.storage_class_name or ""),
+        volume_name=spec.volume_name,
+        has_bind_completed=BIND_COMPLETED in meta.annotations,
+        is_lost=claim.status.phase == "Lost",
+        is_terminating=meta.deletion_timestamp is not None,
+        access_modes=tuple(spec.access_modes),
+        requested_bytes=_bytes(spec.resources.requests.get("storage")),
+        volume_mode=spec.volume_mode or "Filesystem",
+        attributes_class=spec.volume_attributes_class_name or "",
+        selector=_selector(claim, spec.selector, "spec.selector"),
+        selected_node=meta.annotations.get(SELECTED_NODE),
+        owner_uid=owner.uid if owner else "",
+    )
+
+
+def compile_class(found: objects.StorageClass) -> StorageClassFacts:
+    """Facts of a storage class."""
+    terms = tuple(
+        tuple((each.key, tuple(each.values)) for each in term.match_label_expressions)
+        for term in found.allowed_topologies
+    )
+    return StorageClassFacts(
+        found.metadata.name, found.provisioner, found.volume_binding_mode, terms
+    )
+
+
+def compile_csi_node(node: objects.CSINode) -> CsiNodeFacts:
+    """Facts of the CSI drivers of a node."""
+    drivers = tuple(
+        NodeDriverFacts(
+            each.name,
+            each.allocatable.count if each.allocatable else None,
+            tuple(each.topology_keys),
+        )
+        for each in node.spec.drivers
+    )
+    migrated = node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+    plugins = tuple(sorted(set(migrated.split(",")))) if migrated else ()
+    return CsiNodeFacts(node.metadata.name, drivers, plugins)
+
+
+def compile_csi_driver(driver: objects.CSIDriver) -> CsiDriverFacts:
+    """Facts of a CSI driver."""
+    return CsiDriverFacts(driver.metadata.name, bool(driver.spec.storage_capacity))
+
+
+def compile_capacity(found: objects.CSIStorageCapacity) -> CapacityFacts:
+    """Facts of free storage. InputError where its selector does not parse."""
+    limit = found.capacity if found.maximum_volume_size is None else found.maximum_volume_size
+    return CapacityFacts(
+        found.metadata.namespace,
+        found.metadata.name,
+        found.storage_class_name,
+        _selector(found, found.node_topology, "nodeTopology"),
+        _bytes(limit),
+    )
+
+
+def compile_attachment(found: objects.VolumeAttachment) -> AttachmentFacts:
+    """Facts of an attached volume."""
+    volume = found.spec.source.persistent_volume_name or ""
+    return AttachmentFacts(found.metadata.name, found.spec.node_name, found.spec.attacher, volume)
+
+
+def _bytes(quantity: Quantity | None) -> int | None:
+    return None if quantity is None else quantity.value()
+
+
+def _selector(
+    owner: objects.ApiObject, selector: objects.LabelSelector | None, field: str
+) -> LabelSelector | None:
+    try:
+        return parse_label_selector(selector)
+    except SelectorError as error:
+        metadata = {"name": owner.metadata.name}
+        obj = objects.describe(type(owner).__name__, {"metadata": metadata})
+        raise InputError(str(error), obj=obj, field=field) from error
