@@ -252,10 +252,11 @@ def _unlike(one: Answers, other: Answers) -> str:
         "scores": (one.scores, other.scores),
     }
     for what, (ours, theirs) in pairs.items():
-        if ours is not None and theirs is not None and len(ours) == len(theirs):
-            for a, b in zip(ours, theirs, strict=True):
-                if a != b:
-                    return f"{what}: {a or 'passes'} is not {b or 'passes'}"
+        rows = zip(ours or (), theirs or (), strict=False)
+        different = next((row for row in rows if row[0] != row[1]), None)
+        if different is not None:
+            a, b = (each if each != "" else "passes" for each in different)
+            return f"{what}: {a} is not {b}"
     return f"{one.pre} is not {other.pre}"
 
 
