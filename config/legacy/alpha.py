@@ -7,6 +7,7 @@ Upstream: pkg/scheduler/algorithmprovider/{registry,defaults/defaults}.go of 1.1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from roadstead.config.decode import KIND
@@ -14,7 +15,7 @@ from roadstead.config.errors import Problem, unsupported
 from roadstead.config.legacy.beta_schema import AlphaConfiguration
 from roadstead.config.legacy.notes import Notes
 from roadstead.config.legacy.policy import translate_policy
-from roadstead.config.legacy.policy_schema import Policy, PriorityPolicy
+from roadstead.config.legacy.policy_schema import Policy
 from roadstead.config.legacy.registry import DEFAULT_PRIORITIES
 from roadstead.config.wire import API_VERSION
 
@@ -51,10 +52,11 @@ def translate_alpha(
     if source.policy is not None:
         rule = "names a Policy kept elsewhere: give that file itself as the configuration"
         problems.append(Problem("algorithmSource.policy", rule))
-    policy = _provider(source.provider or DEFAULT_PROVIDER, notes, problems)
-    weight = config.hard_pod_affinity_symmetric_weight or 0
-    policy = policy.model_copy(update={"hard_pod_affinity_symmetric_weight": weight})
-    result = translate_policy(policy, notes, problems)
+    priorities = _provider(source.provider or DEFAULT_PROVIDER, notes, problems)
+    policy = Policy(
+        hard_pod_affinity_symmetric_weight=config.hard_pod_affinity_symmetric_weight or 0
+    )
+    result = translate_policy(policy, notes, problems, priorities)
     for name, reason in _DROPPED.items():
         if document.get(name) is not None:
             notes.add(name, f"dropped: {reason}")
@@ -65,19 +67,19 @@ def translate_alpha(
     return {**kept, **election, **result}
 
 
-def _provider(name: str, notes: Notes, problems: list[Problem]) -> Policy:
+def _provider(name: str, notes: Notes, problems: list[Problem]) -> Mapping[str, int]:
+    """The priorities of a provider; its predicates are the default ones."""
     where = "algorithmSource.provider"
     if name not in PROVIDERS:
         problems.append(unsupported(where, name, PROVIDERS))
     if name != AUTOSCALER_PROVIDER:
         notes.add(where, f"{DEFAULT_PROVIDER}: the default predicates and priorities")
-        return Policy()
-    notes.add(where, f"{name}: LeastRequestedPriority → MostRequestedPriority")
-    weights = {
+        return DEFAULT_PRIORITIES
+    notes.add(where, f"{name}: MostRequestedPriority in place of LeastRequestedPriority")
+    return {
         name.replace("LeastRequested", "MostRequested"): weight
         for name, weight in DEFAULT_PRIORITIES.items()
     }
-    return Policy(priorities=[PriorityPolicy(name=n, weight=w) for n, w in weights.items()])
 
 
 def _settle_profile(profile: dict[str, Any], config: AlphaConfiguration, notes: Notes) -> None:

@@ -15,6 +15,10 @@ class Note:
     def __str__(self) -> str:
         return f"{self.field}: {self.text}"
 
+    def document(self) -> dict[str, str]:
+        """As JSON shows it."""
+        return {"field": self.field, "note": self.text}
+
 
 @dataclass(slots=True)
 class Notes:

@@ -35,19 +35,30 @@ _MAX_WEIGHT: Final = 2**31 - 1
 _STRATEGY: Final = "strategy of NodeResourcesFit"
 
 
-def translate_policy(policy: Policy, notes: Notes, problems: list[Problem]) -> dict[str, Any]:
+def translate_policy(
+    policy: Policy,
+    notes: Notes,
+    problems: list[Problem],
+    default_priorities: Mapping[str, int] = DEFAULT_PRIORITIES,
+) -> dict[str, Any]:
     """The v1 document that a Policy means; what is wrong with it goes to `problems`."""
-    return _Translation(policy, notes, problems).document()
+    return _Translation(policy, notes, problems, default_priorities).document()
 
 
 class _Translation:
-    def __init__(self, policy: Policy, notes: Notes, problems: list[Problem]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        notes: Notes,
+        problems: list[Problem],
+        default_priorities: Mapping[str, int],
+    ) -> None:
         self.policy, self.notes, self.problems = policy, notes, problems
+        self.default_priorities = default_priorities
         self.custom = CustomArguments()
         self.sets = PluginSets()
 
     def document(self) -> dict[str, Any]:
-        self.notes.add("kind", f"Policy v1 → KubeSchedulerConfiguration ({API_VERSION})")
         predicates, priorities = self._predicates(), self._priorities()
         self._enable(predicates, priorities)
         profile = {
@@ -108,9 +119,10 @@ class _Translation:
         """Weight by priority, both as upstream counts them."""
         listed = self.policy.priorities
         if listed is None:
-            shown = ", ".join(f"{name} {weight}" for name, weight in DEFAULT_PRIORITIES.items())
+            default = self.default_priorities
+            shown = ", ".join(f"{name} {weight}" for name, weight in default.items())
             self.notes.add("priorities", f"not given: the default ones: {shown}")
-            return dict(DEFAULT_PRIORITIES)
+            return dict(default)
         found: dict[str, int] = {}
         for i, each in enumerate(listed):
             path = f"priorities[{i}]"

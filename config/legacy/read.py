@@ -17,7 +17,7 @@ from roadstead.config.legacy.beta_schema import (
 from roadstead.config.legacy.notes import Note, Notes
 from roadstead.config.legacy.policy import translate_policy
 from roadstead.config.legacy.policy_schema import Policy
-from roadstead.config.wire import Wire
+from roadstead.config.wire import API_VERSION, Wire
 
 Translate = Callable[[dict[str, Any], Any, Notes, list[Problem]], dict[str, Any]]
 
@@ -25,6 +25,7 @@ Translate = Callable[[dict[str, Any], Any, Notes, list[Problem]], dict[str, Any]
 def _policy(
     document: dict[str, Any], policy: Policy, notes: Notes, problems: list[Problem]
 ) -> dict[str, Any]:
+    notes.add("kind", f"Policy v1 → {KIND} ({API_VERSION})")
     return translate_policy(policy, notes, problems)
 
 

@@ -1,6 +1,7 @@
 """Named configurations that come with the package, each a valid KubeSchedulerConfiguration.
 
-The text of a preset is meant to be read and copied: `preset_text("binpack")`.
+The text of a preset is meant to be read and copied: `preset_text("binpack")`. The algorithm
+providers of older schedulers can be asked for by the same way.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Final
 
+from roadstead.config.legacy.alpha import PROVIDERS, provider_text
 from roadstead.config.load import LoadedConfig, load_config
 from roadstead.protocol.errors import InputError, cut_short
 
@@ -21,9 +23,11 @@ def list_presets() -> tuple[str, ...]:
 
 
 def preset_text(name: str) -> str:
-    """The YAML of a preset; raises InputError for an unknown name."""
+    """The YAML of a preset or an older provider; raises InputError for an unknown name."""
+    if name in PROVIDERS:
+        return provider_text(name)
     if name not in list_presets():
-        known = ", ".join(list_presets())
+        known = ", ".join((*list_presets(), *PROVIDERS))
         raise InputError(
             f"is not a preset (there are: {known})", field="preset", value=cut_short(name)
         )

@@ -11,6 +11,7 @@ from typing import Final
 import click
 import yaml
 
+from roadstead.cli.config_notes import tell_config_notes
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import plugin_option
 from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
@@ -50,7 +51,7 @@ _GoDumper.add_representer(str, _GoDumper.represent_text)
     "--config",
     "path",
     metavar="FILE",
-    help="A KubeSchedulerConfiguration v1, YAML or JSON; - reads standard input.",
+    help="A KubeSchedulerConfiguration, YAML or JSON, or an older Policy; - reads standard input.",
 )
 @click.option("--preset", metavar="NAME", help=f"One that ships: {', '.join(list_presets())}.")
 @plugin_option
@@ -66,12 +67,18 @@ _GoDumper.add_representer(str, _GoDumper.represent_text)
     is_flag=True,
     help="Print which plugins run at which extension point, in order, with their score weights.",
 )
+@click.option(
+    "--notes",
+    is_flag=True,
+    help="Print only what became of each part of an older document.",
+)
 def config_command(
     path: str | None,
     preset: str | None,
     plugin: tuple[str, ...],
     output_format: str,
     effective: bool,
+    notes: bool,
 ) -> None:
     """Print the configuration that is really in effect.
 
@@ -80,12 +87,19 @@ def config_command(
     `kube-scheduler --write-config-to` would. A configuration that kube-scheduler would refuse is
     refused here with the field at fault and exit status 2, so the command also serves as a check.
 
+    Older documents are translated: a Policy (apiVersion v1), and KubeSchedulerConfiguration
+    v1beta3, v1beta2 and v1alpha1. What became of each part is told on standard error.
+
     \b
     Examples:
       roadstead config                     # the defaults, in full
       roadstead config --config mine.yaml  # mine, with defaults filled in
       roadstead config --config mine.yaml --effective
                                            # which plugin runs where and when
+      roadstead config --config policy.json > mine.yaml
+                                           # an older document, in today's words
+      roadstead config --config policy.json --notes --output-format json
+                                           # what each part of it became
       roadstead config --preset binpack > mine.yaml
                                            # a start for one of my own
       roadstead config --plugin my_plugins:Mine > mine.yaml
@@ -95,7 +109,13 @@ def config_command(
     """
     if path is not None and preset is not None:
         raise click.UsageError("--config and --preset exclude each other")
+    if notes and effective:
+        raise click.UsageError("--notes and --effective exclude each other")
     loaded = _load(path, preset, plugin)
+    if notes:
+        click.echo(_notes(loaded, output_format), nl=output_format == "json" or bool(loaded.notes))
+        return
+    tell_config_notes(loaded)
     click.echo(_effective(loaded, output_format) if effective else _document(loaded, output_format))
 
 
@@ -132,6 +152,13 @@ def _document(loaded: LoadedConfig, output_format: str) -> str:
         width=sys.maxsize,
     )
     return text.rstrip("\n")
+
+
+def _notes(loaded: LoadedConfig, output_format: str) -> str:
+    if output_format == "json":
+        notes = [note.document() for note in loaded.notes]
+        return json.dumps(notes, indent=2, ensure_ascii=False)
+    return "\n".join(map(str, loaded.notes))
 
 
 def _effective(loaded: LoadedConfig, output_format: str) -> str:

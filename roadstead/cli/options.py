@@ -124,7 +124,9 @@ plugin_option = click.option(
 )
 _CONFIG_OPTIONS = (
     click.option(
-        "--config", metavar="FILE", help="A KubeSchedulerConfiguration v1, YAML or JSON, or -."
+        "--config",
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration, YAML or JSON, or an older Policy, or -.",
     ),
     click.option("--preset", metavar="NAME", help=f"A configuration that ships: {PRESETS}."),
     plugin_option,

@@ -62,10 +62,11 @@ def _of_plugins(options: PlanOptions) -> ConfigText:
 
 
 def _checked(text: str, source: str, options: PlanOptions) -> ConfigText:
+    from roadstead.cli.config_notes import tell_config_notes
     from roadstead.cli.plugin_choice import choose_plugins, load_with
 
     chosen = choose_plugins(options.plugin, text)
-    load_with(chosen, text, source)
+    tell_config_notes(load_with(chosen, text, source))
     for name in chosen.unused_in(text):
         click.echo(f"Plugin {name} does nothing: {source} does not name it.", err=True)
     return ConfigText(text, source, chosen.paths, chosen.directory)

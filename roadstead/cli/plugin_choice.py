@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from roadstead.config.intree import IN_TREE_POINTS
+from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.load import LoadedConfig, load_config
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.registry import extension_points
@@ -67,7 +67,7 @@ def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
     named = _installed_in(text) if text else {}
     paths = tuple(dict.fromkeys([*given, *named.values()]))
     kinds = load_plugins(paths, directory)
-    for name in kinds.keys() & IN_TREE_POINTS.keys():
+    for name in kinds.keys() & (IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()):
         raise InputError("is the name of an in-tree plugin", obj="plugin", value=f'"{name}"')
     for name, path in named.items():
         if name not in kinds:

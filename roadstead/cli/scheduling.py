@@ -77,6 +77,7 @@ def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOut
         seed=plan.settings.seed,
         command=("roadstead", *session.args),
         settings=plan.settings.model_dump(mode="json"),
+        config_notes=plan.loaded_config().notes if plan.config_text else (),
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import roadstead
+from roadstead.config.legacy.notes import Note
 from roadstead.protocol.errors import InputError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -75,7 +76,8 @@ class RunResult:
 
     scheduling_s: from the first pod submitted to the last one decided; elapsed_s: the command.
     timings_s: where the time went, by phase, in order.
-    settings: our own settings; config: the effective KubeSchedulerConfiguration.
+    settings: our own settings; config: the effective KubeSchedulerConfiguration, with notes of what
+    became of each part of an older one.
     """
 
     source: str
@@ -90,6 +92,7 @@ class RunResult:
     inputs: tuple[InputDigest, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)
     config: Mapping[str, Json] = field(default_factory=dict)
+    config_notes: tuple[Note, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.config.legacy.notes import Note
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 
@@ -55,6 +56,7 @@ class Summary:
     zones: dict[str, tuple[Use, ...]]
     reasons: tuple[Reason, ...]
     plugins: dict[str, int]
+    config_notes: tuple[Note, ...] = ()
 
 
 def summarize(result: RunResult) -> Summary:
@@ -76,6 +78,7 @@ def summarize(result: RunResult) -> Summary:
         zones=zones,
         reasons=_reasons(result.pending),
         plugins=_most_first(plugin for pod in result.pending for plugin in set(pod.plugins)),
+        config_notes=result.config_notes,
     )
 
 
@@ -107,7 +110,11 @@ def _most_first(names: Iterable[str]) -> dict[str, int]:
 
 
 def summary_document(summary: Summary) -> dict[str, Json]:
-    """The summary as a JSON document; amounts in base units (milli-CPU, bytes, counts)."""
+    """The summary as a JSON document; amounts in base units (milli-CPU, bytes, counts).
+
+    `config_notes` stands there only where the configuration was an older document.
+    """
+    notes: list[Json] = [dict(note.document()) for note in summary.config_notes]
     return {
         "source": summary.source,
         "placed": summary.placed,
@@ -123,6 +130,7 @@ def summary_document(summary: Summary) -> dict[str, Json]:
         },
         "pending_reasons": [asdict(reason) for reason in summary.reasons],
         "pending_plugins": dict(summary.plugins),
+        **({"config_notes": notes} if notes else {}),
     }
 
 
