@@ -25,12 +25,20 @@ class ContainerImage(Manifest):
     size_bytes: Bytes = 0
 
 
+class NodeCondition(Manifest):
+    """How a node is doing; a change of it is an event."""
+
+    type: str = ""
+    status: str = ""
+
+
 class NodeStatus(Manifest):
     """What the node has and what of it pods may use."""
 
     allocatable: Resources = Field(default_factory=nothing)
     capacity: Resources = Field(default_factory=nothing)
     images: Many[Annotated[ContainerImage, shared()]] = ()
+    conditions: Many[NodeCondition] = ()
 
 
 class Node(ApiObject):

@@ -97,6 +97,13 @@ class PodCondition(Manifest):
     reason: str = ""
 
 
+class ResourceClaimStatus(Manifest):
+    """The claim that was made from a pod's claim template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(Manifest):
     """How a pod is doing."""
 
@@ -106,6 +113,7 @@ class PodStatus(Manifest):
     conditions: Many[PodCondition] = ()
     container_statuses: Many[ContainerStatus] = ()
     init_container_statuses: Many[ContainerStatus] = ()
+    resource_claim_statuses: Many[ResourceClaimStatus] = ()
 
 
 class Pod(ApiObject):

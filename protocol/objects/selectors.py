@@ -111,11 +111,12 @@ class TopologySpreadConstraint(Manifest):
 
 
 class Taint(Manifest):
-    """A taint of a node."""
+    """A taint of a node. The time it was added is kept as written: a new time is a change."""
 
     key: OptionalName = ""
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    time_added: str | None = None
 
 
 class Toleration(Manifest):

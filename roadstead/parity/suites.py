@@ -16,6 +16,7 @@ from roadstead.parity.config_cases import check_config
 from roadstead.parity.label_cases import check_labels
 from roadstead.parity.node_order_cases import check_node_order
 from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
+from roadstead.parity.queueing_cases import check_classification, events_check, hint_check
 from roadstead.parity.replay import EXPECTED, failed, replay
 from roadstead.parity.result import Json, Result, differing
 from roadstead.protocol.errors import InputError
@@ -27,7 +28,13 @@ NO_PATH = "-"
 """The path of suites in which nothing is scheduled."""
 
 AFTER_FAILURE = "not reached after a failure"
-_HINTS = "queueing hints"
+
+
+@dataclass(frozen=True, slots=True)
+class OfDocument:
+    """A check that needs to know of the whole recording."""
+
+    open: Callable[[Path, Json], Check]
 
 
 def check_sampling(case: Json) -> tuple[Json, list[str]]:
@@ -39,13 +46,13 @@ def check_sampling(case: Json) -> tuple[Json, list[str]]:
     return ours, differing(ours, case)
 
 
-CHECKS: Mapping[str, Mapping[str, Check | str]] = {
+CHECKS: Mapping[str, Mapping[str, Check | OfDocument | str]] = {
     "config": {"cases": check_config},
     "quantity": {"cases": check_quantity, "arithmetic": check_arithmetic},
     "labels": {"cases": check_labels},
     "misc": {"numFeasibleNodes": check_sampling, "nodeOrder": check_node_order},
-    "queueing": {"cases": _HINTS, "classification": "classification of update events"},
-    "queueing-events": {"registered": _HINTS},
+    "queueing": {"cases": OfDocument(hint_check), "classification": check_classification},
+    "queueing-events": {"registered": OfDocument(events_check)},
 }
 """Per suite and list: how an element is compared, or what is missing for it."""
 
@@ -95,9 +102,10 @@ def _run(file: Path, document: Json, suite: str, path_name: str) -> Result:
     return result
 
 
-def _check(file: Path, document: Json, checks: Mapping[str, Check | str]) -> Result:
+def _check(file: Path, document: Json, checks: Mapping[str, Check | OfDocument | str]) -> Result:
     result = Result(decisions=sum(len(_elements(document, key)) for key in checks))
-    for key, check in checks.items():
+    for key, made in checks.items():
+        check = made.open(file, document) if isinstance(made, OfDocument) else made
         for index, case in enumerate(_elements(document, key)):
             if isinstance(check, str):
                 result.lack(check, key)
@@ -108,10 +116,12 @@ def _check(file: Path, document: Json, checks: Mapping[str, Check | str]) -> Res
 
 
 def _elements(document: Json, key: str) -> list[Json]:
-    """The decisions of a list, or of an object of them."""
+    """The decisions of a list, or of an object that names them."""
     found = document[key]
     assert isinstance(found, list | dict)
-    return list(found.values()) if isinstance(found, dict) else found
+    if isinstance(found, dict):
+        return [{"name": name, "value": value} for name, value in found.items()]
+    return found
 
 
 def decisions_in(document: Json, suite: str) -> int:

@@ -1,0 +1,125 @@
+"""Recorded queueing hints, registered events, and the classification of updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from roadstead.config.model import default_config
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.framework.changes import node_update_events, pod_update_events
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    HintError,
+    RegisteredEvent,
+    SeenPod,
+)
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.parity.cases import compile_case, mapping
+from roadstead.parity.result import Json, differing
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol import objects
+
+Check = Callable[[Json], tuple[Json, list[str]]]
+
+_FINE_UPDATES = tuple(each for each in ActionType if each in ActionType.UPDATE)
+
+
+def hint_check(file: Path, document: Json) -> Check:
+    """Our hints, asked with the objects of a recording in the listers."""
+    cluster = compile_case(file, document).cluster
+    registered = _registered(cluster)
+
+    def check(case: Json) -> tuple[Json, list[str]]:
+        event = registered[str(case["plugin"])][int(str(case["event"]))]
+        ours = {key: case[key] for key in ("plugin", "resource", "action", "event")}
+        ours |= _asked(event, case, cluster)
+        return ours, differing(ours, {key: case[key] for key in (*ours, "error") if key in case})
+
+    return check
+
+
+def events_check(file: Path, document: Json) -> Check:
+    """What our plugins register."""
+    registered = _registered(ClusterFacts())
+
+    def check(case: Json) -> tuple[Json, list[str]]:
+        name = str(case["name"])
+        ours: Json = {"name": name, "value": [_as_recorded(each) for each in registered[name]]}
+        return ours, differing(ours, case)
+
+    return check
+
+
+def check_classification(case: Json) -> tuple[Json, list[str]]:
+    """The fine-grained events of an update; None for a node change of no interest."""
+    if case["kind"] == "Pod":
+        old, new = (objects.Pod.read(case[key]) for key in ("old", "new"))
+        events = pod_update_events(old, new)
+    else:
+        was, now = (objects.Node.read(case[key]) for key in ("old", "new"))
+        events = node_update_events(was, now)
+    ours: Json = {"events": [each.label for each in events] or None}
+    return ours, differing(ours, {"events": case["events"]})
+
+
+def _registered(cluster: ClusterFacts) -> Mapping[str, tuple[RegisteredEvent, ...]]:
+    handle = Handle(PodClasses(), cluster)
+    profile = Profile(default_config().profiles[0], in_tree_registry(), handle)
+    return profile.registered_events()
+
+
+def _as_recorded(registered: RegisteredEvent) -> Json:
+    action = registered.event.action
+    actions = [each.label for each in (ActionType.ADD, ActionType.DELETE) if each in action]
+    if ActionType.UPDATE in action:
+        actions.append(ActionType.UPDATE.label)
+    else:
+        actions += [each.label for each in _FINE_UPDATES if each in action]
+    has_hint = registered.hint is not None
+    return {"resource": registered.event.resource.value, "actions": actions, "hasHint": has_hint}
+
+
+def _asked(registered: RegisteredEvent, case: Json, cluster: ClusterFacts) -> Json:
+    if registered.hint is None:
+        return {"hint": "Queue"}
+    facts = compile_pod(objects.Pod.read(case["pod"]))[1]
+    try:
+        return {"hint": registered.hint(facts, _change(case), cluster).value}
+    except HintError as error:
+        return {"hint": "Queue", "error": str(error)}
+
+
+def _change(case: Json) -> Change[object]:
+    kind, compiled = _KINDS[EventResource(str(case["resource"]))]
+    old, new = (
+        compiled(kind.read(case[key])) if case.get(key) is not None else None
+        for key in ("old", "new")
+    )
+    shown = mapping(case.get("new") or case.get("old"))
+    own = mapping(shown["metadata"]).get("uid") == mapping(mapping(case["pod"])["metadata"])["uid"]
+    return Change(old, new, own=own and kind is objects.Pod)
+
+
+def _seen_pod(pod: objects.ApiObject) -> SeenPod:
+    assert isinstance(pod, objects.Pod)
+    return SeenPod(compile_pod(pod)[1], bool(pod.spec.node_name))
+
+
+def _node(node: objects.ApiObject) -> object:
+    assert isinstance(node, objects.Node)
+    return compile_node(node)
+
+
+_KINDS: Mapping[
+    EventResource, tuple[type[objects.ApiObject], Callable[[objects.ApiObject], object]]
+] = {
+    EventResource.POD: (objects.Pod, _seen_pod),
+    EventResource.NODE: (objects.Node, _node),
+}
+"""The kind of manifest of a resource, and how it becomes facts."""
