@@ -18,11 +18,23 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from roadstead.config.plugin_args import NodeAffinityArgs
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement, selector_error
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    HintError,
+    QueueingHint,
+    RegisteredEvent,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
+    EnqueueExtensions,
     Extremes,
     FilterPlugin,
     FilterResult,
@@ -45,7 +57,7 @@ _NO_ADDED_MATCH = unresolvable("node(s) didn't match scheduler-enforced node aff
 _CONFLICT = unresolvable("pod affinity terms conflict")
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
     name = "NodeAffinity"
     reads = Reads.NODE
     normalizes = True
@@ -113,8 +125,39 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
         return default_normalize(raw, extremes.maximum)
 
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return (on(EventResource.NODE, actions, self.after_node_change),)
+
+    def after_node_change(
+        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A node came that matches, or one matches now that did not. HintError: see `_matches`."""
+        assert change.new is not None
+        if self._added_required is not None:
+            labels = dict(change.new.labels)
+            if not any(term.matches(labels, change.new.name) for term in self._added_required):
+                return QueueingHint.QUEUE_SKIP
+        if not _matches(pod, change.new):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint.when(change.old is None or not _matches(pod, change.old))
+
     def sign(self, pod: PodFacts) -> Hashable:
         return (pod.node_selector, pod.required_node_terms, pod.preferred_node_terms)
+
+
+def _matches(pod: PodFacts, node: NodeFacts) -> bool:
+    """HintError where a required term does not parse and no other matches."""
+    labels = dict(node.labels)
+    if any(labels.get(key) != value for key, value in pod.node_selector):
+        return False
+    terms = pod.required_node_terms
+    if terms is None or any(term.matches(labels, node.name) for term in terms):
+        return True
+    problem = selector_error(terms)
+    if problem:
+        raise HintError(problem)
+    return False
 
 
 def _match_any(terms: Iterable[NodeSelectorTerm], table: Table) -> Bools:

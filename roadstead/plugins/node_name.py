@@ -11,7 +11,14 @@ import numpy as np
 
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import ALL_PASS, FilterPlugin, FilterResult, Reads
+from roadstead.framework.events import ActionType, EventResource, RegisteredEvent, on
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    EnqueueExtensions,
+    FilterPlugin,
+    FilterResult,
+    Reads,
+)
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import unresolvable
@@ -19,7 +26,7 @@ from roadstead.protocol.status import unresolvable
 _REFUSED = unresolvable("node(s) didn't match the requested node name")
 
 
-class NodeName(FilterPlugin):
+class NodeName(FilterPlugin, EnqueueExtensions):
     name = "NodeName"
     reads = Reads.NODE
 
@@ -29,6 +36,9 @@ class NodeName(FilterPlugin):
             return ALL_PASS
         others = np.array([name != wanted for name in table.names], dtype=np.bool_)
         return FilterResult.refuse(others, _REFUSED)
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (on(EventResource.NODE, ActionType.ADD),)
 
     def sign(self, pod: PodFacts) -> Hashable:
         return pod.node_name

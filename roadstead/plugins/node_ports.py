@@ -11,9 +11,20 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     PreFilterPlugin,
@@ -29,7 +40,7 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of a manifest, nothing listen
 _REFUSED = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "NodePorts"
     reads = Reads.ROW
 
@@ -41,6 +52,23 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         present, codes = np.unique(table.port_codes, return_inverse=True)
         taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
         return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (
+            on(EventResource.POD, ActionType.DELETE, self.after_pod_deleted),
+            on(EventResource.NODE, ActionType.ADD),
+        )
+
+    def after_pod_deleted(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A pod that held, or was nominated to, a node wanted one of this pod's ports."""
+        assert change.old is not None
+        gone = change.old.facts
+        if not (change.old.assigned or gone.nominated_node_name):
+            return QueueingHint.QUEUE_SKIP
+        in_use = ((port, 1) for port in gone.host_ports)
+        return QueueingHint.when(conflicts(pod.host_ports, tuple(in_use)))
 
     def sign(self, pod: PodFacts) -> Hashable:
         return pod.host_ports

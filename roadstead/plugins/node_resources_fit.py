@@ -14,11 +14,23 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from roadstead.config.plugin_args import NodeResourcesFitArgs
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.resources import is_extended_resource
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     PreFilterPlugin,
@@ -43,7 +55,9 @@ _MAX_CHECKS = 31
 """A combination of reasons takes two bits each of an int64."""
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions
+):
     name = "NodeResourcesFit"
     reads = Reads.ROW
 
@@ -78,9 +92,68 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         return self._scorer.score(pod, table)
 
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (
+            on(
+                EventResource.POD,
+                ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN,
+                self.after_pod_event,
+            ),
+            on(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE,
+                self.after_node_change,
+            ),
+        )
+
+    def after_pod_event(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A pod on a node is gone or asks for less of something wanted; or this pod asks for less.
+
+        A pod that was nominated counts as one on a node when it is gone.
+        """
+        if change.new is None:
+            assert change.old is not None
+            held = change.old.assigned or bool(change.old.facts.nominated_node_name)
+            return QueueingHint.when(held)
+        if change.own:
+            return QueueingHint.QUEUE
+        if not change.new.assigned:
+            return QueueingHint.QUEUE_SKIP
+        assert change.old is not None
+        before, after = dict(change.old.facts.requests), dict(change.new.facts.requests)
+        wanted = (name for name, amount in pod.requests if amount)
+        return QueueingHint.when(any(before.get(each, 0) > after.get(each, 0) for each in wanted))
+
+    def after_node_change(
+        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A node came that the pod fits while empty, or has more now of something wanted."""
+        new, old = change.new, change.old
+        assert new is not None
+        if not _fits_empty(pod, new):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint.when(old is None or _has_more(pod, old, new))
+
     def sign(self, pod: PodFacts) -> Hashable:
         nonzero = (pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
         return (pod.requests, nonzero, pod.container_requests)
+
+
+def _fits_empty(pod: PodFacts, node: NodeFacts) -> bool:
+    """Whether the node could hold the pod alone; ignored resources count too, as upstream."""
+    has = dict(node.allocatable)
+    return node.allocatable_pods > 0 and all(
+        amount <= has.get(name, 0) for name, amount in pod.requests
+    )
+
+
+def _has_more(pod: PodFacts, old: NodeFacts, new: NodeFacts) -> bool:
+    if new.allocatable_pods > old.allocatable_pods:
+        return True
+    before, after = dict(old.allocatable), dict(new.allocatable)
+    return any(after.get(name, 0) > before.get(name, 0) for name, amount in pod.requests if amount)
 
 
 def _combine(failed: Sequence[Check]) -> FilterResult:

@@ -7,10 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Taint, tolerated
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import ALL_PASS, FilterPlugin, FilterResult, Reads
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    EnqueueExtensions,
+    FilterPlugin,
+    FilterResult,
+    Reads,
+)
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import unresolvable
@@ -19,7 +36,7 @@ UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"
 _REFUSED = unresolvable("node(s) were unschedulable")
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     name = "NodeUnschedulable"
     reads = Reads.NODE
 
@@ -27,6 +44,37 @@ class NodeUnschedulable(FilterPlugin):
         if tolerated(UNSCHEDULABLE_TAINT, pod.facts.tolerations):
             return ALL_PASS
         return FilterResult.refuse(table.unschedulable, _REFUSED)
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (
+            on(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_TAINT,
+                self.after_node_change,
+            ),
+            on(
+                EventResource.POD,
+                ActionType.UPDATE_POD_TOLERATION,
+                self.after_pod_toleration_change,
+            ),
+        )
+
+    def after_node_change(
+        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A node came without a cordon, or its cordon was lifted."""
+        assert change.new is not None
+        was_open = change.old is not None and not change.old.unschedulable
+        return QueueingHint.when(not was_open and not change.new.unschedulable)
+
+    def after_pod_toleration_change(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """This pod tolerates cordons now; it did not before, for it was rejected."""
+        assert change.new is not None
+        return QueueingHint.when(
+            change.own and tolerated(UNSCHEDULABLE_TAINT, change.new.facts.tolerations)
+        )
 
     def sign(self, pod: PodFacts) -> Hashable:
         return pod.tolerations

@@ -13,11 +13,23 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Taint, Toleration, tolerated
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
+    EnqueueExtensions,
     Extremes,
     FilterPlugin,
     FilterResult,
@@ -35,7 +47,7 @@ HARD_EFFECTS = ("NoSchedule", "NoExecute")
 SOFT_EFFECT = "PreferNoSchedule"
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
     name = "TaintToleration"
     reads = Reads.NODE
     normalizes = True
@@ -71,6 +83,37 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
         return default_normalize(raw, extremes.maximum, reverse=True)
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (
+            on(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_TAINT,
+                self.after_node_change,
+            ),
+            on(
+                EventResource.POD,
+                ActionType.UPDATE_POD_TOLERATION,
+                self.after_pod_toleration_change,
+            ),
+        )
+
+    def after_node_change(
+        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A node came whose hard taints are all tolerated, or its last other one is gone."""
+        assert change.new is not None
+        was_tolerated = change.old is not None and not _first_untolerated(
+            change.old.taints, pod.tolerations
+        )
+        is_tolerated = not _first_untolerated(change.new.taints, pod.tolerations)
+        return QueueingHint.when(is_tolerated and not was_tolerated)
+
+    def after_pod_toleration_change(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """This pod tolerates more than before."""
+        return QueueingHint.when(change.own)
 
     def sign(self, pod: PodFacts) -> Hashable:
         return pod.tolerations
