@@ -30,6 +30,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.events import RegisteredEvent
+from roadstead.framework.waiting import WaitingPods
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import Table
@@ -64,10 +65,14 @@ class Reads(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """What a plugin is given when it is built, besides its arguments."""
+    """What a plugin is given when it is built, besides its arguments.
+
+    waiting: the pods that wait for Permit in this process, and the way to speak of them.
+    """
 
     classes: PodClasses
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
+    waiting: WaitingPods = field(default_factory=WaitingPods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +287,17 @@ class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         """Informational, after the bind."""
+
+
+class RemembersPods(Plugin):
+    """A plugin with a memory of bound pods, which must learn that one is gone from the cluster.
+
+    Upstream's plugins look into informers instead.
+    """
+
+    @abstractmethod
+    def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        """A pod that this scheduler had bound was deleted; must not fail."""
 
 
 EXTENSION_POINTS: dict[str, type[Plugin]] = {

@@ -28,6 +28,7 @@ from roadstead.framework.plugin import (
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
+    RemembersPods,
     ReservePlugin,
     ScorePlugin,
     SummarizesFilter,
@@ -76,6 +77,8 @@ class Profile:
         self.pre_bind = self._at("preBind", PreBindPlugin)
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("postBind", PostBindPlugin)
+        self.remembers_pods = _of_kind(self._built.values(), RemembersPods)
+        self.waiting = handle.waiting
         self._class_of: dict[PodInfo, int] = {}
         self._signatures: Interner[Hashable] = Interner()
         self._find_kinds()

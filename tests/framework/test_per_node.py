@@ -1,9 +1,10 @@
 import pytest
 
 from roadstead.framework.per_node import NodePlugin, NodeView, adapt
-from roadstead.framework.plugin import Reads
+from roadstead.framework.plugin import Handle, Reads
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
+from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import SUCCESS, unresolvable, unschedulable
 from tests.builders import (
@@ -156,7 +157,7 @@ def test_an_adapted_class_is_a_factory_for_the_registry():
     registry = in_tree_registry().merged({"WithArguments": adapt(WithArguments)})
     config = config_of({"score": ["WithArguments"]}, {"WithArguments": {"best": 9}})
 
-    profile = Profile(config, registry, None)
+    profile = Profile(config, registry, Handle(PodClasses()))
 
     assert isinstance(registry, Registry)
     assert score_with(profile.score[0].plugin, pod(), busy_table()) == [9, 9, 9]

@@ -1,0 +1,78 @@
+"""Pods that wait for Permit, as plugins see them, and the mailbox for what they say of them.
+
+A plugin must not call the core that calls it. So it looks here at the pods that wait in its
+process, and leaves its word: `allow` or `reject`. The core heeds the words at the end of the call
+in which they were left, those that follow from heeding included, and hands out the effects of all.
+
+Upstream: Handle.IterateOverWaitingPods, GetWaitingPod and RejectWaitingPod, and WaitingPod's Allow
+and Reject (pkg/scheduler/framework/runtime/waiting_pods_map.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """plugins: those that it still waits for (upstream's GetPendingPlugins), sorted."""
+
+    pod: PodIdentity
+    facts: PodFacts
+    node_name: str
+    plugins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a plugin says of a pod; reason: None lets it go, as far as this plugin is concerned."""
+
+    uid: str
+    plugin: str
+    reason: str | None = None
+
+
+Find = Callable[[str], WaitingPod | None]
+Each = Callable[[], Iterable[WaitingPod]]
+
+
+class WaitingPods:
+    """Of one process. Without a core, which shows its pods, none wait and words are kept."""
+
+    __slots__ = ("_each", "_find", "_words")
+
+    def __init__(self) -> None:
+        self._find: Find = _find_none
+        self._each: Each = tuple
+        self._words: list[Word] = []
+
+    def show(self, find: Find, each: Each) -> None:
+        """A core shows its waiting pods: by UID, and all in the order in which they came."""
+        self._find, self._each = find, each
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """A pod, if it waits."""
+        return self._find(uid)
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(self._each())
+
+    def allow(self, uid: str, plugin: str) -> None:
+        """`plugin` lets a pod go. Nothing comes of it for one that does not wait for the plugin."""
+        self._words.append(Word(uid, plugin))
+
+    def reject(self, uid: str, plugin: str, reason: str) -> None:
+        """`plugin` refuses a pod. Nothing comes of it for one that does not wait."""
+        self._words.append(Word(uid, plugin, reason))
+
+    def take(self) -> list[Word]:
+        """What was said since the last call, in order."""
+        words, self._words = self._words, []
+        return words
+
+
+def _find_none(uid: str) -> WaitingPod | None:
+    return None
