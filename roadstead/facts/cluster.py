@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roadstead.facts.disruption import DisruptionBudget, compile_budgets
 from roadstead.facts.pod import Labels
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.storage import StorageFacts
@@ -30,11 +31,13 @@ class ClusterFacts:
 
     namespaces: (name, labels). selecting: Services, ReplicationControllers, ReplicaSets and
     StatefulSets, in the order given. storage: volumes and what belongs to them.
+    budgets: PodDisruptionBudgets.
     """
 
     namespaces: tuple[tuple[str, Labels], ...] = ()
     selecting: tuple[SelectsPods, ...] = ()
     storage: StorageFacts = field(default_factory=StorageFacts)
+    budgets: tuple[DisruptionBudget, ...] = ()
 
 
 def compile_cluster(
@@ -44,6 +47,7 @@ def compile_cluster(
     replica_sets: Iterable[objects.ReplicaSet] = (),
     stateful_sets: Iterable[objects.StatefulSet] = (),
     storage: StorageFacts | None = None,
+    budgets: Iterable[objects.PodDisruptionBudget] = (),
 ) -> ClusterFacts:
     """The facts of validated objects. SelectorError where a selector does not parse."""
     # Every actor imports this module for its facts alone; the models of manifests are large.
@@ -70,6 +74,7 @@ def compile_cluster(
         tuple((n.metadata.name, tuple(sorted(n.metadata.labels.items()))) for n in namespaces),
         tuple(selecting),
         storage or StorageFacts(),
+        compile_budgets(budgets),
     )
 
 

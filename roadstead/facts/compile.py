@@ -7,6 +7,7 @@ business of `roadstead.manifests`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import TypeVar
 
 from roadstead.facts.avoid_pods import avoided_controllers
@@ -65,7 +66,8 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     namespace = meta.namespace or DEFAULT_NAMESPACE
-    identity = PodIdentity(meta.uid or f"{namespace}/{meta.name}", namespace, meta.name)
+    uid = meta.uid or f"{namespace}/{meta.name}"
+    identity = PodIdentity(uid, namespace, meta.name, parse_time_s(status.start_time))
     asked = requested(pod)
     required, preferred = _node_affinity(spec.affinity)
     wanted = spec.affinity or _NO_AFFINITY
@@ -80,6 +82,7 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         node_name=spec.node_name,
         nominated_node_name=status.nominated_node_name,
         is_terminating=meta.deletion_timestamp is not None,
+        is_preempted=_is_preempted(pod),
         requests=asked.requests,
         nonzero_cpu_milli=asked.nonzero[0],
         nonzero_memory_bytes=asked.nonzero[1],
@@ -126,6 +129,28 @@ def compile_node(node: objects.Node) -> NodeFacts:
 def normalized_image(name: str) -> str:
     """An image name with a tag: ":latest" where it has none (imagelocality normalizedImageName)."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def parse_time_s(text: str | None) -> float | None:
+    """A time as manifests have it (RFC 3339), in seconds since 1970; None for none or no time."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.timestamp() if found.tzinfo is not None else None
+
+
+def _is_preempted(pod: objects.Pod) -> bool:
+    """Whether a preemption makes the pod go (defaultpreemption podTerminatingByPreemption)."""
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    target = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
+    return target is not None and (target.status, target.reason) == (
+        "True",
+        "PreemptionByScheduler",
+    )
 
 
 def _labels(labels: dict[str, str]) -> Labels:

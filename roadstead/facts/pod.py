@@ -110,6 +110,7 @@ class PodFacts:
         that differs (only with pod-level requests): those of the containers, cpu and memory with
         their defaults. None: as on a node.
     images: normalized (":latest" added) image of each container and init container, in order.
+    is_terminating: it is being deleted. is_preempted: that, and by preemption.
     """
 
     namespace: str = "default"
@@ -140,15 +141,20 @@ class PodFacts:
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[str, ...] = ()
     owner: Owner | None = None
+    is_preempted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PodIdentity:
-    """Who a pod is: its UID (generated as `namespace/name` where the manifest has none)."""
+    """Who a pod is: its UID (generated as `namespace/name` where the manifest has none).
+
+    started_s: when it was started, in seconds since 1970; None for one that was not.
+    """
 
     uid: str
     namespace: str
     name: str
+    started_s: float | None = None
 
     @property
     def key(self) -> str:

@@ -1,0 +1,57 @@
+"""Disruption budgets, as preemption asks them: whose loss a budget still allows.
+
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption (filterPodsWithPDBViolation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roadstead.facts.selectors import LabelSelector
+
+if TYPE_CHECKING:
+    from roadstead.protocol import objects
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget.
+
+    selector: None matches nothing, and so does one without requirements.
+    disruptions_allowed: how many more of its pods may go. disrupted_pods: names of pods that are
+    going already, and are counted no more.
+    """
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None
+    disruptions_allowed: int = 0
+    disrupted_pods: frozenset[str] = frozenset()
+
+
+def compile_budgets(
+    budgets: Iterable[objects.PodDisruptionBudget],
+) -> tuple[DisruptionBudget, ...]:
+    """The facts of validated budgets, in their order; one whose selector does not parse selects
+    nothing, as upstream has it."""
+    # Every actor imports this module for its facts alone; the models of manifests are large.
+    from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
+
+    def selector_of(budget: objects.PodDisruptionBudget) -> LabelSelector | None:
+        try:
+            return parse_label_selector(budget.spec.selector)
+        except SelectorError:
+            return None
+
+    return tuple(
+        DisruptionBudget(
+            each.metadata.namespace,
+            each.metadata.name,
+            selector_of(each),
+            each.status.disruptions_allowed,
+            frozenset(each.status.disrupted_pods),
+        )
+        for each in budgets
+    )
