@@ -28,8 +28,9 @@ the pod itself) ends the attempt: what the binder acknowledged stays.
 
 Every call may come twice; the copy changes nothing and asks for nothing new (`lost` asks again, and
 what was forgotten is forgotten again). A question is answered by its first answer; but two answers
-of the binder under one token are an error of the binder. Plugins must not call the core. Time is
-the argument `now_s`.
+of the binder under one token are an error of the binder. Plugins must not call the core: what they
+say of waiting pods is left in `Handle.waiting` and heeded at the end of the call. Time is the
+argument `now_s`.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
 handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
@@ -45,22 +46,23 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.effects import Effect, Outbox, Verdict
 from roadstead.cycle.ledger import Ledger
 from roadstead.cycle.pods import (
-    AT_BINDER,
     ENDED,
     RESERVED,
     TABLE,
     Attempt,
     BindAnswer,
-    BindOutcome,
     CycleCounts,
     PodEvent,
     PodRecord,
     PodState,
     Wait,
+    event_of,
+    gist,
+    is_answer,
 )
-from roadstead.cycle.verdicts import conflict, failed, no_node, refused_on_node
+from roadstead.cycle.verdicts import conflict, failed, no_node, refused_by, refused_on_node
 from roadstead.framework.profile import Profile
-from roadstead.protocol.status import SUCCESS, Code, Status
+from roadstead.protocol.status import SUCCESS, Status
 
 
 class CycleCore:
@@ -80,6 +82,9 @@ class CycleCore:
         self.owner, self.epoch = owner, epoch
         self._profiles = profiles
         self._ledger = Ledger(f"{owner}/{epoch}/", max_remembered)
+        self._rooms = tuple({id(each.waiting): each.waiting for each in profiles.values()}.values())
+        for room in self._rooms:
+            room.show(self._ledger.find_waiting, self._ledger.all_waiting)
 
     def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Effect]:
         """Pods enter. One that is being tried under an older lease goes on under this one.
@@ -120,12 +125,12 @@ class CycleCore:
         out = Outbox()
         for uid, decision in todo.items():
             record = self._ledger.live[uid]
-            record.decided = _gist(decision)
+            record.decided = gist(decision)
             if decision.node_name is not None:
                 self._place(record, decision.node_name, read_version, out)
             else:
-                self._end(record, _event_of(decision), out, verdicts[uid])
-        return out.effects()
+                self._end(record, event_of(decision), out, verdicts[uid])
+        return self._effects(out)
 
     def assumed(
         self, accepted: Sequence[str], refused: Sequence[tuple[str, Status]], now_s: float
@@ -145,7 +150,7 @@ class CycleCore:
         for record, status in zip(records, answers.values(), strict=True):
             if record is not None:
                 self._assumed_one(record, status, now_s, out)
-        return out.effects()
+        return self._effects(out)
 
     def allow(self, uid: str, plugin: str) -> list[Effect]:
         """A Permit plugin lets a waiting pod go; when none is left, it goes to the binder.
@@ -153,21 +158,14 @@ class CycleCore:
         Nothing happens for a pod that does not wait for this plugin (upstream the same).
         """
         out = Outbox()
-        record = self._ledger.live.get(uid)
-        if record is not None and plugin in record.waits:
-            if len(record.waits) == 1:
-                self._permitted(record, out)
-            else:
-                self._ledger.let_go(record, plugin)
-        return out.effects()
+        self._allow(uid, plugin, out)
+        return self._effects(out)
 
     def reject(self, uid: str, plugin: str, reason: str) -> list[Effect]:
         """A Permit plugin refuses a waiting pod; nothing happens for a pod that does not wait."""
         out = Outbox()
-        record = self._ledger.live.get(uid)
-        if record is not None and record.state is PodState.WAITING:
-            self._refused(record, _by(plugin, reason), out)
-        return out.effects()
+        self._reject(uid, refused_by(plugin, reason), out)
+        return self._effects(out)
 
     def tick(self, now_s: float) -> list[Effect]:
         """Waiting pods whose time is over are refused in the name of the plugin they wait for."""
@@ -176,8 +174,8 @@ class CycleCore:
             plugin, wait = min(record.waits.items(), key=lambda item: item[1].deadline_s)
             waited = Duration(round(wait.wait_s * 1e9))
             reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
-            self._refused(record, _by(plugin, reason), out)
-        return out.effects()
+            self._refused(record, refused_by(plugin, reason), out)
+        return self._effects(out)
 
     def next_deadline_s(self) -> float | None:
         """When `tick` has something to do next; None while no pod waits."""
@@ -195,13 +193,13 @@ class CycleCore:
         for answer in answers:
             record = self._ledger.of_token(answer.token, answer.event)
             earlier = todo.get(answer.token)
-            if record is not None and self._is_answer(record, answer, earlier and earlier[1]):
+            if record is not None and is_answer(record, answer, earlier and earlier[1]):
                 todo[answer.token] = record, answer
         out = Outbox()
         for record, answer in todo.values():
             record.answer = answer
             self._answered_one(record, answer, out)
-        return out.effects()
+        return self._effects(out)
 
     def lost(self, tokens: Sequence[str]) -> list[Effect]:
         """No answer came in time, so the outcome is unknown: ask again, and keep the assumption.
@@ -224,8 +222,11 @@ class CycleCore:
         for uid in uids:
             record = self._ledger.find(uid)
             if record is not None and TABLE.allows(record.state, PodEvent.DELETE):
+                was_bound = record.state is PodState.BOUND
                 self._end(record, PodEvent.DELETE, out, Verdict())
-        return out.effects()
+                if was_bound:
+                    out.warn(record, steps.gone(record.profile, record.target))
+        return self._effects(out)
 
     @property
     def idle(self) -> bool:
@@ -248,6 +249,32 @@ class CycleCore:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         self._ledger.validate()
 
+    def _effects(self, out: Outbox) -> list[Effect]:
+        """The effects of a call, once all that plugins said of waiting pods in it is heeded.
+
+        It ends: each word that has a consequence takes a pod on, and none takes one back.
+        """
+        while words := [word for room in self._rooms for word in room.take()]:
+            for word in words:
+                if word.reason is None:
+                    self._allow(word.uid, word.plugin, out)
+                else:
+                    self._reject(word.uid, refused_by(word.plugin, word.reason), out)
+        return out.effects()
+
+    def _allow(self, uid: str, plugin: str, out: Outbox) -> None:
+        record = self._ledger.live.get(uid)
+        if record is not None and plugin in record.waits:
+            if len(record.waits) == 1:
+                self._permitted(record, out)
+            else:
+                self._ledger.let_go(record, plugin)
+
+    def _reject(self, uid: str, status: Status, out: Outbox) -> None:
+        record = self._ledger.live.get(uid)
+        if record is not None and record.state is PodState.WAITING:
+            self._refused(record, status, out)
+
     def _lease_one(
         self,
         pod: PodInCycle,
@@ -268,14 +295,14 @@ class CycleCore:
 
     def _is_news(self, decision: Decision, earlier: Decision | None) -> bool:
         """Whether to act on a decision; raises where it must not be. `earlier`: of this batch."""
-        pod, event = decision.pod, _event_of(decision)
+        pod, event = decision.pod, event_of(decision)
         record = self._ledger.find(pod.uid)
         if record is None:
             raise TABLE.illegal(pod.uid, PodState.NEW, event, ())
         is_late = record.state is PodState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:
             return False
-        if _gist(decision) == (record.decided if earlier is None else _gist(earlier)):
+        if gist(decision) == (record.decided if earlier is None else gist(earlier)):
             return False
         why = "" if earlier is None else "it is decided twice in a batch"
         if pod.attempt > record.pod.attempt:
@@ -342,21 +369,6 @@ class CycleCore:
         else:
             self._end(record, PodEvent.FAIL, out, failed(status.message))
 
-    def _is_answer(self, record: PodRecord, answer: BindAnswer, earlier: BindAnswer | None) -> bool:
-        """Whether the binder says something new; raises where it must not say it."""
-        before, why = earlier or record.answer, ""
-        if before is not None:
-            if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):
-                return False
-            why = f"the binder said {before.outcome.value} {before.node_name} before"
-        elif record.state is PodState.GONE:
-            return False
-        elif answer.outcome is BindOutcome.BOUND and answer.node_name != record.trial.node_name:
-            why = f"bound to {answer.node_name}, sent to {record.trial.node_name}"
-        if why or record.state not in AT_BINDER:
-            raise TABLE.illegal(record.pod.uid, record.state, answer.event, record.history, why)
-        return True
-
     def _answered_one(self, record: PodRecord, answer: BindAnswer, out: Outbox) -> None:
         event = answer.event
         if event is PodEvent.COMMIT:
@@ -381,17 +393,3 @@ class CycleCore:
         if state in RESERVED or (state is PodState.ASSUMING and event is PodEvent.DELETE):
             out.forget.append(record.trial)
         out.tell(record, verdict)
-
-
-def _event_of(decision: Decision) -> PodEvent:
-    if decision.node_name is not None:
-        return PodEvent.PLACE
-    return PodEvent.FAIL if decision.error else PodEvent.REJECT
-
-
-def _gist(decision: Decision) -> tuple[int, str | None, str]:
-    return decision.pod.attempt, decision.node_name, decision.error
-
-
-def _by(plugin: str, reason: str) -> Status:
-    return Status(Code.UNSCHEDULABLE, (reason,), plugin)

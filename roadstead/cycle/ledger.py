@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Iterator
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.pods import (
@@ -18,6 +19,7 @@ from roadstead.cycle.pods import (
 )
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.profile import Profile
+from roadstead.framework.waiting import WaitingPod
 from roadstead.lazyheap import LazyHeap
 
 
@@ -58,6 +60,20 @@ class Ledger:
 
     def find(self, uid: str) -> PodRecord | None:
         return self.live.get(uid) or self.ended.get(uid)
+
+    def find_waiting(self, uid: str) -> WaitingPod | None:
+        """A pod in WAITING, as plugins see it."""
+        record = self.live.get(uid)
+        if record is None or record.state is not PodState.WAITING:
+            return None
+        identity, facts, node_name = record.target
+        return WaitingPod(identity, facts, node_name, tuple(sorted(record.waits)))
+
+    def all_waiting(self) -> Iterator[WaitingPod]:
+        """All pods in WAITING, in the order in which they were leased."""
+        for uid in self.live:
+            if (found := self.find_waiting(uid)) is not None:
+                yield found
 
     def of_token(self, token: str, event: PodEvent) -> PodRecord | None:
         """The record of an attempt; None for one that ended so long ago that it is forgotten.

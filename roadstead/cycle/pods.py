@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.steps import Target
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
@@ -110,6 +110,18 @@ class BindOutcome(StrEnum):
     TAKEN = "taken"
     GONE = "gone"
     FAILED = "failed"
+
+
+def event_of(decision: Decision) -> PodEvent:
+    """What a decision does to its pod."""
+    if decision.node_name is not None:
+        return PodEvent.PLACE
+    return PodEvent.FAIL if decision.error else PodEvent.REJECT
+
+
+def gist(decision: Decision) -> tuple[int, str | None, str]:
+    """What of a decision tells it from another one for the same pod."""
+    return decision.pod.attempt, decision.node_name, decision.error
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +231,19 @@ class PodRecord:
     def deadline_s(self) -> float:
         """When the first of its waits is over."""
         return min(wait.deadline_s for wait in self.waits.values())
+
+
+def is_answer(record: PodRecord, answer: BindAnswer, earlier: BindAnswer | None) -> bool:
+    """Whether the binder says something new; raises where it must not say it."""
+    before, why = earlier or record.answer, ""
+    if before is not None:
+        if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):
+            return False
+        why = f"the binder said {before.outcome.value} {before.node_name} before"
+    elif record.state is PodState.GONE:
+        return False
+    elif answer.outcome is BindOutcome.BOUND and answer.node_name != record.trial.node_name:
+        why = f"bound to {answer.node_name}, sent to {record.trial.node_name}"
+    if why or record.state not in AT_BINDER:
+        raise TABLE.illegal(record.pod.uid, record.state, answer.event, record.history, why)
+    return True

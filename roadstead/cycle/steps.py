@@ -69,6 +69,12 @@ def post_bind(profile: Profile, target: Target) -> Iterator[str]:
         yield from _tell("PostBind", plugin.name, plugin.post_bind, target)
 
 
+def gone(profile: Profile, target: Target) -> Iterator[str]:
+    """Tells plugins that remember bound pods that one is deleted; yields what failed."""
+    for plugin in profile.remembers_pods:
+        yield from _tell("the end of a pod for", plugin.name, plugin.pod_gone, target)
+
+
 def _ask(name: str, call: Callable[[PodIdentity, PodFacts, str], Status], target: Target) -> Status:
     try:
         return _named(call(*target), name)

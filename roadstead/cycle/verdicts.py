@@ -45,6 +45,11 @@ def refused_on_node(status: Status) -> Verdict:
     return _unschedulable(diagnosis, "", CLEAR)
 
 
+def refused_by(plugin: str, reason: str) -> Status:
+    """A plugin refuses a pod that waits."""
+    return Status(Code.UNSCHEDULABLE, (reason,), plugin)
+
+
 def failed(message: str, plugin: str = "") -> Verdict:
     """The cycle failed, which says nothing of the pod: it is retried after backoff."""
     plugins = (plugin,) if plugin else ()
