@@ -13,15 +13,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, PASSED, Evaluation, Summaries
+from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Code, Status, error
 
-INFEASIBLE = -1
+INFEASIBLE = -(2**63)
+"""Below every total, also where extenders take scores away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +51,29 @@ class Rest:
 class ClassRun:
     """Totals of a class: int64[row] over the candidates, INFEASIBLE where a row cannot take it.
 
-    error: why scoring failed on a shard; there are no candidates then.
+    narrowing: what sampling and extenders left over, for the one pod that is decided on it;
+        applies: the rows are to be narrowed here (candidates of shards are narrowed already).
     """
 
     __slots__ = (
         "_bound",
+        "_error",
         "_extremes",
         "_fixed",
         "_is_fixed",
         "_live",
         "_still",
-        "error",
+        "applies",
         "evaluation",
+        "narrowing",
         "rest",
         "total",
     )
 
     def __init__(self, evaluation: Evaluation, rest: Rest, error: str = "") -> None:
-        self.error = error
+        self._error = error
+        self.narrowing: Narrowing | None = None
+        self.applies = False
         self.evaluation = evaluation
         self.rest = rest
         self.total: I64 = np.zeros(0, dtype=np.int64)
@@ -75,6 +83,11 @@ class ClassRun:
         self._live: list[int] = []
         self._still: list[int] = []
         self._bound = INFEASIBLE
+
+    @property
+    def error(self) -> str:
+        """Why an extender, or scoring on a shard, failed; there are no candidates then."""
+        return self._error or ("" if self.narrowing is None else self.narrowing.error)
 
     @property
     def normalizing(self) -> list[int]:
@@ -94,6 +107,8 @@ class ClassRun:
         """Evaluates what changed and sums it up; an Error status ends the cycle of this pod."""
         evaluation = self.evaluation
         evaluation.update(node_count, filters)
+        if self.applies and self.narrowing is not None:
+            evaluation.narrow(self.narrowing.narrowed)
         if not evaluation.pre_filter.status.is_success or not self.has_feasible:
             return evaluation.pre_filter.status if _failed(evaluation) else Status()
         status, redone = evaluation.update_scores(scores)
@@ -152,8 +167,21 @@ class ClassRun:
             if not status.is_success:
                 return status
             self._is_fixed[rows] = True
-        self.total[rows] = self._fixed[rows] if self.evaluation.profile.score else 1
+        self.total[rows] = self._fixed[rows] if self.evaluation.profile.score else self._alone
+        if self.narrowing is not None:
+            self.total[rows] += self._added(rows)
         return self._add(self._live, rows, self.total)
+
+    @property
+    def _alone(self) -> int:
+        """The total without any score plugin; extenders' scores start at 0, as upstream."""
+        return 0 if self.narrowing is not None and self.narrowing.scores else 1
+
+    def _added(self, rows: Rows) -> I64:
+        """What extenders add to the totals of some rows."""
+        assert self.narrowing is not None
+        names, scores = self.evaluation.table.columns.names, self.narrowing.scores
+        return np.array([scores.get(names[row], 0) for row in rows.tolist()], dtype=np.int64)
 
     def _add(self, plugins: Sequence[int], rows: Rows, into: I64) -> Status:
         """Adds the weighted scores of some plugins for some rows; an Error for one out of range."""
@@ -188,7 +216,7 @@ class ClassRun:
         indices = self.normalizing
         best = INFEASIBLE
         for group in self.rest.groups:
-            total = group.floor if scorers else 1
+            total = group.floor if scorers or not self._alone else 1
             for index, value in zip(indices, group.raw, strict=True):
                 raw = np.array([value], dtype=np.int64)
                 plugin = scorers[index].plugin
@@ -209,6 +237,10 @@ class ClassRun:
         refused = self.diagnosis().refused.values()
         return self.evaluation.node_count - sum(nodes for nodes, _ in refused)
 
+    @property
+    def _extender(self) -> tuple[str, ...]:
+        return (EXTENDER,) if self.narrowing is not None and self.narrowing.by_extender else ()
+
     def diagnosis(self) -> Diagnosis:
         """Why no row can take the class: candidates counted now, the rest as the shards said."""
         evaluation = self.evaluation
@@ -217,10 +249,12 @@ class ClassRun:
             evaluation.node_count,
             outcome.status,
             outcome.unreached,
-            outcome.narrowed_by if outcome.node_names is not None else (),
+            (*(outcome.narrowed_by if outcome.node_names is not None else ()), *self._extender),
         )
+        for status in () if self.narrowing is None else self.narrowing.strangers:
+            result.add(status, 1)
         if result.pre_filter.is_success:
-            result.refused = {s: list(counts) for s, counts in self.rest.refused.refused.items()}
+            result.merge(self.rest.refused)
             count_refusals(evaluation, result, np.ones(len(evaluation.codes), dtype=np.bool_))
         return result
 

@@ -13,9 +13,11 @@ import numpy as np
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.messages import ShardView
 from roadstead.cycle.wire import status_in
+from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Summaries
+from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import IGNORED, Extremes, PostFilterResult
 from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
@@ -90,7 +92,7 @@ class Explanation:
         if status_in(self.view.pre_filter).is_success:
             entry |= self._filter_fields()
         entry["feasible"] = [self.names[row] for row in self.feasible]
-        if len(self.feasible):
+        if len(self.feasible) or self.cycle_error:
             entry |= self._score_fields()
         else:
             entry |= {"best": [], "message": self.message} | self._post_filter_fields()
@@ -163,8 +165,12 @@ def explain(
     views: Sequence[ShardView],
     filters: Summaries,
     scores: Summaries,
+    narrowing: Narrowing | None = None,
 ) -> Explanation:
-    """Merges the views of all shards; filters and scores are the merged summaries of the class."""
+    """Merges the views of all shards; filters and scores are the merged summaries of the class.
+
+    narrowing: what sampling and extenders left over, which the views have taken in.
+    """
     names = [name for view in views for name in view.names]
     order = np.array(sorted(range(len(names)), key=lambda i: names[i].encode()), dtype=np.intp)
     statuses = [status for view in views for status in _statuses(view)]
@@ -175,12 +181,16 @@ def explain(
     # A shard without feasible rows may not have run PreScore; any shard's failure is the cycle's.
     error = next((v.pre_score for v in views if v.pre_score.code == Code.ERROR), None)
     cycle_error = status_in(error).message if error is not None and len(feasible) else ""
+    if narrowing is not None and narrowing.error:
+        cycle_error = narrowing.error
     lines: tuple[ScoreLine, ...] = ()
     if len(feasible) and not cycle_error:
         lines = _score_lines(profile, pod, views, order[feasible], (len(names), filters, scores))
-    diagnosis = _diagnosis(views, in_order if passed else ())
+    if narrowing is not None and narrowing.scores and lines:
+        lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
+    diagnosis = _diagnosis(views, in_order if passed else (), narrowing)
     post_filter, unsupported = PostFilterResult(SUCCESS), ""
-    if not len(feasible) and names:
+    if not len(feasible) and names and not cycle_error:
         post_filter, unsupported = _post_filter(profile, pod, diagnosis)
     nominated = pod.info.facts.nominated_node_name
     return Explanation(
@@ -241,6 +251,12 @@ def _score_lines(
     return tuple(lines)
 
 
+def _extender_line(narrowing: Narrowing, names: Sequence[str]) -> ScoreLine:
+    """What all extenders add: weighted and scaled by themselves already."""
+    added = np.array([narrowing.scores.get(name, 0) for name in names], dtype=np.int64)
+    return ScoreLine(EXTENDER, 1, added, added)
+
+
 def _total(lines: Sequence[ScoreLine], feasible: int) -> I64:
     total: I64 = np.zeros(feasible, dtype=np.int64)
     for line in lines:
@@ -249,11 +265,17 @@ def _total(lines: Sequence[ScoreLine], feasible: int) -> I64:
     return total if lines else total + 1
 
 
-def _diagnosis(views: Sequence[ShardView], statuses: Sequence[Status | None]) -> Diagnosis:
+def _diagnosis(
+    views: Sequence[ShardView], statuses: Sequence[Status | None], narrowing: Narrowing | None
+) -> Diagnosis:
     nodes = sum(len(view.names) for view in views)
     diagnosis = Diagnosis(nodes, status_in(views[0].pre_filter), views[0].unreached)
     for status in statuses:
         if status is not None:
+            diagnosis.add(status, 1)
+    if narrowing is not None:
+        diagnosis.narrowed_by += (EXTENDER,) if narrowing.by_extender else ()
+        for status in narrowing.strangers:
             diagnosis.add(status, 1)
     victims = sum(view.with_victims for view in views)
     for status, counts in diagnosis.refused.items():

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.cycle.explain import Explanation, explain
+from roadstead.cycle.narrowing import Narrower, RosterOf, found_of
 from roadstead.cycle.shard import view_of
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
@@ -29,11 +30,14 @@ class PlainCycle:
         tie_break: TieBreak,
         *,
         name_best: bool = False,
+        narrower: Narrower | None = None,
     ) -> None:
         self.table = table
         self._profiles = profiles
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
+        self._narrower = narrower
+        self._roster = RosterOf()
         self._runs: dict[Hashable, ClassRun] = {}
 
     def decide(self, pod: PodInCycle) -> Decision:
@@ -47,10 +51,13 @@ class PlainCycle:
         node_count = len(self.table)
         filters = evaluation.own_filter_summaries()
         evaluation.update(node_count, filters)
+        self._narrow(run, pod)
         scores: Summaries = {}
         if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
             scores = evaluation.own_score_summaries()
         classes = {pod.signature: ClassInput(run, filters, scores)}
+        if run.narrowing is not None and self._narrower is not None:
+            self._narrower.settle(run.narrowing)
         batch = BatchRun(self.table, node_count, classes, self._chooser, name_best=self._name_best)
         decision = batch.decide(pod)
         assert decision is not None, "nothing is kept back from the only table"
@@ -63,11 +70,24 @@ class PlainCycle:
         evaluation = run.evaluation
         filters = evaluation.own_filter_summaries()
         evaluation.update(len(self.table), filters)
+        self._narrow(run, pod)
         scores: Summaries = {}
         if evaluation.pre_filter.status.is_success:
             scores = evaluation.own_score_summaries()
         run.advance(len(self.table), filters, scores)
-        return explain(evaluation.profile, pod, [view_of(evaluation)], filters, scores)
+        views = [view_of(evaluation)]
+        return explain(evaluation.profile, pod, views, filters, scores, run.narrowing)
+
+    def _narrow(self, run: ClassRun, pod: PodInCycle) -> None:
+        """Has sampling and extenders leave rows out, for this pod alone."""
+        run.narrowing, run.applies = None, True
+        evaluation = run.evaluation
+        if self._narrower is None or not self._narrower.concerns(pod.info.facts):
+            return
+        if evaluation.pre_filter.status.is_success:
+            roster, found = self._roster.take(self.table), found_of(evaluation)
+            run.narrowing = self._narrower.narrow(evaluation.profile, pod, roster, found)
+            evaluation.narrow(run.narrowing.narrowed)
 
     def _run_of(self, pod: PodInCycle) -> ClassRun:
         run = self._runs.get(pod.signature)

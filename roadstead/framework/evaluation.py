@@ -5,6 +5,7 @@ plugin shardable. So after the first full run only rows that changed are looked 
 by plugins that read more than a node's own facts; new summaries or changed nodes mean a full run.
 
     update(node_count, filter_summaries)   PreFilter, Filter
+    narrow(narrowed)                       where sampling or extenders leave rows out
     own_score_summaries()                  the map of PreScore, over the feasible rows
     update_scores(score_summaries)         PreScore, Score
 
@@ -20,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.profile import Profile
-from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable
@@ -63,7 +65,7 @@ class Evaluation:
         "_dirty", "_fixed_codes", "_fixed_positions", "_node_version", "_score_inputs",
         "_seeded_scores", "_status_code", "_version", "codes", "feasible", "node_count", "pod",
         "positions", "pre_filter", "pre_score", "profile", "raw", "state", "statuses",
-        "summaries", "table",
+        "summaries", "table", "wide",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
@@ -71,6 +73,8 @@ class Evaluation:
         self.pod = pod
         self.table = table
         self.node_count = -1
+        self.codes: I32 = np.zeros(0, dtype=np.int32)
+        self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.summaries: Summaries = {}
         self.statuses: list[Status] = []
         self.pre_filter = PreFilterOutcome(SUCCESS, (), None, ())
@@ -82,6 +86,7 @@ class Evaluation:
         self._score_inputs: tuple[object, ...] | None = None
         self._seeded_scores: list[I64 | None] | None = None
         self._fixed_codes: I32 | None = None
+        self.wide: tuple[I32, Bools] | None = None
 
     def own_filter_summaries(self) -> dict[str, Summary]:
         """This table's part of PreFilter's map; plugins with nothing to say are left out."""
@@ -96,6 +101,7 @@ class Evaluation:
 
         Raises UnsupportedError where a plugin that is not there yet would be needed.
         """
+        self._widen()
         changed = self._rows_to_redo(node_count, summaries)
         if changed is None:
             self._restart(node_count, summaries)
@@ -107,6 +113,31 @@ class Evaluation:
         both = changed is not None and self._dirty is not None
         self._dirty = np.union1d(self._dirty, changed) if both else None  # type: ignore[arg-type]
         return changed
+
+    def narrow(self, narrowed: Narrowed) -> None:
+        """Takes an outside verdict on the feasible rows, until the next `update`.
+
+        PreScore and Score go over what is left. The answers of Filter are kept in `wide`.
+        """
+        assert self.wide is None, "narrowed once between two updates"
+        self.wide = self.codes, self.feasible
+        arrivals = self.table.arrivals
+        not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
+        stays = np.isin(arrivals, narrowed.stays)
+        codes = self.codes.copy()
+        if narrowed.seen is not None:
+            codes[~np.isin(arrivals, narrowed.seen)] = not_seen
+        codes[self.feasible] = not_seen
+        for status, refused in narrowed.refused:
+            codes[np.isin(arrivals, refused)] = self.intern(status)
+        codes[stays] = PASSED
+        self.codes, self.feasible = codes, stays
+        self._score_inputs = None
+
+    def _widen(self) -> None:
+        if self.wide is not None:
+            self.codes, self.feasible = self.wide
+            self.wide = self._score_inputs = None
 
     def _rows_to_redo(self, node_count: int, summaries: Summaries) -> Rows | None:
         same = (node_count, summaries) == (self.node_count, self.summaries)

@@ -1,9 +1,15 @@
-"""How many feasible nodes are enough for scoring.
+"""Sampling: how many feasible nodes are enough for scoring, and which nodes are looked at for them.
 
-Upstream: pkg/scheduler/schedule_one.go (numFeasibleNodesToFind).
+Upstream: pkg/scheduler/schedule_one.go (numFeasibleNodesToFind, findNodesThatPassFilters with
+parallelism 1).
 """
 
 from __future__ import annotations
+
+import numpy as np
+
+from roadstead.nodes.columns import Bools
+from roadstead.nodes.table import Rows
 
 MIN_FEASIBLE_NODES = 100
 MIN_FEASIBLE_PERCENTAGE = 5
@@ -26,3 +32,15 @@ def feasible_nodes_to_find(nodes: int, percentage: int | None) -> int:
     if share >= ALL_PERCENT:
         return nodes
     return max(MIN_FEASIBLE_NODES, nodes * share // ALL_PERCENT)
+
+
+def places_to_visit(fits: Bools, to_find: int, start: int) -> Rows:
+    """Places of an order that are looked at, in turn from `start`, as one thread of upstream does.
+
+    fits: bool[place]. It goes on until it meets one feasible node more than `to_find`, which
+    ends the search and is not looked at; those refused before it are.
+    """
+    nodes = len(fits)
+    places: Rows = (start + np.arange(nodes, dtype=np.intp)) % max(nodes, 1)
+    found = np.cumsum(fits[places])
+    return places[: int(np.searchsorted(found, to_find + 1))]

@@ -20,6 +20,7 @@ from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.nodes.columns import I32, I64, UP_TO_DATE, Bools, Columns, PortSet
 from roadstead.nodes.labels import match_requirement, match_term
+from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 
 Rows = NDArray[np.intp]
@@ -182,16 +183,18 @@ class NodeTable(Table):
 
     `version` grows by one with every change. `node_version` grows when nodes (not pods) change:
     what was computed from a node's own facts is valid as long as it stands still. `arrived` counts
-    the nodes that have come, those that left included.
+    the nodes that have come, those that left included. `tree` has the nodes that events brought
+    (copies of rows have none), by zone.
     """
 
-    __slots__ = ("_row_of", "arrived", "node_version", "version")
+    __slots__ = ("_row_of", "arrived", "node_version", "tree", "version")
 
     def __init__(self, classes: PodClasses | None = None) -> None:
         super().__init__(Columns(classes or PodClasses()))
         self.version = 0
         self.node_version = 0
         self.arrived = 0
+        self.tree = NodeTree()
         self._row_of: dict[str, int] = {}
 
     @staticmethod
@@ -282,6 +285,7 @@ class NodeTable(Table):
     def remove_node(self, name: str) -> None:
         """A node disappears with all that is on it. KeyError if there is none."""
         row = self._row_of.pop(name)
+        self.tree.remove(name)
         columns = self.columns
         for info, count in columns.pods[row].items():
             columns.count_class(info, -count)
@@ -307,7 +311,9 @@ class NodeTable(Table):
             columns.allocatable[code, row] = amount
         columns.allocatable_pods[row] = facts.allocatable_pods
         columns.unschedulable[row] = facts.unschedulable
-        columns.zone[row] = columns.zones.code(facts.zone)
+        zone = facts.zone
+        columns.zone[row] = columns.zones.code(zone)
+        self.tree.put(facts.name, zone)
         columns.taint_set[row] = columns.taint_sets.code(facts.taints)
         columns.image_set[row] = columns.image_sets.code(facts.images)
         for key, value in facts.labels:

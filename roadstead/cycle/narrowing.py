@@ -1,0 +1,250 @@
+"""Narrowing: which of the nodes that Filter left are scored, decided by the scheduler's side.
+
+    Filter ──► Found (feasible nodes of all shards) ──► Narrower ──► Narrowing ──► PreScore, Score
+                                                     sampling: some are not looked at
+                                                     extenders: some are refused, the rest scored
+
+One Narrower per scheduler; it holds where the next search starts. Extenders are called from
+`narrow`, which therefore may block; nothing else here does.
+
+Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode,
+findNodesThatPassFilters, findNodesThatPassExtenders, prioritizeNodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.extenders.caller import ExtenderError
+from roadstead.extenders.chain import Extenders, Passed
+from roadstead.extenders.extender import Asker
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.evaluation import EXCLUDED, Evaluation
+from roadstead.framework.narrowed import Narrowed, Narrowing, no_arrivals
+from roadstead.framework.profile import Profile
+from roadstead.framework.sampling import feasible_nodes_to_find, places_to_visit
+from roadstead.nodes.columns import I64
+from roadstead.nodes.node_order import NodeOrder
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.protocol.status import Status
+
+MAX_SCORE = 1 << 60
+"""Where sums of extenders' scores end, either way, so that totals never overflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """All nodes in the order of a cycle. arrivals: int64[node], aligned with `nodes`."""
+
+    nodes: tuple[NodeFacts, ...] = ()
+    arrivals: I64 = field(default_factory=no_arrivals)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What Filter left, by arrival. considered: nodes that PreFilter left over; None for all."""
+
+    feasible: I64
+    considered: I64 | None = None
+
+
+def found_of(evaluation: Evaluation) -> Found:
+    """What is left of one table's rows; its PreFilter has passed."""
+    arrivals = evaluation.table.arrivals
+    feasible = arrivals[evaluation.feasible]
+    if evaluation.pre_filter.node_names is None:
+        return Found(feasible)
+    return Found(feasible, arrivals[evaluation.codes != EXCLUDED])
+
+
+def merge_found(parts: Sequence[Found]) -> Found:
+    """What is left on all shards."""
+    feasible = np.concatenate([part.feasible for part in parts])
+    considered = [part.considered for part in parts if part.considered is not None]
+    return Found(feasible, np.concatenate(considered) if considered else None)
+
+
+class RosterOf:
+    """The roster of one table, renewed as upstream's snapshots are."""
+
+    def __init__(self) -> None:
+        self._order = NodeOrder()
+        self._version = -1
+        self._roster = Roster()
+
+    def take(self, table: NodeTable) -> Roster:
+        names = self._order.snapshot(table.tree)
+        if table.node_version != self._version:
+            rows = [table.row_of(name) for name in names]
+            nodes = tuple(table.facts(row) for row in rows)
+            self._roster = Roster(nodes, table.arrivals[np.array(rows, dtype=np.intp)])
+            self._version = table.node_version
+        return self._roster
+
+
+class Narrower:
+    """Samples and asks extenders.
+
+    shares: percentageOfNodesToScore of the profiles that sample, by scheduler name.
+    """
+
+    def __init__(
+        self, shares: Mapping[str, int] | None = None, extenders: Extenders | None = None
+    ) -> None:
+        self._shares = dict(shares or {})
+        self.extenders = extenders or Extenders()
+        self.start = 0
+
+    def concerns(self, facts: PodFacts) -> bool:
+        """Whether a pod's nodes are narrowed.
+
+        Where any profile samples, pods of the others move the start of the next search as well.
+        """
+        return bool(self._shares) or self.extenders.looks_at(facts)
+
+    def settle(self, narrowing: Narrowing) -> None:
+        """The pod is decided on this: the next search starts behind it."""
+        self.start = narrowing.next_start
+
+    def narrow(self, profile: Profile, pod: PodInCycle, roster: Roster, found: Found) -> Narrowing:
+        """Which nodes stay; changes nothing here (see `settle`), but calls extenders."""
+        asker = _asker(pod)
+        search = _Search(roster, found)
+        nominated = pod.info.facts.nominated_node_name
+        if nominated and self._nominated_passes(asker, search, nominated):
+            return search.only(nominated, self.start)
+        feasible = search.visit(self._to_find(profile, search), self.start)
+        next_start = search.next_start(self.start)
+        try:
+            passed = self.extenders.filter(asker, feasible)
+        except ExtenderError as failure:
+            nothing = Narrowed(no_arrivals(), no_arrivals())
+            return Narrowing(nothing, error=str(failure), next_start=next_start)
+        scores: Mapping[str, int] = {}
+        if len(passed.nodes) > 1:
+            scores = self.extenders.prioritize(asker, passed.nodes)
+        by_extender = len(passed.nodes) != len(feasible)
+        return search.narrowing(passed, _bounded(scores), by_extender, next_start)
+
+    def _to_find(self, profile: Profile, search: _Search) -> int:
+        share = self._shares.get(profile.scheduler_name)
+        nodes = len(search.considered)
+        if share is None:
+            return nodes
+        has_scoring = bool(profile.score) or self.extenders.prioritize_any
+        if not has_scoring and not self.extenders.filter_any:
+            return 1
+        return feasible_nodes_to_find(nodes, share)
+
+    def _nominated_passes(self, asker: Asker, search: _Search, name: str) -> bool:
+        """Whether the nominated node takes the pod; it is asked first, and alone."""
+        place = search.place_of(name)
+        if place is None:
+            return False
+        if not search.fits[place]:
+            search.told.add(place)
+            return False
+        try:
+            passed = self.extenders.filter(asker, [search.roster.nodes[place]])
+        except ExtenderError:
+            # Upstream logs it, and looks at all nodes.
+            return False
+        search.refuse(passed.refused)
+        return bool(passed.nodes)
+
+
+class _Search:
+    """One pod's search over a roster; places are indices into it.
+
+    considered: places that PreFilter left over. fits: bool[place]. told: places whose refusal
+    counts, beside those that were visited. refused: what extenders said, by node.
+    """
+
+    def __init__(self, roster: Roster, found: Found) -> None:
+        self.roster = roster
+        self.fits = np.isin(roster.arrivals, found.feasible)
+        self.considered: Rows = np.arange(len(roster.nodes), dtype=np.intp)
+        if found.considered is not None:
+            self.considered = np.flatnonzero(np.isin(roster.arrivals, found.considered))
+        self.told: set[int] = set()
+        self._visited: Rows = self.considered
+        self._refused: dict[str, Status] = {}
+        self._places: dict[str, int] | None = None
+
+    def place_of(self, name: str) -> int | None:
+        if self._places is None:
+            self._places = {node.name: place for place, node in enumerate(self.roster.nodes)}
+        return self._places.get(name)
+
+    def refuse(self, refused: Mapping[str, Status]) -> None:
+        self._refused |= refused
+        places = (self.place_of(name) for name in refused)
+        self.told |= {place for place in places if place is not None}
+
+    def visit(self, to_find: int, start: int) -> list[NodeFacts]:
+        """The feasible nodes that are found, in the order in which they are."""
+        local = places_to_visit(self.fits[self.considered], to_find, start)
+        self._visited = self.considered[local]
+        return [self.roster.nodes[p] for p in self._visited[self.fits[self._visited]].tolist()]
+
+    def next_start(self, start: int) -> int:
+        """Behind all that were found or refused, as upstream counts them."""
+        fits = self.fits[self._visited]
+        refused = self.told.union(self._visited[~fits].tolist())
+        strangers = sum(self.place_of(name) is None for name in self._refused)
+        processed = int(fits.sum()) + len(refused) + strangers
+        return (start + processed) % max(len(self.roster.nodes), 1)
+
+    def only(self, name: str, start: int) -> Narrowing:
+        """The nominated node, and no other."""
+        stays = self._arrivals([name])
+        return Narrowing(Narrowed(stays, np.zeros(1, dtype=np.int64)), next_start=start)
+
+    def narrowing(
+        self, passed: Passed, scores: Mapping[str, int], by_extender: bool, next_start: int
+    ) -> Narrowing:
+        """What is said of every node, once extenders have spoken."""
+        self.refuse(passed.refused)
+        names = [node.name for node in passed.nodes]
+        stays = self._arrivals(names)
+        added = np.array([scores.get(name, 0) for name in names], dtype=np.int64)
+        for name in names:
+            self._refused.pop(name, None)
+        by_status: dict[Status, list[str]] = {}
+        strangers = []
+        for name, status in self._refused.items():
+            if self.place_of(name) is None:
+                strangers.append(status)
+            else:
+                by_status.setdefault(status, []).append(name)
+        refused = tuple((status, self._arrivals(them)) for status, them in by_status.items())
+        narrowed = Narrowed(stays, added, self._seen(), refused)
+        kept = {name: scores[name] for name in names if name in scores}
+        return Narrowing(narrowed, kept, tuple(strangers), by_extender, "", next_start)
+
+    def _seen(self) -> I64 | None:
+        if len(self._visited) == len(self.considered):
+            return None
+        places = np.union1d(self._visited, np.array(sorted(self.told), dtype=np.intp))
+        seen: I64 = self.roster.arrivals[places]
+        return seen
+
+    def _arrivals(self, names: Sequence[str]) -> I64:
+        places = [self.place_of(name) for name in names]
+        arrivals: I64 = self.roster.arrivals[np.array(places, dtype=np.intp)]
+        return arrivals
+
+
+def _asker(pod: PodInCycle) -> Asker:
+    facts = pod.info.facts
+    name = pod.key.removeprefix(f"{facts.namespace}/")
+    return Asker(PodIdentity(pod.uid, facts.namespace, name), facts)
+
+
+def _bounded(scores: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(-MAX_SCORE, min(MAX_SCORE, score)) for name, score in scores.items()}

@@ -1,0 +1,54 @@
+"""An outside verdict on the rows that Filter left, given between Filter and PreScore.
+
+Sampling does not look at some nodes at all; extenders refuse some, and score the rest. Who narrows
+knows nodes by their arrival in the cluster, which names them alike on every shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roadstead.nodes.columns import I64
+from roadstead.protocol.status import Status, unresolvable
+
+NOT_SEEN = unresolvable()
+"""Of a node that was not looked at: it gives no reason, and preemption passes it over (upstream:
+the status of nodes that are absent from NodeToStatus)."""
+
+
+def no_arrivals() -> I64:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """Nodes by arrival: int64[k] each.
+
+    stays: feasible nodes that stay so. scores: what is added to their totals, aligned with stays.
+    seen: nodes whose refusals count; None for all. refused: refusals that replace those of Filter.
+    """
+
+    stays: I64
+    scores: I64
+    seen: I64 | None = None
+    refused: tuple[tuple[Status, I64], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What became of a pod's feasible nodes.
+
+    scores: what extenders add, by node. strangers: refusals of names that are no node's.
+    by_extender: an extender left out some. error: why one failed, which ends the cycle.
+    next_start: where the next search starts.
+    """
+
+    narrowed: Narrowed
+    scores: Mapping[str, int] = field(default_factory=dict)
+    strangers: tuple[Status, ...] = ()
+    by_extender: bool = False
+    error: str = ""
+    next_start: int = 0
