@@ -22,6 +22,7 @@ from roadstead.nodes.columns import I32, I64, UP_TO_DATE, Bools, Columns, PortSe
 from roadstead.nodes.labels import match_requirement, match_term
 from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.residents import Nominations, Residents
 
 Rows = NDArray[np.intp]
 
@@ -184,10 +185,12 @@ class NodeTable(Table):
     `version` grows by one with every change. `node_version` grows when nodes (not pods) change:
     what was computed from a node's own facts is valid as long as it stands still. `arrived` counts
     the nodes that have come, those that left included. `tree` has the nodes that events brought
-    (copies of rows have none), by zone.
+    (copies of rows have none), by zone. residents, nominations: copies of rows have none either.
     """
 
-    __slots__ = ("_row_of", "arrived", "node_version", "tree", "version")
+    __slots__ = (
+        "_row_of", "arrived", "node_version", "nominations", "residents", "tree", "version",
+    )  # fmt: skip
 
     def __init__(self, classes: PodClasses | None = None) -> None:
         super().__init__(Columns(classes or PodClasses()))
@@ -195,6 +198,8 @@ class NodeTable(Table):
         self.node_version = 0
         self.arrived = 0
         self.tree = NodeTree()
+        self.residents = Residents()
+        self.nominations = Nominations()
         self._row_of: dict[str, int] = {}
 
     @staticmethod
@@ -286,6 +291,7 @@ class NodeTable(Table):
         """A node disappears with all that is on it. KeyError if there is none."""
         row = self._row_of.pop(name)
         self.tree.remove(name)
+        self.residents.clear(name)
         columns = self.columns
         for info, count in columns.pods[row].items():
             columns.count_class(info, -count)
@@ -327,17 +333,32 @@ class NodeTable(Table):
         """Rows that a pod came to or left since `version` (while `node_version` stood still)."""
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
 
-    def add_pod(self, node_name: str, info: PodInfo, count: int = 1) -> int:
-        """Pods of a class come to a node; the row they changed. KeyError for an unknown node."""
+    def add_pod(
+        self,
+        node_name: str,
+        info: PodInfo,
+        count: int = 1,
+        *,
+        uid: str = "",
+        key: str = "",
+        started_s: float | None = None,
+    ) -> int:
+        """Pods of a class come to a node; the row they changed. KeyError for an unknown node.
+
+        uid, key, started_s: who comes, where one pod does (see `Residents`).
+        """
         row = self._row_of[node_name]
+        if uid:
+            self.residents.add(node_name, uid, info, key, started_s)
         on_node = self.columns.pods[row]
         on_node[info] = on_node.get(info, 0) + count
         self._count_pods(row, info, count)
         return row
 
-    def remove_pod(self, node_name: str, info: PodInfo) -> int:
+    def remove_pod(self, node_name: str, info: PodInfo, *, uid: str = "") -> int:
         """A pod of a class leaves a node; the row it changed."""
         row = self._row_of[node_name]
+        self.residents.remove(node_name, info, uid)
         on_node = self.columns.pods[row]
         left = on_node.get(info, 0) - 1
         assert left >= 0, f"no pod of {info!r} on node {node_name}"
@@ -347,6 +368,22 @@ class NodeTable(Table):
             del on_node[info]
         self._count_pods(row, info, -1)
         return row
+
+    def nominate(self, node_name: str, info: PodInfo, count: int = 1) -> None:
+        """Pods of a class are to come to a node, be it known or not."""
+        self.nominations.add(node_name, info, count)
+        self._touch(node_name)
+
+    def withdraw(self, node_name: str, info: PodInfo) -> None:
+        """Ends one nomination; nothing changes where there is none."""
+        if self.nominations.remove(node_name, info):
+            self._touch(node_name)
+
+    def _touch(self, node_name: str) -> None:
+        row = self._row_of.get(node_name)
+        if row is not None:
+            self.version += 1
+            self.columns.version[row] = self.version
 
     def _count_pods(self, row: int, info: PodInfo, change: int) -> None:
         columns = self.columns

@@ -1,0 +1,106 @@
+"""Who is on each node, and who is meant to come: what the counts of a table leave out.
+
+The table counts pods by class; preemption must name them. `Residents` keeps, per node, the UIDs of
+its pods with their classes, in the order in which they came, and the little that only some pods
+have: a name that the UID does not tell, a start time. Pods that were counted without a UID are
+nobody in particular.
+
+`Nominations` keeps, per node, how many pods of each class are nominated to it (they wait for
+victims to go). They are counted nowhere; filtering adds them where that matters.
+Upstream: pkg/scheduler/backend/queue/nominator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from roadstead.nodes.pod_info import PodInfo
+
+
+class Resident(NamedTuple):
+    """One pod on a node. started_s: seconds since 1970, None where it is not known to run."""
+
+    uid: str
+    key: str
+    started_s: float | None
+    info: PodInfo
+
+
+class Residents:
+    """The pods on each node by UID, in the order in which they came."""
+
+    __slots__ = ("_key_of", "_on", "_started_s")
+
+    def __init__(self) -> None:
+        self._on: dict[str, dict[str, PodInfo]] = {}
+        self._key_of: dict[str, str] = {}
+        self._started_s: dict[str, float] = {}
+
+    def add(
+        self, node: str, uid: str, info: PodInfo, key: str = "", started_s: float | None = None
+    ) -> None:
+        """A pod comes to a node. key: its namespace/name, where the UID is another text."""
+        self._on.setdefault(node, {})[uid] = info
+        if key and key != uid:
+            self._key_of[uid] = key
+        if started_s is not None:
+            self._started_s[uid] = started_s
+
+    def remove(self, node: str, info: PodInfo, uid: str = "") -> None:
+        """A pod leaves a node; without a UID the last of its class that came."""
+        here = self._on.get(node)
+        if not here:
+            return
+        if not uid:
+            uid = next((each for each, kind in reversed(here.items()) if kind is info), "")
+        if here.pop(uid, None) is not None:
+            self._key_of.pop(uid, None)
+            self._started_s.pop(uid, None)
+
+    def clear(self, node: str) -> None:
+        """A node goes with all that is on it."""
+        for uid in self._on.pop(node, {}):
+            self._key_of.pop(uid, None)
+            self._started_s.pop(uid, None)
+
+    def on(self, node: str) -> Iterator[Resident]:
+        """The pods on a node, first come first."""
+        for uid, info in self._on.get(node, {}).items():
+            yield Resident(uid, self._key_of.get(uid, uid), self._started_s.get(uid), info)
+
+
+class Nominations:
+    """How many pods of each class are nominated to each node, known or not."""
+
+    __slots__ = ("_to",)
+
+    def __init__(self) -> None:
+        self._to: dict[str, dict[PodInfo, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._to)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._to)
+
+    def add(self, node: str, info: PodInfo, count: int = 1) -> None:
+        """Pods of a class are nominated to a node."""
+        here = self._to.setdefault(node, {})
+        here[info] = here.get(info, 0) + count
+
+    def remove(self, node: str, info: PodInfo) -> bool:
+        """One nomination less; False where there was none of this class."""
+        here = self._to.get(node, {})
+        left = here.get(info, 0) - 1
+        if left > 0:
+            here[info] = left
+        elif here.pop(info, None) is None:
+            return False
+        elif not here:
+            del self._to[node]
+        return True
+
+    def to(self, node: str) -> Mapping[PodInfo, int]:
+        """The classes nominated to a node and how many pods of each."""
+        return self._to.get(node, {})
