@@ -35,6 +35,7 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Status
+from roadstead.storage.state import StorageState
 
 if TYPE_CHECKING:
     from roadstead.framework.arguments import PluginArguments
@@ -68,11 +69,16 @@ class Handle:
     """What a plugin is given when it is built, besides its arguments.
 
     waiting: the pods that wait for Permit in this process, and the way to speak of them.
+    storage: claims and volumes as they stand in this process; starts as `cluster` has them.
     """
 
     classes: PodClasses
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     waiting: WaitingPods = field(default_factory=WaitingPods)
+    storage: StorageState = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "storage", StorageState(self.cluster.storage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,13 @@ class Plugin(ABC):
 
     def sign(self, pod: PodFacts) -> Hashable | None:
         """The hashable part of the pod this plugin looks at, or None if it cannot tell."""
+        return None
+
+    def known_state(self, pod: PodInfo) -> Hashable:
+        """What the plugin knows of the pod beside table and summaries, where that may change.
+
+        What was said of the pod holds while this stays equal; it is the same on every shard.
+        """
         return None
 
     def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:

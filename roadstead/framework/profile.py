@@ -79,6 +79,7 @@ class Profile:
         self.post_bind = self._at("postBind", PostBindPlugin)
         self.remembers_pods = _of_kind(self._built.values(), RemembersPods)
         self.waiting = handle.waiting
+        self.storage = handle.storage
         self._class_of: dict[PodInfo, int] = {}
         self._signatures: Interner[Hashable] = Interner()
         self._find_kinds()
@@ -92,6 +93,11 @@ class Profile:
             dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
         )
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
+        self._knowing = tuple(
+            p
+            for p in dict.fromkeys((*filtering, *scoring))
+            if type(p).known_state is not Plugin.known_state
+        )
 
     def _at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         plugins = []
@@ -141,6 +147,15 @@ class Profile:
             known = self._signatures.code(signature) if signed else UNSIGNED
             self._class_of[pod] = known
         return (self.scheduler_name, uid if known == UNSIGNED else known)
+
+    def known_state(self, pod: PodInfo) -> Hashable:
+        """What the plugins know of a pod beside table and summaries; see `Plugin.known_state`."""
+        return tuple(plugin.known_state(pod) for plugin in self._knowing)
+
+    @property
+    def binds_volumes(self) -> bool:
+        """Whether pods of this profile have their claims bound where they are placed."""
+        return any(plugin.name == "VolumeBinding" for plugin in self.reserve)
 
     def may_be_changed_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         """Whether placing one pod anywhere can change what is said of another on other nodes."""

@@ -1,0 +1,118 @@
+"""VolumeLedger: which claims pods on their way have bound, and what becomes of that.
+
+    FREE ── assume (first pod) ──> OPEN ── confirm (any holder) ──> SETTLED
+      ^                            │  ↺ assume, forget (others hold it)
+      └── forget (last holder) ────┘
+
+A claim is bound when the first pod that needs it is assumed; the pods that use it meanwhile hold
+it open together. It is undone when the last of them is forgotten, and stays once one is committed.
+
+Upstream: plugins/volumebinding/{binder,assume_cache}.go (AssumePodVolumes,
+RevertAssumedPodVolumes, BindPodVolumes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.storage.binding import Binding, bindings_on
+from roadstead.storage.claims import ClaimError, claim_keys
+from roadstead.storage.state import StorageChange, StorageState
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What a pod's claims come to. bindings: of all its claims that are not settled yet.
+
+    changes: what that changed now, in order.
+    """
+
+    bindings: tuple[Binding, ...] = ()
+    changes: tuple[StorageChange, ...] = ()
+
+
+@dataclass(slots=True)
+class _Open:
+    binding: Binding
+    undo: StorageChange
+    holders: set[str] = field(default_factory=set)
+
+
+class VolumeLedger:
+    """Claims of pods on their way, over one storage state that it alone changes."""
+
+    def __init__(self, storage: StorageState) -> None:
+        self.storage = storage
+        self._open: dict[str, _Open] = {}
+
+    def assume(self, uid: str, pod: PodFacts, node: NodeFacts) -> Reserved | None:
+        """Binds a pod's claims on a node; None, with nothing changed, where that is not possible.
+
+        Twice is the same as once.
+        """
+        keys = claim_keys(pod)
+        if not keys:
+            return Reserved()
+        try:
+            found = bindings_on(self.storage, pod, node)
+        except ClaimError:
+            found = None
+        if found is None:
+            return None
+        for binding in found:
+            undo = self.storage.apply(binding.change)
+            self._open[binding.claim.key] = _Open(binding, undo)
+        held = [self._open[key] for key in dict.fromkeys(keys) if key in self._open]
+        for each in held:
+            each.holders.add(uid)
+        return Reserved(
+            tuple(each.binding for each in held), tuple(binding.change for binding in found)
+        )
+
+    def forget(self, uid: str) -> tuple[StorageChange, ...]:
+        """A pod is not placed after all: what it alone held open is undone."""
+        undone = []
+        for key, each in list(self._open.items()):
+            each.holders.discard(uid)
+            if not each.holders:
+                del self._open[key]
+                self.storage.apply(each.undo)
+                undone.append(each.undo)
+        return tuple(undone)
+
+    def confirm(self, uid: str) -> None:
+        """A pod is bound: its claims stay as they are, whoever else held them."""
+        settled = [key for key, each in self._open.items() if uid in each.holders]
+        for key in settled:
+            del self._open[key]
+
+    def commit(self, bindings: tuple[Binding, ...]) -> bool:
+        """Takes over bindings that were found elsewhere, all or none; False where one is not free.
+
+        A binding that stands already is taken as it is.
+        """
+        new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
+        if not all(self._is_free(each) for each in new):
+            return False
+        for each in new:
+            self.storage.apply(each.change)
+        return True
+
+    def _is_free(self, binding: Binding) -> bool:
+        claim = self.storage.claims.get(binding.claim.key)
+        if claim is None or claim.volume_name or claim.is_lost or claim.is_terminating:
+            return False
+        volume = self.storage.volumes.get(binding.volume.name)
+        if volume is None:
+            return binding.volume.name.startswith("pvc-")
+        owner = volume.claim
+        return owner is None or (owner.namespace, owner.name) == (claim.namespace, claim.name)
+
+    def validate(self) -> None:
+        """Asserts that what is open is bound, and that somebody holds it."""
+        self.storage.validate()
+        for key, each in self._open.items():
+            assert each.holders, f"nobody holds {key}"
+            assert self.storage.claims[key] == each.binding.claim, f"{key} is not as it was bound"
