@@ -15,6 +15,7 @@ from enum import IntEnum
 
 from roadstead.facts.pod import PodAffinityTerm, PodFacts
 from roadstead.facts.selectors import LabelSelector, join_errors
+from roadstead.framework.events import HintError
 from roadstead.nodes.interning import Interner
 from roadstead.nodes.pod_info import PodInfo
 
@@ -62,11 +63,17 @@ class Term:
 
     def matches(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> bool:
         """Whether a pod, whose namespace has these labels, is meant by the term."""
-        if pod.facts.namespace not in self.namespaces:
+        return self.means(pod.facts.namespace, pod.labels, namespace_labels)
+
+    def means(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> bool:
+        """Whether a pod of this namespace and these labels is meant."""
+        if namespace not in self.namespaces:
             chosen = self.namespace_selector
             if chosen is None or not chosen.matches(namespace_labels):
                 return False
-        return self.selector is not None and self.selector.matches(pod.labels)
+        return self.selector is not None and self.selector.matches(labels)
 
     def merged(self, known: NamespaceLabels) -> Term:
         """The term of a new pod: the namespaces that its selector selects are named as well.
@@ -150,6 +157,38 @@ def _first_error(terms: Iterable[PodAffinityTerm]) -> str:
 def matches_all(terms: Sequence[Term], pod: PodInfo) -> bool:
     """Whether a pod matches all of a new pod's (merged) terms; False where there are none."""
     return bool(terms) and all(term.matches(pod, {}) for term in terms)
+
+
+class WaitingTerms:
+    """The required terms of a rejected pod, as its queueing hints compare them with pods.
+
+    Raises HintError where one does not parse.
+    """
+
+    __slots__ = ("affinity", "anti_affinity")
+
+    def __init__(self, pod: PodFacts, known: NamespaceLabels) -> None:
+        problem = _first_error(pod.pod_affinity) or _first_error(pod.pod_anti_affinity)
+        if problem:
+            raise HintError(problem)
+        terms = TermCompiler().compile(pod).merged(known)
+        self.affinity, self.anti_affinity = terms.affinity, terms.anti_affinity
+
+    def is_near(self, other: PodFacts) -> bool:
+        """Whether a pod matches all the affinity terms."""
+        return _means_all(self.affinity, other)
+
+    def is_avoided(self, other: PodFacts) -> bool:
+        """Whether a pod matches all the anti-affinity terms; one that matches some does not count.
+
+        So upstream's hint has it, though any of them refuses a node.
+        """
+        return _means_all(self.anti_affinity, other)
+
+
+def _means_all(terms: Sequence[Term], pod: PodFacts) -> bool:
+    labels = dict(pod.labels)
+    return bool(terms) and all(term.means(pod.namespace, labels, {}) for term in terms)
 
 
 class NewPod:

@@ -11,10 +11,21 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     PostFilterPlugin,
@@ -89,7 +100,9 @@ class NothingReserved(ReservePlugin, PreBindPlugin):
         return SUCCESS
 
 
-class DynamicResources(MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFilterPlugin):
+class DynamicResources(
+    MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions
+):
     name = "DynamicResources"
 
     def need(self, pod: PodFacts) -> str:
@@ -103,3 +116,28 @@ class DynamicResources(MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFil
             # Upstream's plugin looks for the state that its PreFilter would have left.
             return PostFilterResult(error("not found"))
         return PostFilterResult(unschedulable("no new claims to deallocate"))
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        node = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL
+        changes = ActionType.ADD | ActionType.UPDATE
+        claims_made = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return (
+            on(EventResource.NODE, node),
+            on(EventResource.RESOURCE_CLAIM, changes, self.after_claim_change),
+            on(EventResource.POD, claims_made, self.after_pod_change),
+            on(EventResource.DEVICE_CLASS, changes),
+            on(EventResource.RESOURCE_SLICE, changes),
+        )
+
+    def after_claim_change(
+        self, pod: PodFacts, change: Change[object], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Only a pod that names claims may be helped; claims themselves are not known here."""
+        return QueueingHint.when(bool(pod.resource_claims))
+
+    def after_pod_change(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """All claims of this pod are there: known here only of a pod that names none."""
+        assert change.new is not None
+        return QueueingHint.when(change.own and not change.new.facts.resource_claims)
