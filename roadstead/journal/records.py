@@ -46,6 +46,9 @@ class JournalRecord:
     facts: PodFacts | None = None
 
 
+Records = Sequence[JournalRecord]
+
+
 class Journal(Protocol):
     """Where the binder's records go. Both methods raise JournalError when they fail."""
 

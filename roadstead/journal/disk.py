@@ -1,0 +1,156 @@
+"""What the journal needs of a file system; the real one, and room for a simulated one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Protocol
+
+from roadstead.journal.records import JournalError
+
+
+class DiskFile(Protocol):
+    """A file that is written at its end. Both methods raise OSError when they fail."""
+
+    def write(self, data: bytes) -> None:
+        """All of the data, at the end; not durable yet."""
+        ...
+
+    def sync(self) -> None:
+        """Returns when all that was written is durable."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A folder of files. Names and contents are durable after `sync_names` and `sync`."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+        ...
+
+    def names(self) -> list[str]:
+        """Files in the folder, sorted."""
+        ...
+
+    def read(self, name: str) -> bytes: ...
+
+    def create(self, name: str) -> DiskFile:
+        """A new, empty file. FileExistsError if the name is taken."""
+        ...
+
+    def cut(self, name: str, size_bytes: int) -> None:
+        """Shortens a file, durably."""
+        ...
+
+    def rename(self, name: str, to: str) -> None:
+        """Gives a file another name, in place of what had it, durably."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+
+    def sync_names(self) -> None:
+        """Returns when files that were created or removed stay so."""
+        ...
+
+    def lock(self) -> None:
+        """Takes the folder for this process. JournalError if another one has it."""
+        ...
+
+    def unlock(self) -> None: ...
+
+
+class RealFile:
+    """A file of the operating system, written without a buffer of our own."""
+
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(path, flags, 0o600)
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def sync(self) -> None:
+        _sync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class RealDisk:
+    """A folder of the operating system, made if it is not there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock_fd: int | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as failure:
+            raise JournalError(f"journal {folder}: cannot be made: {failure.strerror}") from None
+
+    @property
+    def place(self) -> str:
+        return str(self._folder)
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self._folder.iterdir() if path.is_file())
+
+    def read(self, name: str) -> bytes:
+        return (self._folder / name).read_bytes()
+
+    def create(self, name: str) -> DiskFile:
+        return RealFile(self._folder / name)
+
+    def cut(self, name: str, size_bytes: int) -> None:
+        fd = os.open(self._folder / name, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(fd, size_bytes)
+            _sync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, name: str, to: str) -> None:
+        os.replace(self._folder / name, self._folder / to)
+        self.sync_names()
+
+    def remove(self, name: str) -> None:
+        (self._folder / name).unlink()
+
+    def sync_names(self) -> None:
+        fd = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self) -> None:
+        fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(fd)
+            raise JournalError(
+                f"journal {self.place}: in use by another process (pid {holder})"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._lock_fd = fd
+
+    def unlock(self) -> None:
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+
+def _sync(fd: int) -> None:
+    """Data and size, and through the drive's own cache where the system can ask for that."""
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(fd)

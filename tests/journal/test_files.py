@@ -1,0 +1,358 @@
+import os
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.facts.pod import PodFacts
+from roadstead.journal import JournalError, JournalRecord, RecordKind
+from roadstead.journal.disk import RealDisk
+from roadstead.journal.files import FileJournal
+from roadstead.journal.frames import HEAD_BYTES
+from roadstead.journal.segments import HEADER_BYTES
+from tests.journal.simulated_disk import SimulatedDisk
+
+SHAPES = [PodFacts(priority=priority, labels=(("app", "x"),)) for priority in range(5)]
+
+
+def record(lsn, kind=RecordKind.BIND):
+    facts = SHAPES[lsn % len(SHAPES)] if kind in (RecordKind.BIND, RecordKind.LOAD) else None
+    uid = f"uid-{lsn}" if lsn % 3 else f"default/p-{lsn}"
+    return JournalRecord(
+        lsn, kind, uid, f"default/p-{lsn}", f"n-{lsn % 7}", f"t/{lsn}", "s-0", lsn % 2, facts
+    )
+
+
+def records(first, last):
+    return [record(lsn) for lsn in range(first, last + 1)]
+
+
+def opened(disk, **options):
+    journal = FileJournal(disk, **options)
+    found = list(journal.recovered())
+    return journal, found
+
+
+def written(disk, *groups):
+    """A journal of groups, each flushed, that was closed in order."""
+    journal, _ = opened(disk)
+    for group in groups:
+        journal.append(group)
+        journal.flush()
+    journal.close()
+
+
+def only_segment(disk):
+    (name,) = [name for name in disk.names() if name.endswith(".segment")]
+    return name
+
+
+def spoil(disk, name, offset):
+    data = bytearray(disk.contents[name])
+    data[offset] ^= 0xFF
+    disk.contents[name] = bytes(data)
+
+
+def test_what_was_flushed_is_read_back_record_for_record(tmp_path):
+    written(RealDisk(tmp_path / "journal"), records(1, 5), records(6, 6))
+
+    journal, found = opened(RealDisk(tmp_path / "journal"))
+
+    assert found == records(1, 6)
+    assert (journal.last_lsn, journal.durable_lsn, journal.epoch) == (6, 6, 2)
+    assert journal.append(records(7, 8)) == 8
+    journal.flush()
+    journal.close()
+    assert opened(RealDisk(tmp_path / "journal"))[1] == records(1, 8)
+
+
+def test_an_empty_journal_is_opened_again_and_again_each_time_in_a_newer_epoch():
+    disk = SimulatedDisk()
+
+    epochs = []
+    for _ in range(3):
+        journal, found = opened(disk)
+        assert found == []
+        epochs.append(journal.epoch)
+        journal.close()
+
+    assert epochs == [1, 2, 3]
+    assert len(disk.names()) == 1
+
+
+def test_a_folder_in_use_is_refused_with_the_pid_that_has_it(tmp_path):
+    first = FileJournal(RealDisk(tmp_path))
+
+    with pytest.raises(JournalError, match=f"in use by another process .pid {os.getpid()}"):
+        FileJournal(RealDisk(tmp_path))
+
+    first.close()
+    FileJournal(RealDisk(tmp_path)).close()
+
+
+def test_a_place_where_no_folder_can_be_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(JournalError, match=r"file/journal: cannot be made: Not a directory"):
+        RealDisk(tmp_path / "file" / "journal")
+
+
+def test_segments_follow_one_another_at_their_size_and_are_read_as_one():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk, segment_bytes=300)
+    for lsn in range(1, 30):
+        journal.append([record(lsn)])
+    journal.flush()
+    journal.close()
+
+    assert len(disk.names()) > 5
+    assert opened(disk)[1] == records(1, 29)
+
+
+def test_a_snapshot_takes_the_place_of_what_was_before_it():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk, segment_bytes=300)
+    journal.append(records(1, 20))
+    standing = [record(lsn, RecordKind.LOAD) for lsn in (3, 7, 20)]
+    journal.snapshot(standing)
+    journal.append(records(21, 22))
+    journal.flush()
+    journal.close()
+
+    again, found = opened(disk)
+
+    assert found == [*standing, *records(21, 22)]
+    assert again.last_lsn == 22
+    assert [name.split("-")[0] for name in disk.names()] == ["journal", "journal", "snapshot"]
+
+
+def test_a_snapshot_of_nothing_and_records_after_it():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.snapshot([])
+    journal.append(records(1, 1))
+    journal.snapshot([record(1, RecordKind.LOAD)])
+    journal.close()
+
+    journal, found = opened(disk)
+
+    assert found == [record(1, RecordKind.LOAD)]
+    assert journal.last_lsn == 1
+
+
+def test_a_torn_tail_is_cut_and_said():
+    disk = SimulatedDisk()
+    written(disk, records(1, 3))
+    name = only_segment(disk)
+    whole = len(disk.contents[name])
+    disk.contents[name] += b"\xf1RJ\n torn"
+
+    journal, found = opened(disk)
+
+    assert found == records(1, 3)
+    assert (journal.tail.name, journal.tail.offset, journal.tail.size_bytes) == (name, whole, 9)
+    assert len(disk.contents[name]) == whole
+
+
+def test_a_segment_torn_at_its_header_is_made_anew():
+    disk = SimulatedDisk()
+    written(disk, records(1, 3))
+    journal, _ = opened(disk)
+    journal.close()
+    newest = max(name for name in disk.names())
+    disk.contents[newest] = bytes(HEADER_BYTES)
+
+    journal, found = opened(disk)
+
+    assert found == records(1, 3)
+    assert (journal.tail.name, journal.tail.offset) == (newest, 0)
+    journal.append(records(4, 4))
+
+
+def test_damage_before_what_was_durable_is_refused_with_its_offset():
+    disk = SimulatedDisk()
+    written(disk, records(1, 3), records(4, 6), records(7, 9))
+    name = only_segment(disk)
+    spoil(disk, name, HEADER_BYTES + HEAD_BYTES + 2)
+    before = dict(disk.contents)
+
+    with pytest.raises(
+        JournalError, match=rf"{name}: damaged at offset {HEADER_BYTES}: record 1 was durable"
+    ):
+        opened(disk)
+
+    assert disk.contents == before
+
+
+def test_damage_in_a_segment_that_others_follow_is_refused():
+    disk = SimulatedDisk()
+    written(disk, records(1, 3))
+    name = only_segment(disk)
+    written(disk, records(4, 6))
+    spoil(disk, name, len(disk.contents[name]) - 1)
+
+    with pytest.raises(JournalError, match="another segment follows; nothing was changed"):
+        opened(disk)
+
+
+def test_a_segment_that_is_missing_is_refused_with_the_records_that_are_gone():
+    disk = SimulatedDisk()
+    for first in (1, 4, 7):
+        written(disk, records(first, first + 2))
+    disk.remove(sorted(disk.names())[1])
+
+    with pytest.raises(JournalError, match="records 4 to 6 are gone"):
+        opened(disk)
+
+
+def test_a_first_segment_that_is_missing_is_refused():
+    disk = SimulatedDisk()
+    written(disk, records(1, 3))
+    first = only_segment(disk)
+    written(disk, records(4, 6))
+    disk.remove(first)
+
+    with pytest.raises(JournalError, match="records 1 to 3 are gone"):
+        opened(disk)
+
+
+@pytest.mark.parametrize("suffix", [".segment", ".snapshot"])
+def test_a_file_that_is_no_journal_is_refused(suffix):
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.append(records(1, 2))
+    journal.snapshot([record(1, RecordKind.LOAD)])
+    journal.append(records(3, 3))
+    journal.flush()
+    journal.close()
+    name = next(name for name in disk.names() if name.endswith(suffix) and len(disk.read(name)))
+    disk.contents[name] = b"x" * 100 + disk.contents[name]
+
+    with pytest.raises(JournalError, match=f"{name}: damaged at offset 0: its header is not"):
+        opened(disk)
+
+
+def test_a_damaged_snapshot_is_refused():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.append(records(1, 2))
+    journal.snapshot([record(1, RecordKind.LOAD)])
+    journal.close()
+    name = next(name for name in disk.names() if name.endswith(".snapshot"))
+    spoil(disk, name, len(disk.contents[name]) - 1)
+
+    with pytest.raises(JournalError, match="a snapshot is whole or not there"):
+        opened(disk)
+
+
+def test_facts_with_other_fields_are_not_read(monkeypatch):
+    disk = SimulatedDisk()
+    written(disk, records(1, 1))
+    monkeypatch.setattr("roadstead.journal.segments.schema", lambda: 1)
+
+    with pytest.raises(JournalError, match="facts have other fields; that version can read it"):
+        opened(disk)
+
+
+def test_a_full_disk_stops_the_journal_for_good():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    journal.flush()
+    disk.room_bytes = 20
+
+    with pytest.raises(JournalError, match=r"cannot be written: No space left on device; nothing"):
+        journal.append(records(4, 6))
+    disk.room_bytes = None
+    with pytest.raises(JournalError, match="No space left on device"):
+        journal.append(records(4, 6))
+    with pytest.raises(JournalError, match="No space left on device"):
+        journal.flush()
+
+    journal.close()
+    assert opened(disk)[1] == records(1, 3)
+
+
+def test_a_flush_that_failed_is_never_tried_again():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    disk.fails_to_sync = True
+    with pytest.raises(JournalError, match="cannot be flushed: Input/output error"):
+        journal.flush()
+    disk.fails_to_sync = False
+
+    with pytest.raises(JournalError, match="cannot be flushed"):
+        journal.flush()
+    assert journal.durable_lsn == 0
+
+
+def test_a_snapshot_that_fails_leaves_what_was_there():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    journal.flush()
+    disk.room_bytes = 60
+
+    with pytest.raises(JournalError, match="cannot take a snapshot"):
+        journal.snapshot(records(1, 3))
+
+    journal.close()
+    disk.room_bytes = None
+    journal, found = opened(disk)
+    assert found == records(1, 3)
+    journal.snapshot([record(lsn, RecordKind.LOAD) for lsn in (1, 2, 3)])
+    assert "snapshot.new" not in disk.names()
+
+
+def test_a_full_disk_at_opening_is_said():
+    disk = SimulatedDisk(room_bytes=3)
+
+    with pytest.raises(JournalError, match="cannot be opened for writing"):
+        opened(disk)
+
+
+def test_records_follow_one_another_and_only_an_open_journal_takes_them():
+    disk = SimulatedDisk()
+    journal = FileJournal(disk)
+    with pytest.raises(JournalError, match="is not open for appending"):
+        journal.append(records(1, 1))
+    list(journal.recovered())
+
+    with pytest.raises(JournalError, match="record 2 does not follow record 0"):
+        journal.append(records(2, 2))
+
+    journal.append([])
+    journal.flush()
+    assert journal.last_lsn == 0
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=300, deadline=None)
+def test_whatever_crashes_nothing_that_was_flushed_is_lost_and_nothing_is_made_up(seed):
+    """Groups, flushes, snapshots and crashes at random; replay with the seed that is shown."""
+    chance = random.Random(seed)
+    disk = SimulatedDisk(seed)
+    everything, durable = [], 0
+    for _ in range(chance.randint(1, 6)):
+        journal, found = opened(disk, segment_bytes=chance.choice([200, 2000]))
+        seen = [each.lsn for each in found]
+        assert seen == list(range(1, len(seen) + 1))
+        assert durable <= len(seen) <= len(everything)
+        del everything[len(seen) :]
+        assert [(e.uid, e.node_name, e.facts) for e in found] == [
+            (e.uid, e.node_name, e.facts) for e in everything
+        ]
+        for _ in range(chance.randint(0, 8)):
+            last = len(everything)
+            news = records(last + 1, last + chance.randint(1, 4))
+            journal.append(news)
+            everything += news
+            if chance.random() < 0.4:
+                journal.flush()
+                durable = len(everything)
+            if chance.random() < 0.15:
+                journal.snapshot(everything)
+                durable = len(everything)
+        disk.crash()
