@@ -9,7 +9,7 @@ from roadstead.actors.messages import EVALUATE
 from roadstead.actors.seam import Ref
 from roadstead.cycle.batch import BatchRun, PodInCycle
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer
-from roadstead.cycle.sharded import MAX_ROUNDS, ShardedCycle, with_version
+from roadstead.cycle.sharded import MAX_ROUNDS, NarrowTask, ShardedCycle, with_version
 from roadstead.protocol.errors import RoadsteadError
 
 
@@ -35,6 +35,10 @@ async def begin_batch(
         following = cycle.absorb(answers)
         if isinstance(following, BatchRun):
             return following
+        if isinstance(following, NarrowTask):
+            # Extenders are called: the loop goes on meanwhile.
+            narrowing = await asyncio.to_thread(following.run)
+            following = cycle.narrowed(narrowing)
         request = following
     raise RoadsteadError("the workers did not agree on the number of nodes and their summaries")
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation, explain
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
+from roadstead.cycle.narrowing import LocalRoster, Narrower
 from roadstead.cycle.shard import ShardCore
-from roadstead.cycle.sharded import MAX_ROUNDS, ShardedCycle
+from roadstead.cycle.sharded import MAX_ROUNDS, NarrowTask, ShardedCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile
@@ -38,7 +39,9 @@ class LocalShards:
         tie_break: TieBreak,
         *,
         name_best: bool = False,
+        narrower: Narrower | None = None,
     ) -> None:
+        self._nodes = LocalRoster()
         self.sharding = Sharding(shards)
         self._arrivals = 0
         self.shards: list[ShardCore] = []
@@ -47,15 +50,19 @@ class LocalShards:
             self.shards.append(ShardCore(table, profiles_of(table.classes)))
         classes = PodClasses()
         self.profiles = profiles_of(classes)
-        self.cycle = ShardedCycle(classes, self.profiles, tie_break, name_best=name_best)
+        self.cycle = ShardedCycle(
+            classes, self.profiles, tie_break, name_best=name_best, narrower=narrower
+        )
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         for facts in nodes:
             self.shards[self.sharding.place(facts)].table.add_node(facts, self._arrivals)
+            self._nodes.add(facts, self._arrivals)
             self._arrivals += 1
 
     def remove_node(self, name: str) -> None:
         self.shards[self.sharding.remove(name)].table.remove_node(name)
+        self._nodes.remove(name)
 
     def add_pod(self, node_name: str, facts: PodFacts) -> None:
         """A pod is on a node: bound before, or just now."""
@@ -75,7 +82,7 @@ class LocalShards:
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decisions for the first pods of a batch, as many as one evaluation settles (≥ 1)."""
-        pods = pods[: self.cycle.reach(len(pods))]
+        pods = self.cycle.together(pods)
         batch = self.begin(pods)
         decisions: list[Decision] = []
         for pod in pods:
@@ -98,12 +105,16 @@ class LocalShards:
     def begin(self, pods: Sequence[PodInCycle]) -> BatchRun:
         """All rounds with the shards, up to a batch that is ready to decide."""
         self._take_snapshot()
+        if any(map(self.cycle.narrows, pods)):
+            self.cycle.roster = self._nodes.take()
         request = self.cycle.begin(pods)
         for _ in range(MAX_ROUNDS):
             answers = [self._ask(shard, request) for shard in self.shards]
             following = self.cycle.absorb(answers)
             if isinstance(following, BatchRun):
                 return following
+            if isinstance(following, NarrowTask):
+                following = self.cycle.narrowed(following.run())
             request = following
         raise AssertionError("the shards never agreed")
 
@@ -116,7 +127,8 @@ class LocalShards:
         arrived = [from_wire(ShardView, unpack(pack(to_wire(view)))) for view in views]
         profile = self.profiles[pod.info.facts.scheduler_name]
         filters, scores = batch.summaries(pod.signature)
-        return explain(profile, pod, arrived, filters, scores)
+        narrowing = self.cycle.narrowing(pod.signature)
+        return explain(profile, pod, arrived, filters, scores, narrowing)
 
     def _ask(self, shard: ShardCore, request: EvaluateRequest) -> ShardAnswer:
         arrived = from_wire(EvaluateRequest, unpack(pack(to_wire(request))))

@@ -24,16 +24,29 @@ class WireStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class WireNarrowed:
+    """A `roadstead.framework.narrowed.Narrowed` as it travels: int64[k] arrivals as bytes."""
+
+    stays: bytes
+    scores: bytes
+    seen: bytes | None
+    refused: tuple[tuple[WireStatus, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClassAsk:
     """One class to evaluate.
 
     facts: as bytes (see `roadstead.facts.wire`).
     filters, scores: summaries merged over all shards, or None where they are not known yet.
+    narrows: the scheduler narrows what Filter leaves; narrowed: how, once it has.
     """
 
     facts: bytes
     filters: tuple[WireSummary, ...] | None = None
     scores: tuple[WireSummary, ...] | None = None
+    narrows: bool = False
+    narrowed: WireNarrowed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +86,15 @@ class ClassAnswer:
     """One class on one shard.
 
     filters, scores: what this shard contributes, where the request did not know the merged ones.
-    waits_for: "" if the class is done, else "filters" or "scores": ask again with them merged.
+    waits_for: "" if the class is done, else "filters" or "scores": ask again with them merged;
+        "narrowing": ask again with what stays of `feasible`.
     unsupported: (plugin, field) if a plugin that is not there yet would be needed.
     error: text of a failed PreScore, which upstream runs where rows are feasible.
     fixed_codes, fixed_positions: int32[candidate], answers of plugins that read NODE facts only;
         codes point into `statuses`.
     fixed_scores: per score plugin int64[candidate]; b"" where it was skipped or reads more.
     groups, refused: the rows that are no candidates.
+    feasible, considered: arrivals of what Filter and PreFilter leave (None: all), to be narrowed.
     """
 
     filters: tuple[WireSummary, ...] = ()
@@ -93,6 +108,8 @@ class ClassAnswer:
     fixed_scores: tuple[bytes, ...] = ()
     groups: tuple[GroupAnswer, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    feasible: bytes = b""
+    considered: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

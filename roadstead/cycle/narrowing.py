@@ -29,7 +29,7 @@ from roadstead.framework.narrowed import Narrowed, Narrowing, no_arrivals
 from roadstead.framework.profile import Profile
 from roadstead.framework.sampling import feasible_nodes_to_find, places_to_visit
 from roadstead.nodes.columns import I64
-from roadstead.nodes.node_order import NodeOrder
+from roadstead.nodes.node_order import NodeOrder, NodeTree
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Status
 
@@ -85,6 +85,27 @@ class RosterOf:
             self._roster = Roster(nodes, table.arrivals[np.array(rows, dtype=np.intp)])
             self._version = table.node_version
         return self._roster
+
+
+class LocalRoster:
+    """The roster of nodes that are spread over tables, kept beside them."""
+
+    def __init__(self) -> None:
+        self._tree, self._order = NodeTree(), NodeOrder()
+        self._nodes: dict[str, tuple[NodeFacts, int]] = {}
+
+    def add(self, facts: NodeFacts, arrival: int) -> None:
+        self._tree.put(facts.name, facts.zone)
+        self._nodes[facts.name] = facts, arrival
+
+    def remove(self, name: str) -> None:
+        self._tree.remove(name)
+        del self._nodes[name]
+
+    def take(self) -> Roster:
+        found = [self._nodes[name] for name in self._order.snapshot(self._tree)]
+        arrivals = np.array([arrival for _, arrival in found], dtype=np.int64)
+        return Roster(tuple(facts for facts, _ in found), arrivals)
 
 
 class Narrower:

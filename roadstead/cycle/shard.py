@@ -23,8 +23,17 @@ from roadstead.cycle.messages import (
     GroupAnswer,
     ShardAnswer,
     ShardView,
+    WireSummary,
 )
-from roadstead.cycle.wire import filters_in, refusals_out, scores_in, status_out, summaries_out
+from roadstead.cycle.narrowing import found_of
+from roadstead.cycle.wire import (
+    filters_in,
+    narrowed_in,
+    refusals_out,
+    scores_in,
+    status_out,
+    summaries_out,
+)
 from roadstead.facts.wire import facts_in
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
@@ -81,6 +90,8 @@ class ShardCore:
         profile = evaluation.profile
         evaluation.update(node_count, filters_in(ask.filters or (), profile))
         if evaluation.pre_filter.status.is_success:
+            if ask.narrowed is not None:
+                evaluation.narrow(narrowed_in(ask.narrowed))
             evaluation.update_scores(scores_in(ask.scores or (), profile))
         return view_of(evaluation)
 
@@ -99,6 +110,10 @@ class ShardCore:
             return ClassAnswer(filters=told, unsupported=(missing.plugin, missing.field))
         if not evaluation.pre_filter.status.is_success:
             return ClassAnswer(filters=told)
+        if ask.narrowed is not None:
+            evaluation.narrow(narrowed_in(ask.narrowed))
+        elif ask.narrows:
+            return _found(evaluation, told)
         own_scores = evaluation.own_score_summaries()
         scores = own_scores if ask.scores is None else scores_in(ask.scores, profile)
         waits = ask.scores is None and bool(own_scores) and not only
@@ -115,7 +130,8 @@ class ShardCore:
         for evaluation, each in zip(evaluations, groups, strict=True):
             if each is not None:
                 chosen[each.best(keep)] = True
-                _choose_nominated(evaluation, chosen)
+                if evaluation.wide is None:
+                    _choose_nominated(evaluation, chosen)
         rows = np.flatnonzero(chosen)
         told = tuple(
             _tell(evaluation, each, answer, rows, ~chosen)
@@ -129,6 +145,18 @@ class ShardCore:
             rows=None if whole else cut(self.table, rows),
             nodes=cut_nodes(self.table, rows) if whole else None,
         )
+
+
+def _found(evaluation: Evaluation, told: tuple[WireSummary, ...]) -> ClassAnswer:
+    """What Filter left, for the scheduler to narrow."""
+    found = found_of(evaluation)
+    considered = None if found.considered is None else found.considered.tobytes()
+    return ClassAnswer(
+        filters=told,
+        waits_for="narrowing",
+        feasible=found.feasible.tobytes(),
+        considered=considered,
+    )
 
 
 def view_of(evaluation: Evaluation) -> ShardView:
@@ -188,6 +216,8 @@ class _Groups:
                 keys.append(raw[self.rows])
             else:
                 self.local += each.weight * raw[self.rows]
+        if evaluation.added is not None:
+            self.local += evaluation.added[self.rows]
         self.group, self.raw = _grouped(keys, len(self.rows))
 
     def best(self, keep: int) -> Rows:

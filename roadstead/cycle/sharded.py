@@ -7,6 +7,8 @@
                                 of nodes was another         ▼
                                                        BatchRun: decide(pod) for each pod in turn
 
+A pod whose nodes are sampled, or in which an extender is interested, is a batch of its own: shards
+first say what Filter leaves, and are asked again with what stays of it (`NarrowTask`).
 One round where no plugin has anything to merge, two or three otherwise. A pod that `decide` cannot
 settle (None) and those behind it go into the next batch.
 """
@@ -21,9 +23,12 @@ import numpy as np
 from roadstead.cycle.batch import BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
 from roadstead.cycle.messages import ClassAnswer, ClassAsk, EvaluateRequest, ShardAnswer
+from roadstead.cycle.narrowing import Found, Narrower, Roster, merge_found
 from roadstead.cycle.wire import (
     filters_in,
+    found_in,
     merge,
+    narrowed_out,
     refusals_in,
     scores_in,
     status_in,
@@ -32,6 +37,7 @@ from roadstead.cycle.wire import (
 from roadstead.facts.wire import facts_out
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import Reads
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
@@ -41,8 +47,8 @@ from roadstead.nodes.row_slice import join
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
-MAX_ROUNDS = 5
-"""Number of nodes, PreFilter's summaries, PreScore's, the answer; one to spare."""
+MAX_ROUNDS = 6
+"""Number of nodes, PreFilter's summaries, narrowing, PreScore's, the answer; one to spare."""
 
 
 MAX_REACH = 1 << 20
@@ -54,13 +60,35 @@ class _ClassInBatch:
     profile: Profile
     filters: Summaries | None = None
     scores: Summaries | None = None
+    narrows: bool = False
+    narrowing: Narrowing | None = None
 
     def ask(self) -> ClassAsk:
         return ClassAsk(
             facts_out(self.pod.info.facts),
             None if self.filters is None else summaries_out(self.filters),
             None if self.scores is None else summaries_out(self.scores),
+            self.narrows,
+            None if self.narrowing is None else narrowed_out(self.narrowing.narrowed),
         )
+
+    def forget(self) -> None:
+        """The shards' tables are others than was believed: all is asked anew."""
+        self.filters = self.scores = self.narrowing = None
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowTask:
+    """What Filter left for one pod on all shards, to be narrowed; `run` calls extenders."""
+
+    narrower: Narrower
+    profile: Profile
+    pod: PodInCycle
+    roster: Roster
+    found: Found
+
+    def run(self) -> Narrowing:
+        return self.narrower.narrow(self.profile, self.pod, self.roster, self.found)
 
 
 class ShardedCycle:
@@ -73,7 +101,10 @@ class ShardedCycle:
         tie_break: TieBreak,
         *,
         name_best: bool = False,
+        narrower: Narrower | None = None,
     ) -> None:
+        self.roster = Roster()
+        self._narrower = narrower
         self.classes = classes
         self._profiles = profiles
         self._chooser = Chooser(tie_break)
@@ -91,6 +122,18 @@ class ShardedCycle:
         """
         return min(pods, self._reach)
 
+    def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """The first pods, as many as to ask about at once; one that is narrowed goes alone."""
+        pods = pods[: self.reach(len(pods))]
+        for place, pod in enumerate(pods):
+            if self.narrows(pod):
+                return pods[: max(place, 1)]
+        return pods
+
+    def narrows(self, pod: PodInCycle) -> bool:
+        """Whether a pod needs `roster`: all nodes in their order, as its cycle begins."""
+        return self._narrower is not None and self._narrower.concerns(pod.info.facts)
+
     def settled(self, asked: int, decided: int) -> None:
         """Learns from a batch: ended early, the next one is short; settled whole, longer."""
         longer = min(MAX_REACH, 2 * self._reach)
@@ -102,7 +145,8 @@ class ShardedCycle:
         for pod in pods:
             if pod.signature not in self._asked:
                 profile = self._profiles[pod.info.facts.scheduler_name]
-                self._asked[pod.signature] = _ClassInBatch(pod, profile)
+                each = _ClassInBatch(pod, profile, narrows=self.narrows(pod))
+                self._asked[pod.signature] = each
         # A batch touches fewer rows than this, so each group keeps an untouched candidate.
         self._keep = len(pods) + 1
         return self._request()
@@ -118,10 +162,21 @@ class ShardedCycle:
             facts_out(asked.pod.info.facts),
             summaries_out(asked.filters or {}),
             summaries_out(asked.scores or {}),
+            narrowed=None if asked.narrowing is None else narrowed_out(asked.narrowing.narrowed),
         )
 
-    def absorb(self, answers: Sequence[ShardAnswer]) -> EvaluateRequest | BatchRun:
-        """Takes one answer per shard: what to ask next, or the batch ready to be decided.
+    def narrowing(self, signature: Hashable) -> Narrowing | None:
+        """What sampling and extenders left for a class of the batch."""
+        return self._asked[signature].narrowing
+
+    def narrowed(self, narrowing: Narrowing) -> EvaluateRequest:
+        """Takes what came of a NarrowTask: what to ask next."""
+        for asked in self._asked.values():
+            asked.narrowing = narrowing
+        return self._request()
+
+    def absorb(self, answers: Sequence[ShardAnswer]) -> EvaluateRequest | NarrowTask | BatchRun:
+        """Takes one answer per shard: what to ask or do next, or the batch ready to be decided.
 
         Raises UnsupportedError where a plugin that is not there yet would be needed.
         """
@@ -129,14 +184,22 @@ class ShardedCycle:
         if node_count != self.node_count:
             self.node_count = node_count
             for asked in self._asked.values():
-                asked.filters = asked.scores = None
+                asked.forget()
             return self._request()
         waiting = False
         for index, asked in enumerate(self._asked.values()):
             parts = [answer.classes[index] for answer in answers]
             _refuse_unsupported(asked.pod, parts)
             waiting |= _merge_summaries(asked, parts)
+            if not waiting and any(part.waits_for == "narrowing" for part in parts):
+                assert len(answers[0].classes) == 1, "a pod that is narrowed goes alone"
+                return self._task(asked, parts)
         return self._request() if waiting else self._batch(answers)
+
+    def _task(self, asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> NarrowTask:
+        assert self._narrower is not None
+        found = merge_found([found_in(part) for part in parts])
+        return NarrowTask(self._narrower, asked.profile, asked.pod, self.roster, found)
 
     def _batch(self, answers: Sequence[ShardAnswer]) -> BatchRun:
         table = self._candidates(answers)
@@ -147,6 +210,9 @@ class ShardedCycle:
             evaluation = Evaluation(asked.profile, asked.pod.info, table)
             _seed(evaluation, parts, sizes)
             run = ClassRun(evaluation, _rest(parts), next((p.error for p in parts if p.error), ""))
+            run.narrowing = asked.narrowing
+            if asked.narrowing is not None and self._narrower is not None:
+                self._narrower.settle(asked.narrowing)
             classes[signature] = ClassInput(run, asked.filters or {}, asked.scores or {})
         return BatchRun(table, self.node_count, classes, self._chooser, name_best=self._name_best)
 
@@ -179,6 +245,8 @@ def _merge_summaries(asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> bool
     if "scores" in stages:
         asked.scores = merge(scores_in(part.scores, asked.profile) for part in parts)
         return True
+    if "narrowing" in stages:
+        return False
     if asked.scores is None:
         asked.scores = merge(scores_in(part.scores, asked.profile) for part in parts)
     return False

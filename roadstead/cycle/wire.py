@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from roadstead.cycle.messages import Refusal, WireStatus, WireSummary
+import numpy as np
+
+from roadstead.cycle.messages import (
+    ClassAnswer,
+    Refusal,
+    WireNarrowed,
+    WireStatus,
+    WireSummary,
+)
+from roadstead.cycle.narrowing import Found
 from roadstead.framework.cycle_state import Summary
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Summaries
+from roadstead.framework.narrowed import Narrowed
 from roadstead.framework.profile import Profile
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.protocol.status import Code, Status
@@ -58,3 +68,31 @@ def refusals_out(diagnosis: Diagnosis) -> tuple[Refusal, ...]:
 def refusals_in(wire: Iterable[Refusal], into: Diagnosis) -> None:
     for each in wire:
         into.add(status_in(each.status), each.rows, each.with_victims)
+
+
+def narrowed_out(narrowed: Narrowed) -> WireNarrowed:
+    return WireNarrowed(
+        narrowed.stays.tobytes(),
+        narrowed.scores.tobytes(),
+        None if narrowed.seen is None else narrowed.seen.tobytes(),
+        tuple((status_out(status), nodes.tobytes()) for status, nodes in narrowed.refused),
+    )
+
+
+def narrowed_in(wire: WireNarrowed) -> Narrowed:
+    return Narrowed(
+        np.frombuffer(wire.stays, np.int64),
+        np.frombuffer(wire.scores, np.int64),
+        None if wire.seen is None else np.frombuffer(wire.seen, np.int64),
+        tuple(
+            (status_in(status), np.frombuffer(nodes, np.int64)) for status, nodes in wire.refused
+        ),
+    )
+
+
+def found_in(answer: ClassAnswer) -> Found:
+    considered = answer.considered
+    return Found(
+        np.frombuffer(answer.feasible, np.int64),
+        None if considered is None else np.frombuffer(considered, np.int64),
+    )

@@ -15,7 +15,7 @@ framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScoreP
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.profile import Profile
+from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows, Table
@@ -31,7 +32,6 @@ from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable
 
 Summaries = Mapping[str, Summary]
 
-PASSED = 0
 EXCLUDED = -1
 """Filter code of a row that PreFilter's node names leave out."""
 
@@ -62,9 +62,9 @@ class Evaluation:
     """
 
     __slots__ = (
-        "_dirty", "_fixed_codes", "_fixed_positions", "_node_version", "_score_inputs",
-        "_seeded_scores", "_status_code", "_version", "codes", "feasible", "node_count", "pod",
-        "positions", "pre_filter", "pre_score", "profile", "raw", "state", "statuses",
+        "_dirty", "_fixed_codes", "_fixed_positions", "_known", "_node_version", "_score_inputs",
+        "_seeded_scores", "_status_code", "_version", "added", "codes", "feasible", "node_count",
+        "pod", "positions", "pre_filter", "pre_score", "profile", "raw", "state", "statuses",
         "summaries", "table", "wide",
     )  # fmt: skip
 
@@ -86,7 +86,9 @@ class Evaluation:
         self._score_inputs: tuple[object, ...] | None = None
         self._seeded_scores: list[I64 | None] | None = None
         self._fixed_codes: I32 | None = None
+        self._known: Hashable = None
         self.wide: tuple[I32, Bools] | None = None
+        self.added: I64 | None = None
 
     def own_filter_summaries(self) -> dict[str, Summary]:
         """This table's part of PreFilter's map; plugins with nothing to say are left out."""
@@ -110,6 +112,7 @@ class Evaluation:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)
         elif changed is None or len(changed):
             self._run_filters(changed)
+            self._heed_nominated(changed)
         both = changed is not None and self._dirty is not None
         self._dirty = np.union1d(self._dirty, changed) if both else None  # type: ignore[arg-type]
         return changed
@@ -117,7 +120,8 @@ class Evaluation:
     def narrow(self, narrowed: Narrowed) -> None:
         """Takes an outside verdict on the feasible rows, until the next `update`.
 
-        PreScore and Score go over what is left. The answers of Filter are kept in `wide`.
+        PreScore and Score go over what is left. The answers of Filter are kept in `wide`; `added`
+        is what comes to the totals from outside: int64[row].
         """
         assert self.wide is None, "narrowed once between two updates"
         self.wide = self.codes, self.feasible
@@ -132,15 +136,17 @@ class Evaluation:
             codes[np.isin(arrivals, refused)] = self.intern(status)
         codes[stays] = PASSED
         self.codes, self.feasible = codes, stays
+        self.added = _spread(narrowed, arrivals) if narrowed.scores.any() else None
         self._score_inputs = None
 
     def _widen(self) -> None:
         if self.wide is not None:
             self.codes, self.feasible = self.wide
-            self.wide = self._score_inputs = None
+            self.wide = self.added = self._score_inputs = None
 
     def _rows_to_redo(self, node_count: int, summaries: Summaries) -> Rows | None:
         same = (node_count, summaries) == (self.node_count, self.summaries)
+        same = same and self.profile.known_state(self.pod) == self._known
         if same and self._node_version == self.table.node_version:
             return self.table.rows_changed_since(self._version)
         return None
@@ -149,6 +155,7 @@ class Evaluation:
         self.state = CycleState(node_count)
         self.state.filter_summaries.update(summaries)
         self.pre_filter = self._run_pre_filter()
+        self._known = self.profile.known_state(self.pod)
         # Set last: after an error the next update starts over.
         self.node_count, self.summaries = node_count, summaries
         self._score_inputs = None
@@ -220,6 +227,32 @@ class Evaluation:
         self.codes[changed], self.positions[changed] = codes, positions
         self.feasible[changed] = codes == PASSED
 
+    def _heed_nominated(self, changed: Rows | None) -> None:
+        """Refuses rows on which the pod does not pass beside pods that are nominated to them."""
+        if not self.table.nominations:
+            return
+        rows = self.table.rows_of(
+            name for name in self.table.nominations if self.nominated_to(name)
+        )
+        if changed is not None:
+            rows = rows[np.isin(rows, changed)]
+        rows = rows[self.codes[rows] != EXCLUDED]
+        if len(rows):
+            codes = WhatIf(self, rows).filter_with_nominated(np.arange(len(rows)))
+            refused = rows[codes != PASSED]
+            self.codes[refused] = codes[codes != PASSED]
+            self.feasible[refused] = False
+
+    def nominated_to(self, node_name: str) -> Mapping[PodInfo, int]:
+        """The pods nominated to a node that this class must yield to, by class."""
+        nominated = self.table.nominations.to(node_name)
+        if not nominated:
+            return nominated
+        is_own = self.pod.facts.nominated_node_name == node_name
+        return counted_for(
+            self.pod, nominated, self.table.as_nominated(self.pod) if is_own else None
+        )
+
     def _run_fixed_filters(self) -> tuple[I32, I32]:
         rows = len(self.table)
         codes: I32 = np.zeros(rows, dtype=np.int32)
@@ -244,7 +277,12 @@ class Evaluation:
     ) -> None:
         if plugin.name in self.state.skip_filter:
             return
-        result = plugin.filter(self.state, self.pod, table)
+        self.take(plugin, position, plugin.filter(self.state, self.pod, table), codes, positions)
+
+    def take(
+        self, plugin: Plugin, position: int, result: FilterResult, codes: I32, positions: I32
+    ) -> None:
+        """Writes the answer of the filter plugin at `position` into codes and positions."""
         if result.codes is None:
             return
         # The first plugin in order speaks; those after it are not asked upstream.
@@ -330,6 +368,11 @@ class Evaluation:
             return seeded
         scores: I64 = np.ascontiguousarray(plugin.score(self.state, self.pod, self.table))
         return scores.copy() if scores.base is not None else scores
+
+
+def _spread(narrowed: Narrowed, arrivals: I64) -> I64:
+    score_of = dict(zip(narrowed.stays.tolist(), narrowed.scores.tolist(), strict=True))
+    return np.array([score_of.get(each, 0) for each in arrivals.tolist()], dtype=np.int64)
 
 
 def _failure(phase: str, status: Status) -> Status:
