@@ -79,6 +79,9 @@ from roadstead.protocol.objects.policy import (
     PodDisruptionBudget as PodDisruptionBudget,
 )
 from roadstead.protocol.objects.policy import (
+    PodGroup as PodGroup,
+)
+from roadstead.protocol.objects.policy import (
     PriorityClass as PriorityClass,
 )
 from roadstead.protocol.objects.policy import (

@@ -48,6 +48,19 @@ class PodDisruptionBudget(ApiObject):
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
 
+class PodGroupSpec(Manifest):
+    """How many pods of a gang must find a node together, and for how long they may wait."""
+
+    min_member: Count = 0
+    schedule_timeout_seconds: Count | None = None
+
+
+class PodGroup(ApiObject):
+    """A gang of pods (scheduling.x-k8s.io)."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+
+
 class PriorityClass(ApiObject):
     """A name for a priority."""
 

@@ -12,7 +12,13 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.node import Node
 from roadstead.protocol.objects.pod import Pod
-from roadstead.protocol.objects.policy import Namespace, PodDisruptionBudget, PriorityClass, Service
+from roadstead.protocol.objects.policy import (
+    Namespace,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    Service,
+)
 from roadstead.protocol.objects.storage import (
     CSIDriver,
     CSINode,
@@ -41,6 +47,7 @@ _GROUPS: dict[str, tuple[type[ApiObject], ...]] = {
     "batch": (Job, CronJob),
     "policy": (PodDisruptionBudget,),
     "scheduling.k8s.io": (PriorityClass,),
+    "scheduling.x-k8s.io": (PodGroup,),
     "storage.k8s.io": (StorageClass, CSINode, CSIDriver, CSIStorageCapacity, VolumeAttachment),
 }  # fmt: skip
 API_GROUPS: dict[str, str] = {

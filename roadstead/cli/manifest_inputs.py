@@ -7,6 +7,7 @@ import io
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from roadstead.cli.inputs import Loaded, RunningPod, split_pods
@@ -14,6 +15,7 @@ from roadstead.cli.manifest_merge import expandable, joined
 from roadstead.cli.manifest_owners import cluster_facts
 from roadstead.cli.options import STDIN
 from roadstead.facts.compile import Interner, compile_node, compile_pod
+from roadstead.facts.pod_groups import pod_groups
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
 from roadstead.manifests.files import read_texts
 from roadstead.protocol import objects
@@ -44,10 +46,14 @@ def load_manifests(cluster: Sequence[str], pods: Sequence[str], *, with_digests:
     running, pending = split_pods(_compiled(all_pods))
     known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
     paths = tuple(dict.fromkeys((*cluster, *pods)))
+    cluster_has = replace(
+        cluster_facts(everything, made.replica_sets, all_pods),
+        pod_groups=pod_groups(everything.pod_groups, (facts for _, facts, _ in known)),
+    )
     return Loaded(
         source=_source(paths),
         inputs=RunInputs(tuple(map(compile_node, nodes)), known, pending),
-        cluster=cluster_facts(everything, made.replica_sets, all_pods),
+        cluster=cluster_has,
         digests=tuple(_digests(paths, content)) if with_digests else (),
         notes=tuple(_notes((standing, wanted), lost, has_nodes=bool(nodes))),
     )

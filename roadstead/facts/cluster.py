@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from roadstead.facts.disruption import DisruptionBudget, compile_budgets
 from roadstead.facts.pod import Labels
+from roadstead.facts.pod_groups import PodGroup
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.storage import StorageFacts
 
@@ -31,13 +32,14 @@ class ClusterFacts:
 
     namespaces: (name, labels). selecting: Services, ReplicationControllers, ReplicaSets and
     StatefulSets, in the order given. storage: volumes and what belongs to them.
-    budgets: PodDisruptionBudgets.
+    budgets: PodDisruptionBudgets. pod_groups: PodGroups, and those that running pods belong to.
     """
 
     namespaces: tuple[tuple[str, Labels], ...] = ()
     selecting: tuple[SelectsPods, ...] = ()
     storage: StorageFacts = field(default_factory=StorageFacts)
     budgets: tuple[DisruptionBudget, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
 
 
 def compile_cluster(

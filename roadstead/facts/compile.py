@@ -29,6 +29,7 @@ from roadstead.facts.pod import (
     SpreadConstraint,
     Volume,
 )
+from roadstead.facts.pod_groups import membership
 from roadstead.facts.requests import amounts, is_sidecar, requested
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.sharing import by_identity
@@ -100,9 +101,10 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         preferred_pod_affinity=preferred_affinity,
         preferred_pod_anti_affinity=preferred_anti,
         spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
-        volumes=tuple(_volumes(spec.volumes)) if spec.volumes else (),
+        volumes=tuple(_volumes(spec.volumes, identity)) if spec.volumes else (),
         resource_claims=tuple(each.name for each in spec.resource_claims),
         owner=_owner(meta.controller) if meta.owner_references else None,
+        pod_group=membership(meta.labels, meta.annotations),
     )
 
 
@@ -253,15 +255,24 @@ def _host_ports(containers: tuple[objects.Container, ...]) -> tuple[HostPort, ..
     return tuple(HostPort(*each) for each in sorted(wanted))
 
 
-def _volumes(volumes: Iterable[objects.Volume]) -> Iterator[Volume]:
-    """Volumes of the kinds that some plugin reads; other kinds leave no trace."""
+def _volumes(volumes: Iterable[objects.Volume], pod: PodIdentity) -> Iterator[Volume]:
+    """Volumes of the kinds that some plugin reads; other kinds leave no trace.
+
+    An ephemeral volume stands for a claim that is named after the pod and owned by it.
+    """
     for volume in volumes:
         for field in sorted(volume.model_fields_set - {"name"}):
             source = getattr(volume, field)
             if source is not None:
                 kind = objects.Volume.model_fields[field].alias
                 assert kind is not None
-                yield Volume(volume.name, kind, _source(source))
+                ephemeral = isinstance(source, objects.EphemeralSource)
+                parts = _ephemeral(volume.name, pod) if ephemeral else _source(source)
+                yield Volume(volume.name, kind, parts)
+
+
+def _ephemeral(name: str, pod: PodIdentity) -> Labels:
+    return (("claimName", f"{pod.name}-{name}"), ("podName", pod.name), ("podUID", pod.uid))
 
 
 def _source(source: objects.Manifest) -> Labels:

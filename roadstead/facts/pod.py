@@ -99,6 +99,19 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupMembership:
+    """The pod group (gang) of a pod, as its labels and annotations say; None where they do not.
+
+    `error` tells of a number that is none.
+    """
+
+    name: str
+    min_member: int | None = None
+    timeout_s: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PodFacts:
     """What scheduling knows of a pod.
 
@@ -141,6 +154,7 @@ class PodFacts:
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[str, ...] = ()
     owner: Owner | None = None
+    pod_group: GroupMembership | None = None
     is_preempted: bool = False
 
 

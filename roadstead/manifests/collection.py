@@ -32,6 +32,7 @@ from roadstead.protocol.objects import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -72,6 +73,7 @@ class Manifests:
     csi_storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
     services: tuple[Service, ...] = ()
     replication_controllers: tuple[ReplicationController, ...] = ()
     replica_sets: tuple[ReplicaSet, ...] = ()
@@ -197,6 +199,7 @@ class _Gathered:
             csi_storage_capacities=self._of(CSIStorageCapacity),
             volume_attachments=self._of(VolumeAttachment),
             pod_disruption_budgets=self._of(PodDisruptionBudget),
+            pod_groups=self._of(PodGroup),
             services=self._of(Service),
             replication_controllers=self._of(ReplicationController),
             replica_sets=self._of(ReplicaSet),

@@ -21,7 +21,7 @@ from roadstead.config.plugin_args import (
     ScoringStrategy,
     ShapePoint,
 )
-from roadstead.facts.pod import PodFacts, Volume
+from roadstead.facts.pod import GroupMembership, PodFacts, Volume
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import UnsupportedError
 
@@ -37,6 +37,8 @@ OTHER_VALUES = {
     "container_requests": (None, (("cpu", 700), ("memory", 1 << 20))),
     "volumes": ((), (CLAIM,), (DISK,)),
     "resource_claims": ((), ("gpu",)),
+    "is_preempted": (False, True),
+    "pod_group": (None, GroupMembership("gang", 3), GroupMembership("gang", error="no number")),
 }
 VALUES = OTHER_VALUES | dict(POD_VALUES)
 ONE_FOR_ALL = {"scheduler_name"}

@@ -1,0 +1,92 @@
+"""Pod groups: which gang a pod is a member of, and what a gang needs.
+
+Upstream: kubernetes-sigs/scheduler-plugins, apis/scheduling/v1alpha1 (labels and PodGroup), and the
+labels of its earlier releases. `timeout-seconds` is ours, for a gang without a PodGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from roadstead.facts.pod import GroupMembership, PodFacts
+
+if TYPE_CHECKING:
+    from roadstead.protocol import objects
+
+GROUP_LABELS = (
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+)
+_PREFIXES = ("scheduling.x-k8s.io", "pod-group.scheduling.sigs.k8s.io")
+MIN_KEYS = tuple(f"{prefix}/min-available" for prefix in _PREFIXES)
+TIMEOUT_KEYS = tuple(f"{prefix}/timeout-seconds" for prefix in _PREFIXES)
+COUNT_MAX = 2**31 - 1
+
+GroupKey = tuple[str, str]
+"""Namespace and name of a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A gang. min_member: None where no PodGroup says. running: members that run from the start."""
+
+    namespace: str
+    name: str
+    min_member: int | None = None
+    timeout_s: int | None = None
+    running: int = 0
+
+    @property
+    def key(self) -> GroupKey:
+        return self.namespace, self.name
+
+
+def group_key(facts: PodFacts) -> GroupKey | None:
+    """The group of a pod; None if it has none."""
+    return None if facts.pod_group is None else (facts.namespace, facts.pod_group.name)
+
+
+def membership(labels: Mapping[str, str], annotations: Mapping[str, str]) -> GroupMembership | None:
+    """What a pod's metadata says of its group; labels count before annotations."""
+    said = {**annotations, **labels}
+    name = next((said[key] for key in GROUP_LABELS if said.get(key)), "")
+    if not name:
+        return None
+    errors: list[str] = []
+    least, wait_s = (_number(said, keys, errors) for keys in (MIN_KEYS, TIMEOUT_KEYS))
+    return GroupMembership(name, least, wait_s, errors[0] if errors else "")
+
+
+def _number(said: Mapping[str, str], keys: Iterable[str], errors: list[str]) -> int | None:
+    for key in keys:
+        text = said.get(key)
+        if text is not None:
+            if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= COUNT_MAX:
+                return int(text)
+            errors.append(f'{key}: "{text[:20]}" is not a whole number')
+    return None
+
+
+def pod_groups(
+    given: Iterable[objects.PodGroup], running: Iterable[PodFacts]
+) -> tuple[PodGroup, ...]:
+    """Groups of manifests and of running pods, with the number of the latter."""
+    groups = {}
+    for each in given:
+        wait_s = each.spec.schedule_timeout_seconds
+        group = PodGroup(
+            each.metadata.namespace or "default",
+            each.metadata.name,
+            each.spec.min_member,
+            wait_s,
+        )
+        groups[group.key] = group
+    for facts in running:
+        key = group_key(facts)
+        if key is not None:
+            group = groups.get(key, PodGroup(*key))
+            groups[key] = replace(group, running=group.running + 1)
+    return tuple(groups.values())
