@@ -18,7 +18,7 @@ what a placement may have changed. A plugin that looks across nodes says so as a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
@@ -178,6 +178,17 @@ class SummarizesFilter(Plugin):
     @abstractmethod
     def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
         """What this shard contributes before PreFilter; None for nothing."""
+
+    def moved(
+        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> Summary | None:
+        """AddPod and RemovePod: the merged summary, were pods to come to a row or to leave it.
+
+        row: a table of that one row, for its node's facts. moves: class → how many more pods (or,
+        below 0, fewer). The same object where nothing changes, which is also what a plugin without
+        AddPod and RemovePod answers.
+        """
+        return summary
 
 
 class SummarizesScore(Plugin):

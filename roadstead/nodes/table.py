@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -371,13 +372,19 @@ class NodeTable(Table):
 
     def nominate(self, node_name: str, info: PodInfo, count: int = 1) -> None:
         """Pods of a class are to come to a node, be it known or not."""
-        self.nominations.add(node_name, info, count)
+        self.nominations.add(node_name, self.as_nominated(info), count)
         self._touch(node_name)
 
     def withdraw(self, node_name: str, info: PodInfo) -> None:
         """Ends one nomination; nothing changes where there is none."""
-        if self.nominations.remove(node_name, info):
+        if self.nominations.remove(node_name, self.as_nominated(info)):
             self._touch(node_name)
+
+    def as_nominated(self, info: PodInfo) -> PodInfo:
+        """The class as which a pod is among the nominated: to which node is told beside it."""
+        if not info.facts.nominated_node_name:
+            return info
+        return self.classes.info(replace(info.facts, nominated_node_name=""))
 
     def _touch(self, node_name: str) -> None:
         row = self._row_of.get(node_name)

@@ -1,0 +1,172 @@
+"""What if pods came to some nodes or left them: the filters, asked of an overlay of those rows.
+
+Two things stand on this. Filtering with nominated pods: where pods of equal or higher priority are
+nominated to a node, the pod must pass the filters with them on the node and without them. And the
+dry run of preemption, which takes pods from a node and puts some of them back.
+
+A plugin that reads only the row sees the overlay. One that looks across nodes is told what moved on
+the row (`SummarizesFilter.moved`), and its PreFilter runs again for that row alone; one whose
+PreFilter said Skip in the beginning stays skipped.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
+addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    PreFilterPlugin,
+    Reads,
+    SummarizesFilter,
+)
+from roadstead.nodes.columns import I32
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Rows, Table
+
+if TYPE_CHECKING:
+    from roadstead.framework.evaluation import Evaluation
+
+PASSED = 0
+
+
+class WhatIf:
+    """Some rows of an evaluation that is up to date; rows are numbered as they were given.
+
+    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`.
+    """
+
+    __slots__ = ("_evaluation", "_fixed", "_moved", "_nominated", "table")
+
+    def __init__(self, evaluation: Evaluation, rows: Rows) -> None:
+        self._evaluation = evaluation
+        self.table = evaluation.table.overlay(rows)
+        codes, positions = evaluation.fixed()
+        self._fixed = codes[rows], positions[rows]
+        self._moved: list[dict[PodInfo, int]] = [{} for _ in rows]
+        self._nominated = {
+            row: pods
+            for row, name in enumerate(self.table.columns.names)
+            if (pods := evaluation.nominated_to(name))
+        }
+
+    def add(self, row: int, info: PodInfo) -> None:
+        """A pod of a class comes to a row."""
+        self._move(row, info, 1)
+
+    def remove(self, row: int, info: PodInfo) -> None:
+        """A pod of a class leaves a row."""
+        self._move(row, info, -1)
+
+    def _move(self, row: int, info: PodInfo, change: int) -> None:
+        name = self.table.columns.names[row]
+        if change > 0:
+            self.table.add_pod(name, info)
+        else:
+            self.table.remove_pod(name, info)
+        moved = self._moved[row]
+        moved[info] = moved.get(info, 0) + change
+        if not moved[info]:
+            del moved[info]
+
+    def filter(self, rows: Rows) -> I32:
+        """What the filters say of some rows, with the nominated pods and without: int32[rows]."""
+        codes = self.filter_with_nominated(rows)
+        passed = np.flatnonzero(codes == PASSED)
+        codes[passed] = self._run(rows[passed])
+        return codes
+
+    def filter_with_nominated(self, rows: Rows) -> I32:
+        """What the filters say with the nominated pods on their nodes: int32[rows].
+
+        Rows to which none are nominated are not asked, and pass.
+        """
+        codes: I32 = np.zeros(len(rows), dtype=np.int32)
+        contended = [place for place, row in enumerate(rows.tolist()) if row in self._nominated]
+        if contended:
+            asked = rows[contended]
+            self._move_nominated(asked, 1)
+            codes[contended] = self._run(asked)
+            self._move_nominated(asked, -1)
+        return codes
+
+    def _move_nominated(self, rows: Rows, change: int) -> None:
+        for row in rows.tolist():
+            for info, count in self._nominated[row].items():
+                for _ in range(count):
+                    self._move(row, info, change)
+
+    def _run(self, rows: Rows) -> I32:
+        codes, positions = self._fixed[0][rows], self._fixed[1][rows]
+        evaluation, view = self._evaluation, self.table.view(rows)
+        for position, plugin in enumerate(evaluation.profile.filter):
+            if plugin.reads is Reads.NODE or plugin.name in evaluation.state.skip_filter:
+                continue
+            if isinstance(plugin, SummarizesFilter):
+                self._run_across(plugin, position, rows, codes, positions)
+            else:
+                result = plugin.filter(evaluation.state, evaluation.pod, view)
+                evaluation.take(plugin, position, result, codes, positions)
+        return codes
+
+    def _run_across(
+        self, plugin: FilterPlugin, position: int, rows: Rows, codes: I32, positions: I32
+    ) -> None:
+        """A plugin that looks across nodes; rows on which nothing moved for it go together."""
+        assert isinstance(plugin, SummarizesFilter)
+        evaluation = self._evaluation
+        before = evaluation.summaries.get(plugin.name)
+        unmoved = []
+        for place in np.flatnonzero(positions > position).tolist():
+            row = int(rows[place])
+            view, moves = self.table.view(rows[place : place + 1]), self._moved[row]
+            after = plugin.moved(before, evaluation.pod, view, moves) if moves else before
+            if after is before:
+                unmoved.append(place)
+                continue
+            result = self._ask_alone(plugin, after, view)
+            here = slice(place, place + 1)
+            evaluation.take(plugin, position, result, codes[here], positions[here])
+        if unmoved:
+            result = plugin.filter(evaluation.state, evaluation.pod, self.table.view(rows[unmoved]))
+            some_codes, some_positions = codes[unmoved], positions[unmoved]
+            evaluation.take(plugin, position, result, some_codes, some_positions)
+            codes[unmoved], positions[unmoved] = some_codes, some_positions
+
+    def _ask_alone(self, plugin: FilterPlugin, summary: Summary | None, row: Table) -> FilterResult:
+        """One row's answer from a PreFilter of its own."""
+        evaluation = self._evaluation
+        state = CycleState(evaluation.node_count)
+        if summary is not None:
+            state.filter_summaries[plugin.name] = summary
+        if isinstance(plugin, PreFilterPlugin):
+            status = plugin.pre_filter(state, evaluation.pod).status
+            if status.is_skip:
+                return FilterResult()
+            if not status.is_success:
+                return FilterResult.refuse(np.ones(1, dtype=np.bool_), status)
+        return plugin.filter(state, evaluation.pod, row)
+
+
+def counted_for(
+    pod: PodInfo, nominated: Mapping[PodInfo, int], own: PodInfo | None
+) -> dict[PodInfo, int]:
+    """Those of the pods nominated to a node that a pod must yield to.
+
+    own: the class as which the pod itself is among them; a pod does not yield to itself.
+    """
+    found = {
+        info: count
+        for info, count in nominated.items()
+        if info.facts.priority >= pod.facts.priority
+    }
+    if own in found:
+        found[own] -= 1
+    return {info: count for info, count in found.items() if count}
