@@ -19,8 +19,10 @@ from roadstead.config.plugin_args import NodeLabelArgs
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import Requirement
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import ActionType, EventResource, RegisteredEvent, on
 from roadstead.framework.plugin import (
     MAX_NODE_SCORE,
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     Reads,
@@ -34,7 +36,7 @@ from roadstead.protocol.status import unresolvable
 _REFUSED = unresolvable("node(s) didn't have the requested labels")
 
 
-class NodeLabel(FilterPlugin, ScorePlugin):
+class NodeLabel(FilterPlugin, ScorePlugin, EnqueueExtensions):
     name = "NodeLabel"
     reads = Reads.NODE
 
@@ -56,6 +58,9 @@ class NodeLabel(FilterPlugin, ScorePlugin):
         for requirement in self._preferred:
             score += MAX_NODE_SCORE * table.match(requirement)
         return score // len(self._preferred)
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),)
 
     def sign(self, pod: PodFacts) -> Hashable:
         return ()

@@ -26,8 +26,10 @@ from roadstead.config.plugin_args import ServiceAffinityArgs
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.events import ActionType, EventResource, RegisteredEvent, on
 from roadstead.framework.plugin import (
     MAX_NODE_SCORE,
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -82,7 +84,12 @@ def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
 
 
 class ServiceAffinity(
-    PreFilterPlugin, FilterPlugin, ScorePlugin, SummarizesFilter, SummarizesScore
+    PreFilterPlugin,
+    FilterPlugin,
+    ScorePlugin,
+    SummarizesFilter,
+    SummarizesScore,
+    EnqueueExtensions,
 ):
     name = "ServiceAffinity"
     reads = Reads.CLUSTER
@@ -159,6 +166,15 @@ class ServiceAffinity(
         if not self._asks_for_first(pod.facts) or placed.facts.namespace != pod.facts.namespace:
             return False
         return pod.labels.items() <= placed.labels.items()
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        """Upstream's but for Services, which do not change in a run."""
+        if not self._affinity:
+            return ()
+        return (
+            on(EventResource.POD, ActionType.UPDATE | ActionType.DELETE),
+            on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+        )
 
     def sign(self, pod: PodFacts) -> Hashable:
         asks = self._asks_for_first(pod)

@@ -1,0 +1,232 @@
+import numpy as np
+import pytest
+
+from roadstead.config.plugin_args import ServiceAffinityArgs
+from roadstead.facts.cluster import ClusterFacts, SelectsPods
+from roadstead.facts.selectors import LabelSelector
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import ActionType, EventResource
+from roadstead.framework.plugin import Handle, Reads
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.service_affinity import FirstPod, ServiceAffinity, ServicePods
+from tests.builders import node, pod, put, refused, require, score_with, table_of
+
+WEB = LabelSelector((require("app", "In", "web"),))
+TIER = LabelSelector((require("tier", "In", "front"),))
+SERVICE = SelectsPods("Service", "default", "web", WEB)
+REFUSED = refused("node(s) didn't match service affinity")
+
+
+def web(**facts):
+    return pod(labels={"app": "web"} | facts.pop("labels", {}), **facts)
+
+
+def machines():
+    """Five nodes: two of region r1, three of r2 in two zones."""
+    return table_of(
+        node("m1", labels={"region": "r1", "zone": "z11"}),
+        node("m2", labels={"region": "r1", "zone": "z12"}),
+        node("m3", labels={"region": "r2", "zone": "z21"}),
+        node("m4", labels={"region": "r2", "zone": "z22"}),
+        node("m5", labels={"region": "r2", "zone": "z22"}),
+    )
+
+
+def plugin(*labels, spread=(), selecting=(SERVICE,)):
+    args = ServiceAffinityArgs(labels, tuple(spread))
+    return ServiceAffinity(args, Handle(PodClasses(), ClusterFacts((), tuple(selecting))))
+
+
+def fitting(facts, table, told):
+    """Names of the nodes that pass; the others are refused with the one reason."""
+    state = CycleState(len(table))
+    info = table.classes.info(facts)
+    summary = told.filter_summary(info, table)
+    if summary is not None:
+        state.filter_summaries[told.name] = summary
+    if told.pre_filter(state, info).status.is_skip:
+        return set(table.names)
+    result = told.filter(state, info, table)
+    if result.codes is None:
+        return set(table.names)
+    said = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
+    answers = [said[code] for code in result.codes.tolist()]
+    assert set(answers) <= {None, REFUSED}
+    return {name for name, each in zip(table.names, answers, strict=True) if each is None}
+
+
+def test_without_labels_every_node_fits():
+    assert fitting(web(), machines(), plugin()) == {"m1", "m2", "m3", "m4", "m5"}
+
+
+def test_a_pod_of_no_service_fits_everywhere():
+    table = machines()
+    put(table, "m1", pod(labels={"app": "db"}))
+
+    assert fitting(pod(labels={"app": "db"}), table, plugin("region")) == set(table.names)
+
+
+def test_the_first_pod_of_a_service_fits_everywhere():
+    assert fitting(web(), machines(), plugin("region")) == {"m1", "m2", "m3", "m4", "m5"}
+
+
+def test_the_next_pods_go_where_the_first_one_is():
+    table = machines()
+    put(table, "m3", web())
+
+    assert fitting(web(), table, plugin("region")) == {"m3", "m4", "m5"}
+    assert fitting(web(), table, plugin("region", "zone")) == {"m3"}
+
+
+def test_what_the_node_selector_names_is_not_looked_for():
+    table = machines()
+    put(table, "m3", web())
+
+    assert fitting(web(node_selector={"region": "r1"}), table, plugin("region")) == {"m1", "m2"}
+    assert fitting(web(node_selector={"region": "r1"}), table, plugin("region", "zone")) == set()
+    named = web(node_selector={"region": "r1", "zone": "z11"})
+    assert fitting(named, table, plugin("region", "zone")) == {"m1"}
+
+
+def test_a_label_that_the_first_node_lacks_binds_nothing():
+    table = table_of(node("bare"), node("m1", labels={"region": "r1"}))
+    put(table, "bare", web())
+
+    assert fitting(web(), table, plugin("region")) == {"bare", "m1"}
+
+
+def test_the_first_pod_is_one_of_the_namespace_with_all_labels_of_the_new_one():
+    table = machines()
+    put(table, "m1", web(namespace="other"), pod())
+    put(table, "m2", web(is_terminating=True))
+    put(table, "m3", web(labels={"rev": "2"}))
+
+    assert fitting(web(), table, plugin("zone")) == {"m2"}
+    assert fitting(web(labels={"rev": "2"}), table, plugin("zone")) == {"m3"}
+
+
+def test_of_several_pods_the_one_on_the_node_that_came_first_counts():
+    table = table_of(node("late", labels={"zone": "b"}))
+    table.remove_node("late")
+    table.add_node(node("late", labels={"zone": "b"}), 9)
+    table.add_node(node("early", labels={"zone": "a"}), 3)
+    put(table, "late", web())
+    put(table, "early", web())
+
+    assert fitting(web(), table, plugin("zone")) == {"early"}
+
+
+def test_the_earlier_of_two_shards_first_pods_is_the_first():
+    one, other = FirstPod(4, (("zone", "a"),)), FirstPod(2, (("zone", "b"),))
+
+    assert one.merge(other) == other.merge(one) == other
+
+
+@pytest.mark.parametrize(
+    ("counts", "scores"),
+    [
+        ((0, 0, 0, 0, 0), [100, 100, 100, 100, 100]),
+        ((1, 0, 0, 0, 0), [0, 0, 100, 100, 100]),
+        ((1, 0, 1, 0, 0), [50, 50, 50, 50, 50]),
+        ((1, 1, 1, 0, 0), [33, 33, 66, 66, 66]),
+        ((0, 0, 1, 0, 3), [100, 100, 0, 0, 0]),
+    ],
+)
+def test_values_with_fewer_pods_of_the_service_score_higher(counts, scores):
+    table = machines()
+    for name, count in zip(table.names, counts, strict=True):
+        put(table, name, *[web()] * count)
+
+    assert score_with(plugin(spread=["region"]), web(), table) == scores
+
+
+def test_several_labels_share_the_score():
+    table = machines()
+    put(table, "m4", web())
+    put(table, "m1", web())
+
+    told = score_with(plugin(spread=["region", "zone"]), web(), table)
+
+    assert told == [50, 75, 75, 50, 50]
+
+
+def test_a_node_without_the_label_gets_nothing_for_it():
+    table = table_of(node("m1", labels={"zone": "a"}), node("bare"))
+
+    assert score_with(plugin(spread=["zone"]), web(), table) == [100, 0]
+    put(table, "bare", web())
+    assert score_with(plugin(spread=["zone"]), web(), table) == [100, 0]
+
+
+def test_only_living_pods_of_the_namespace_and_the_first_service_are_counted():
+    table = machines()
+    put(
+        table, "m1", web(namespace="other"), web(is_terminating=True), pod(labels={"tier": "front"})
+    )
+    put(table, "m3", web())
+    both = (SERVICE, SelectsPods("Service", "default", "tier", TIER))
+
+    told = score_with(
+        plugin(spread=["region"], selecting=both), web(labels={"tier": "front"}), table
+    )
+
+    assert told == [100, 100, 0, 0, 0]
+
+
+def test_a_pod_of_no_service_finds_all_labelled_nodes_equal():
+    table = machines()
+    put(table, "m1", web())
+
+    assert score_with(plugin(spread=["region"]), pod(), table) == [100] * 5
+    assert score_with(plugin("region"), web(), table) == [0] * 5
+
+
+def test_counts_of_shards_add_up():
+    one = ServicePods(3, ({"a": 2, "b": 1},))
+    other = ServicePods(4, ({"a": 4},))
+
+    assert one.merge(other) == other.merge(one) == ServicePods(7, ({"a": 6, "b": 1},))
+
+
+def test_who_is_affected_by_a_placement():
+    info = PodClasses().info
+    binds, spreads = plugin("region"), plugin(spread=["region"])
+    named = web(node_selector={"region": "r1"})
+
+    assert binds.affected_by(info(web()), info(web(labels={"rev": "1"})))
+    assert not binds.affected_by(info(web(labels={"rev": "1"})), info(web()))
+    assert not binds.affected_by(info(web()), info(web(namespace="other")))
+    assert not binds.affected_by(info(named), info(web()))
+    assert not binds.affected_by(info(pod()), info(web()))
+    assert spreads.affected_by(info(web()), info(pod()))
+    assert not spreads.affected_by(info(pod()), info(web()))
+
+
+def test_what_signs_a_pod():
+    sign = plugin("region").sign
+
+    assert sign(web(cpu=5)) == sign(web())
+    assert sign(pod()) == sign(pod(namespace="other"))
+    assert sign(web()) != sign(web(labels={"rev": "1"}))
+    assert sign(web()) != sign(web(node_selector={"region": "r1"}))
+    assert sign(web(node_selector={"disk": "ssd"})) == sign(web())
+    assert plugin("region").reads is Reads.CLUSTER
+
+
+def test_the_events_that_may_help_are_upstreams():
+    pods, nodes = plugin("region").events_to_register()
+
+    assert plugin().events_to_register() == ()
+    assert pods.event.resource is EventResource.POD
+    assert pods.event.action == ActionType.UPDATE | ActionType.DELETE
+    assert nodes.event.action == ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+
+
+def test_services_without_a_selector_select_nothing():
+    table = machines()
+    put(table, "m1", web())
+    empty = SelectsPods("Service", "default", "none", None)
+    told = plugin("region", selecting=[empty])
+
+    assert fitting(web(), table, told) == set(table.names)
+    assert told.score_summary(None, table.classes.info(web()), table, np.ones(5, np.bool_)) is None
