@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar, cast
 
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.facts.compile_storage import (
+    compile_attachment,
+    compile_capacity,
+    compile_claim,
+    compile_class,
+    compile_csi_driver,
+    compile_csi_node,
+    compile_volume,
+)
 from roadstead.framework.changes import node_update_events, pod_update_events
 from roadstead.framework.events import (
     ActionType,
@@ -26,6 +36,7 @@ from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol import objects
 
 Check = Callable[[Json], tuple[Json, list[str]]]
+T = TypeVar("T", bound=objects.ApiObject)
 
 _FINE_UPDATES = tuple(each for each in ActionType if each in ActionType.UPDATE)
 
@@ -106,20 +117,25 @@ def _change(case: Json) -> Change[object]:
     return Change(old, new, own=own and kind is objects.Pod)
 
 
-def _seen_pod(pod: objects.ApiObject) -> SeenPod:
-    assert isinstance(pod, objects.Pod)
+def _seen_pod(pod: objects.Pod) -> SeenPod:
     return SeenPod(compile_pod(pod)[1], bool(pod.spec.node_name))
 
 
-def _node(node: objects.ApiObject) -> object:
-    assert isinstance(node, objects.Node)
-    return compile_node(node)
+def _of(compiled: Callable[[T], object]) -> Callable[[objects.ApiObject], object]:
+    return cast("Callable[[objects.ApiObject], object]", compiled)
 
 
 _KINDS: Mapping[
     EventResource, tuple[type[objects.ApiObject], Callable[[objects.ApiObject], object]]
 ] = {
-    EventResource.POD: (objects.Pod, _seen_pod),
-    EventResource.NODE: (objects.Node, _node),
+    EventResource.POD: (objects.Pod, _of(_seen_pod)),
+    EventResource.NODE: (objects.Node, _of(compile_node)),
+    EventResource.PERSISTENT_VOLUME: (objects.PersistentVolume, _of(compile_volume)),
+    EventResource.PERSISTENT_VOLUME_CLAIM: (objects.PersistentVolumeClaim, _of(compile_claim)),
+    EventResource.STORAGE_CLASS: (objects.StorageClass, _of(compile_class)),
+    EventResource.CSI_NODE: (objects.CSINode, _of(compile_csi_node)),
+    EventResource.CSI_DRIVER: (objects.CSIDriver, _of(compile_csi_driver)),
+    EventResource.CSI_STORAGE_CAPACITY: (objects.CSIStorageCapacity, _of(compile_capacity)),
+    EventResource.VOLUME_ATTACHMENT: (objects.VolumeAttachment, _of(compile_attachment)),
 }
 """The kind of manifest of a resource, and how it becomes facts."""
