@@ -243,6 +243,17 @@ class Evaluation:
             self.codes[refused] = codes[codes != PASSED]
             self.feasible[refused] = False
 
+    def helpful_rows(self) -> Rows:
+        """Rows on which the pod might fit were pods to leave them: refused with Unschedulable."""
+        if self.pre_filter.status.code is Code.UNSCHEDULABLE:
+            if self._fixed_codes is None:
+                self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
+            return np.arange(len(self.table))
+        if not self.pre_filter.status.is_success:
+            return _NO_ROWS
+        helpful = [False, *(status.code is Code.UNSCHEDULABLE for status in self.statuses), False]
+        return np.flatnonzero(np.array(helpful)[self.codes])
+
     def nominated_to(self, node_name: str) -> Mapping[PodInfo, int]:
         """The pods nominated to a node that this class must yield to, by class."""
         nominated = self.table.nominations.to(node_name)

@@ -8,13 +8,14 @@ one seed is one placement. `first` takes the bytewise smallest name, as the reco
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.nodes.table import NodeTable, Rows
+from roadstead.nodes.table import NodeTable, Rows, name_hash
 
 TieBreakKind = Literal["random", "first"]
 
@@ -42,6 +43,15 @@ def ranked(draw: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _MULTIPLIER_2
     result: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
     return result
+
+
+def in_order(names: Sequence[str], draw: int | None) -> list[int]:
+    """Places of names in the order of a draw, its first choice first; bytewise for no draw."""
+    if draw is None:
+        return sorted(range(len(names)), key=lambda place: names[place].encode())
+    hashes = np.array([name_hash(name) for name in names], dtype=np.uint64)
+    places: list[int] = np.argsort(~ranked(draw, hashes), kind="stable").tolist()
+    return places
 
 
 class Chooser:

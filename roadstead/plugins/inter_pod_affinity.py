@@ -21,7 +21,7 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,sco
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -70,9 +70,11 @@ from roadstead.plugins.inter_pod_counts import (
     label_codes,
     merge_counts,
     scores_by_topology,
+    with_moves,
 )
 from roadstead.plugins.inter_pod_terms import (
     Family,
+    Line,
     NamespaceLabels,
     NewPod,
     WaitingTerms,
@@ -167,6 +169,29 @@ class InterPodAffinity(
             by_topology(table, vectors, Family.ANTI_AFFINITY),
         )
         return found if found.existing_anti or found.affinity or found.anti_affinity else None
+
+    def moved(
+        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> Summary | None:
+        counts = self._counts_of(pod)
+        added: Counter[Line] = Counter()
+        for other, change in moves.items():
+            for line, each in counts.relation_to(other):
+                added[line] += change * each
+        by_family = {
+            family: {key: n for (kind, key), n in added.items() if kind is family and n}
+            for family in (Family.EXISTING_ANTI, Family.AFFINITY, Family.ANTI_AFFINITY)
+        }
+        self._settle(counts)
+        if counts.pod.terms.error or not any(by_family.values()):
+            return summary
+        before = _NOTHING if summary is None else summary
+        assert isinstance(before, PodCounts)
+        return PodCounts(
+            with_moves(before.existing_anti, row, by_family[Family.EXISTING_ANTI]),
+            with_moves(before.affinity, row, by_family[Family.AFFINITY]),
+            with_moves(before.anti_affinity, row, by_family[Family.ANTI_AFFINITY]),
+        )
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
         terms = self._counts_of(pod).pod.terms

@@ -177,6 +177,14 @@ class Counts:
         self._relate()
         return other.index < len(self._codes) and bool(self._codes[other.index])
 
+    def relation_to(self, other: PodInfo) -> Relation:
+        """What one pod of that class adds to each line, wherever it stands."""
+        self._relate()
+        if other.index >= len(self._codes):
+            return ()
+        code = int(self._codes[other.index])
+        return self._relations.values[code]
+
     def _relate(self) -> None:
         """Looks once at each class that is new: at all if the pod has terms, else at theirs."""
         index = self._index
@@ -305,6 +313,20 @@ def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
     for value, count in theirs.items():
         added[value] = added.get(value, 0) + count
     return added
+
+
+def with_moves(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
+    """Counts after so much more of each topology key on one row; a count that falls to 0 goes."""
+    changed = dict(counts)
+    for key, amount in added.items():
+        values, codes = label_codes(row, key)
+        if codes[0] < 0:
+            continue
+        value = values.values[codes[0]]
+        of_key = dict(changed.get(key, {}))
+        of_key[value] = of_key.get(value, 0) + amount
+        changed[key] = {value: count for value, count in of_key.items() if count}
+    return {key: of_key for key, of_key in changed.items() if of_key}
 
 
 class Domains:

@@ -75,6 +75,7 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     look_up,
     sum_by_value,
     with_all_keys,
+    with_moves,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
@@ -179,6 +180,15 @@ class PodTopologySpread(
             for spread, counted in zip(hard, rows, strict=True)
         )
         return DomainCounts(counts) if any(counts) else None
+
+    def moved(
+        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> Summary | None:
+        hard = self._of_pod(pod).hard
+        before = DomainCounts(({},) * len(hard)) if summary is None else summary
+        assert isinstance(before, DomainCounts)
+        counts = with_moves(pod, hard, before.counts, row, moves)
+        return summary if counts is before.counts else DomainCounts(counts)
 
     def _count_by_domain(
         self, pod: PodInfo, spread: Spread, table: Table, rows: Bools

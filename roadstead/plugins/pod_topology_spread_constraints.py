@@ -257,6 +257,36 @@ def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
     return by_code[codes]
 
 
+def with_moves(
+    pod: PodInfo,
+    spreads: Sequence[Spread],
+    counts: tuple[dict[str, int], ...],
+    row: Table,
+    moves: Mapping[PodInfo, int],
+) -> tuple[dict[str, int], ...]:
+    """Counts per constraint and topology value after pods moved on a row; the same object where
+    none of them is counted.
+
+    As upstream's updateWithPod, this counts terminating pods, and every pod for an empty selector,
+    though neither is counted when pods are counted first.
+    """
+    mine = {other: n for other, n in moves.items() if other.facts.namespace == pod.facts.namespace}
+    added = [sum(n for other, n in mine.items() if s.matches(other.labels)) for s in spreads]
+    if not any(added):
+        return counts
+    changed = []
+    rows = included(pod.facts, spreads, row, with_all_keys(spreads, row))
+    for spread, amount, of_each, counted in zip(spreads, added, counts, rows, strict=True):
+        after = of_each
+        if amount and counted[0]:
+            value = row.columns.label(spread.topology_key).values.values[
+                label_codes(row, spread.topology_key)[0]
+            ]
+            after = {**of_each, value: of_each.get(value, 0) + amount}
+        changed.append(after)
+    return tuple(changed)
+
+
 @dataclass(slots=True)
 class _Kept:
     node_version: int

@@ -1,0 +1,232 @@
+"""The dry run: on each node that may be helped, who would have to go for the pod to fit.
+
+For a node, all pods of lower priority are taken away. If the pod does not fit even then, the node
+is no candidate. Otherwise they come back one by one, those first whom a disruption budget would
+miss, and of each kind the most important first; who no longer fits beside the pod is a victim.
+
+Rows go side by side: the filters look at all of them at once, in as many rounds as the fullest one
+has pods of lower priority.
+
+Upstream: pkg/scheduler/framework/preemption/preemption.go (findCandidates, DryRunPreemption) and
+plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode, PodEligibleToPreemptOthers).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roadstead.facts.disruption import DisruptionBudget
+from roadstead.framework.evaluation import EXCLUDED, Evaluation
+from roadstead.framework.tie_break import in_order
+from roadstead.framework.victims import Candidate, DryRun, Tried, Victim, shortlist
+from roadstead.framework.what_if import PASSED, WhatIf
+from roadstead.nodes.residents import Resident
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.preemption.importance import by_importance, violate
+from roadstead.protocol.status import Code
+
+NO_VICTIMS = "No preemption victims found for incoming pod"
+
+ROWS_AT_ONCE = 128
+
+
+def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBudget]) -> Tried:
+    """Tries one shard's rows; the evaluation is up to date."""
+    if _waits(evaluation):
+        return Tried(waits=True)
+    table = evaluation.table
+    rows = evaluation.helpful_rows()
+    order = in_order([table.columns.names[row] for row in rows.tolist()], ask.draw)
+    rows = rows[order]
+    outcome = _Outcome()
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        _try_rows(evaluation, rows[start : start + ROWS_AT_ONCE], budgets, outcome)
+        outcome.candidates = list(shortlist(outcome.candidates, ask.wanted))
+        clean = any(not each.violations for each in outcome.candidates)
+        if clean and len(outcome.candidates) >= ask.wanted:
+            break
+    return outcome.told()
+
+
+def merge(parts: Iterable[Tried], ask: DryRun) -> Tried:
+    """The outcomes of all shards as one."""
+    whole = _Outcome()
+    for part in parts:
+        if part.waits:
+            return Tried(waits=True)
+        whole.candidates += part.candidates
+        whole.nodes += part.nodes
+        whole.reasons.update(dict(part.reasons))
+        whole.errors += part.errors
+    order = in_order([each.node_name for each in whole.candidates], ask.draw)
+    whole.candidates = list(shortlist([whole.candidates[place] for place in order], ask.wanted))
+    return whole.told()
+
+
+@dataclass(slots=True)
+class _Outcome:
+    candidates: list[Candidate] = field(default_factory=list)
+    nodes: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+
+    def refuse(self, reasons: Iterable[str]) -> None:
+        self.nodes += 1
+        self.reasons.update(reasons)
+
+    def told(self) -> Tried:
+        if self.candidates:
+            return Tried(tuple(self.candidates))
+        errors = tuple(sorted(set(self.errors)))
+        return Tried((), self.nodes, tuple(sorted(self.reasons.items())), errors=errors)
+
+
+def _waits(evaluation: Evaluation) -> bool:
+    """Whether victims of the pod's earlier preemption are still on their way out.
+
+    They do not matter where the nominated node is refused for good.
+    """
+    name, table = evaluation.pod.facts.nominated_node_name, evaluation.table
+    if not name or not table.has_node(name):
+        return False
+    row = table.row_of(name)
+    if evaluation.pre_filter.status.is_success:
+        code = int(evaluation.codes[row])
+        if code == EXCLUDED or (code and not _may_help(evaluation, code)):
+            return False
+    elif evaluation.pre_filter.status.code is not Code.UNSCHEDULABLE:
+        return False
+    priority = evaluation.pod.facts.priority
+    return any(
+        info.facts.is_preempted and info.facts.priority < priority for info in table.pods(row)
+    )
+
+
+def _may_help(evaluation: Evaluation, code: int) -> bool:
+    return evaluation.statuses[code - 1].code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
+    """The pods of lower priority on a row, in the order in which they came.
+
+    Pods that nobody named come last, and stay without a name.
+    """
+    unnamed = dict(table.pods(row))
+    found = []
+    for pod in table.residents.on(table.columns.names[row]):
+        unnamed[pod.info] -= 1
+        if pod.info.facts.priority < priority:
+            found.append(pod)
+    for info, count in unnamed.items():
+        if info.facts.priority < priority:
+            found += [Resident("", "", None, info)] * count
+    return found
+
+
+def _try_rows(
+    evaluation: Evaluation,
+    rows: Rows,
+    budgets: Sequence[DisruptionBudget],
+    outcome: _Outcome,
+) -> None:
+    table, priority = evaluation.table, evaluation.pod.facts.priority
+    lower = [_lower(table, row, priority) for row in rows.tolist()]
+    tried = rows[[bool(pods) for pods in lower]]
+    for _ in range(len(rows) - len(tried)):
+        outcome.refuse([NO_VICTIMS])
+    if len(tried):
+        trial = _Trial(evaluation, tried, [pods for pods in lower if pods], budgets)
+        trial.run(outcome)
+
+
+class _Trial:
+    """Rows that have pods of lower priority, all of which are away at first."""
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        rows: Rows,
+        lower: Sequence[Sequence[Resident]],
+        budgets: Sequence[DisruptionBudget],
+    ) -> None:
+        self._evaluation = evaluation
+        self._what_if = WhatIf(evaluation, rows)
+        self._lower = lower
+        self._budgets = budgets
+        self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
+        for row, pods in enumerate(lower):
+            for pod in pods:
+                self._what_if.remove(row, pod.info)
+
+    def run(self, outcome: _Outcome) -> None:
+        """Takes note of each row: a candidate, or why it is none."""
+        rows = np.arange(len(self._names))
+        codes = self._what_if.filter(rows)
+        for row in rows[codes != PASSED].tolist():
+            self._refuse(int(codes[row]), outcome)
+        fitting = [_Reprieve(row, self._lower[row]) for row in rows[codes == PASSED].tolist()]
+        for each in fitting:
+            each.sort(self._budgets)
+        self._reprieve(fitting)
+        for each in fitting:
+            self._conclude(each, outcome)
+
+    def _refuse(self, code: int, outcome: _Outcome) -> None:
+        status = self._evaluation.statuses[code - 1]
+        if status.code is Code.ERROR:
+            outcome.errors.append(status.message)
+        outcome.refuse(status.reasons)
+
+    def _reprieve(self, fitting: Sequence[_Reprieve]) -> None:
+        """Each row's next pod comes back, round by round, and stays if the pod fits beside it."""
+        turn = 0
+        while waiting := [each for each in fitting if turn < len(each.turns)]:
+            pods = [each.pods[each.turns[turn]] for each in waiting]
+            for each, pod in zip(waiting, pods, strict=True):
+                self._what_if.add(each.row, pod.info)
+            codes = self._what_if.filter(np.array([each.row for each in waiting], dtype=np.intp))
+            for place in np.flatnonzero(codes != PASSED).tolist():
+                each, pod = waiting[place], pods[place]
+                self._what_if.remove(each.row, pod.info)
+                each.victims.append(each.turns[turn])
+            turn += 1
+
+    def _conclude(self, each: _Reprieve, outcome: _Outcome) -> None:
+        name = self._names[each.row]
+        if not each.victims:
+            text = f'expected at least one victim pod on node "{name}"'
+            outcome.errors.append(text)
+            outcome.refuse([text])
+            return
+        victims = (each.pods[place] for place in sorted(each.victims))
+        outcome.candidates.append(
+            Candidate(
+                name,
+                tuple(Victim(v.uid, v.key, v.info.facts.priority, v.started_s) for v in victims),
+                sum(each.missed[place] for place in each.victims),
+            )
+        )
+
+
+@dataclass(slots=True)
+class _Reprieve:
+    """A row on which the pod fits without any pod of lower priority.
+
+    pods: by importance. missed: whether a budget misses each. turns: places in `pods` in the order
+    in which they come back. victims: places of those who did not fit.
+    """
+
+    row: int
+    pods: Sequence[Resident]
+    missed: list[bool] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
+    victims: list[int] = field(default_factory=list)
+
+    def sort(self, budgets: Sequence[DisruptionBudget]) -> None:
+        self.pods = by_importance(self.pods)
+        self.missed = violate(self.pods, budgets)
+        self.turns = sorted(range(len(self.pods)), key=lambda place: not self.missed[place])
