@@ -14,6 +14,8 @@ from roadstead.actors.messages import (
     ClassColumn,
     DeltaBatch,
     NodeBatch,
+    RosterAsk,
+    RosterPage,
     RunningPods,
     Settle,
 )
@@ -26,6 +28,8 @@ from roadstead.nodes.table import NodeTable
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
+
+ROSTER_PAGE_NODES = 5000
 
 _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 
@@ -86,6 +90,21 @@ class CacheActor:
         confirmed = self.core.confirm([self.core.placement_of(uid) for uid in batch.confirm])
         self._stream([*forgotten.deltas, *confirmed])
         return self._answer(())
+
+    async def roster(self, ask: RosterAsk) -> RosterPage:
+        """A page of the nodes in their order; nothing new where `known` is the present version."""
+        version = self._table.node_version
+        names = () if ask.known == version else self._table.tree.listed()
+        page = names[ask.start : ask.start + ROSTER_PAGE_NODES]
+        rows = self._table.rows_of(page)
+        return RosterPage(
+            version,
+            len(names),
+            page,
+            self._table.arrivals[rows].tobytes(),
+            tuple(self._table.facts(row) for row in rows.tolist()) if ask.whole else (),
+            tuple(self._seqs),
+        )
 
     def _answer(self, refused: Sequence[tuple[str, str]]) -> Assumed:
         return Assumed(tuple(refused), tuple(self._seqs))

@@ -6,6 +6,7 @@ import asyncio
 
 from roadstead.actors.messages import SETTLE, VIEW, Settle, ViewAsk
 from roadstead.actors.names import CACHE, worker_name
+from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import begin_batch
 from roadstead.actors.supervisor import Supervisor
 from roadstead.cycle.batch import PodInCycle
@@ -14,7 +15,7 @@ from roadstead.cycle.sharded import ShardedCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
-from roadstead.run import Pod, RunPlan, build_profiles
+from roadstead.run import Pod, RunPlan, build_narrower, build_profiles
 
 
 async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explanation:
@@ -34,10 +35,14 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     signature = profile.class_of(info, identity.uid)
     asked = PodInCycle(identity.uid, identity.key, info, signature)
     workers = [supervisor.refs[worker_name(i)] for i in range(plan.settings.shards)]
-    cycle = ShardedCycle(classes, profiles, TieBreak())
+    narrower = build_narrower(plan)
+    cycle = ShardedCycle(classes, profiles, TieBreak(), narrower=narrower)
     timeout_s = plan.settings.deadlines.call_s
     cache = supervisor.refs[CACHE]
     reached = await cache.call(SETTLE, Settle((), (), ()), timeout_s=timeout_s)
+    if narrower is not None and cycle.narrows(asked):
+        roster = RosterCopy(whole=narrower.extenders.wants_manifests)
+        cycle.roster = await roster.take(cache, timeout_s)
     batch = await begin_batch(cycle, [asked], workers, reached.worker_seqs, timeout_s)
     ask = cycle.merged_ask(signature)
     message = ViewAsk(cycle.node_count, 0, ask)
@@ -45,4 +50,4 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
         *(worker.call(VIEW, message, timeout_s=timeout_s) for worker in workers)
     )
     filters, scores = batch.summaries(signature)
-    return explain(profile, asked, views, filters, scores)
+    return explain(profile, asked, views, filters, scores, cycle.narrowing(signature))

@@ -212,6 +212,32 @@ class DeltaBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class RosterAsk:
+    """Scheduler → cache: the nodes in their order, from place `start` on, unless `known` is new
+    enough; names alone where no extender wants more."""
+
+    known: int
+    start: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RosterPage:
+    """Cache → scheduler: part of the nodes in their order, as of `version`.
+
+    arrivals: int64[node]. nodes: empty where only names were wanted. total: of all pages.
+    worker_seqs: how far each worker must have come to have them.
+    """
+
+    version: int
+    total: int
+    names: tuple[str, ...]
+    arrivals: bytes
+    nodes: tuple[NodeFacts, ...]
+    worker_seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ViewAsk:
     """Whoever explains → worker: everything about one class on your rows."""
 
@@ -281,6 +307,7 @@ QUEUE_STATE = method("queue_state", Nothing, QueueState)
 PENDING = method("pending", PageAsk, PendingPage)
 ASSUME = method("assume", AssumeBatch, Assumed)
 SETTLE = method("settle", Settle, Assumed)
+ROSTER = method("roster", RosterAsk, RosterPage)
 APPLY = method("apply", DeltaBatch, Nothing)
 EVALUATE = method("evaluate", EvaluateRequest, ShardAnswer)
 VIEW = method("view", ViewAsk, ShardView)

@@ -25,7 +25,6 @@ from roadstead.actors.messages import (
     SETTLE,
     ActorStatus,
     AssumeBatch,
-    Assumed,
     BindBatch,
     GivenBack,
     LeaseAsk,
@@ -37,6 +36,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages import BindAnswer as WireAnswer
 from roadstead.actors.names import BINDER, CACHE, QUEUE, worker_name
+from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import begin_batch
 from roadstead.actors.seam import (
     NOTHING,
@@ -62,11 +62,13 @@ from roadstead.cycle.effects import (
 )
 from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
 from roadstead.cycle.sharded import ShardedCycle
+from roadstead.extenders.caller import ExtenderError
+from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import unschedulable
-from roadstead.run import RunPlan, build_profiles
+from roadstead.run import RunPlan, build_narrower, build_profiles
 
 LEASE_WAIT_S = 0.5
 DECISIONS_AT_ONCE = 64
@@ -93,7 +95,12 @@ class SchedulerActor:
         self._profiles = build_profiles(plan, self._classes)
         settings = plan.settings
         tie_break = TieBreak(settings.tie_break, settings.seed)
-        self._cycle = ShardedCycle(self._classes, self._profiles, tie_break)
+        self._narrower = build_narrower(plan)
+        self._extenders = Extenders() if self._narrower is None else self._narrower.extenders
+        self._roster = RosterCopy(whole=self._extenders.wants_manifests)
+        self._cycle = ShardedCycle(
+            self._classes, self._profiles, tie_break, narrower=self._narrower
+        )
         self._epoch = 1
         self.core = CycleCore(name, self._epoch, self._profiles)
         self._seqs = [0] * settings.shards
@@ -132,11 +139,11 @@ class SchedulerActor:
     async def _step(self) -> None:
         """One lease or one batch."""
         await self._perform(self.core.tick(time.monotonic()))
-        pods = self.core.undecided(self._plan.settings.batch)
-        if not pods:
+        undecided = self.core.undecided(self._plan.settings.batch)
+        if not undecided:
             await self._lease()
             return
-        pods = pods[: self._cycle.reach(len(pods))]
+        pods = self._cycle.together(undecided)
         decisions = await self._decide(pods)
         self._cycle.settled(len(pods), len(decisions))
         await self._perform(self.core.decided(decisions))
@@ -173,6 +180,9 @@ class SchedulerActor:
         """Decisions for the first of the pods, as many as one evaluation settles (at least one)."""
         workers = [self._ref(worker_name(index)) for index in range(len(self._seqs))]
         started = time.perf_counter()
+        if self._cycle.narrows(pods[0]):
+            self._cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
+            self._reached(self._roster.worker_seqs)
         batch = await begin_batch(self._cycle, pods, workers, self._seqs, self._call_s)
         self._spend("evaluate", started)
         started = time.perf_counter()
@@ -216,7 +226,7 @@ class SchedulerActor:
             _pods(attempts), tuple(a.node_name for a in attempts), tuple(a.token for a in attempts)
         )
         answer = await self._ref(CACHE).call(ASSUME, batch, timeout_s=self._call_s)
-        self._reached(answer)
+        self._reached(answer.worker_seqs)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         not_taken = {token for token, _ in refused}
         accepted = [a.token for a in attempts if a.token not in not_taken]
@@ -237,6 +247,9 @@ class SchedulerActor:
         async with self._may_bind:
             if finishing:
                 await self._settle(Settle(forget=(), finish=_pairs(finishing), confirm=()))
+                attempts = await self._bind_outside(attempts)
+            if not attempts:
+                return
             batch = BindBatch(
                 self._name,
                 self._epoch,
@@ -254,11 +267,29 @@ class SchedulerActor:
             answers = [_answer(each) for each in answer.answers]
             await self._perform(self.core.bind_answered(answers))
 
-    async def _settle(self, message: Settle) -> None:
-        self._reached(await self._ref(CACHE).call(SETTLE, message, timeout_s=self._call_s))
+    async def _bind_outside(self, attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+        """Has extenders bind the pods that they bind; those to be committed, failures left out."""
+        refused = []
+        for attempt in attempts:
+            if not self._extenders.binder_of(attempt.facts):
+                continue
+            target = _identity(attempt), attempt.facts, attempt.node_name
+            try:
+                await asyncio.to_thread(self._extenders.bind, *target)
+            except ExtenderError as failure:
+                refused.append(BindAnswer(attempt.token, BindOutcome.FAILED, message=str(failure)))
+        if not refused:
+            return attempts
+        await self._perform(self.core.bind_answered(refused))
+        failed = {answer.token for answer in refused}
+        return [attempt for attempt in attempts if attempt.token not in failed]
 
-    def _reached(self, answer: Assumed) -> None:
-        pairs = zip(self._seqs, answer.worker_seqs, strict=True)
+    async def _settle(self, message: Settle) -> None:
+        answer = await self._ref(CACHE).call(SETTLE, message, timeout_s=self._call_s)
+        self._reached(answer.worker_seqs)
+
+    def _reached(self, worker_seqs: Sequence[int]) -> None:
+        pairs = zip(self._seqs, worker_seqs, strict=True)
         self._seqs = [max(known, told) for known, told in pairs]
 
     async def _report(self, effect: Done | Requeue, notes: tuple[PendingNote, ...]) -> None:

@@ -7,12 +7,13 @@ The stages, their order and what each refuses follow kube-scheduler 1.34
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from roadstead.config.build import build, complete, points_table
+from roadstead.config.coscheduling import WireCoschedulingArgs
 from roadstead.config.decode import decode, decode_document
 from roadstead.config.defaults import set_defaults
 from roadstead.config.errors import ConfigError
@@ -26,7 +27,9 @@ from roadstead.config.validation import validate
 from roadstead.config.wire import sorted_keys, to_document
 from roadstead.protocol.errors import InputError
 
-_ALL_ARGS_MODELS: Final = MappingProxyType({**ARGS_MODELS, **OLDER_ARGS_MODELS})
+_ALL_ARGS_MODELS: Final = MappingProxyType(
+    {**ARGS_MODELS, **OLDER_ARGS_MODELS, "Coscheduling": WireCoschedulingArgs}
+)
 NO_EXTRA_PLUGINS: Final[Mapping[str, Iterable[str]]] = MappingProxyType({})
 
 
@@ -75,7 +78,8 @@ def load_config(
     if problems:
         raise ConfigError("validate", problems, source=source)
     config = complete(config, source=source)
-    built = build(config, points_of, source=source)
+    is_set = decoded.percentage_of_nodes_to_score is not None
+    built = replace(build(config, points_of, source=source), percentage_is_set=is_set)
     return LoadedConfig(built, sorted_keys(to_document(config)), source, notes)
 
 

@@ -110,7 +110,10 @@ class ClientConnectionConfig:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """The whole configuration. `percentage_of_nodes_to_score` 0 means adaptive."""
+    """The whole configuration. `percentage_of_nodes_to_score` 0 means adaptive.
+
+    percentage_is_set: the document itself says it, and not the default.
+    """
 
     profiles: tuple[ProfileConfig, ...]
     percentage_of_nodes_to_score: int = 0
@@ -123,6 +126,18 @@ class SchedulerConfig:
     enable_contention_profiling: bool = True
     leader_election: LeaderElectionConfig = field(default_factory=LeaderElectionConfig)
     client_connection: ClientConnectionConfig = field(default_factory=ClientConnectionConfig)
+    percentage_is_set: bool = False
+
+    def shares(self) -> dict[str, int]:
+        """Percentage of nodes to score of the profiles that sample, by scheduler name.
+
+        0 is adaptive. A profile that says none takes that of the document; where the document is
+        silent as well, or says 100, every node is scored.
+        """
+        common = self.percentage_of_nodes_to_score if self.percentage_is_set else 100
+        said = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
+        found = {name: common if share is None else share for name, share in said.items()}
+        return {name: share for name, share in found.items() if share < 100}
 
     def profile(self, scheduler_name: str) -> ProfileConfig | None:
         """The profile of this name, or None: pods that name it are not ours."""

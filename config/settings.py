@@ -95,6 +95,10 @@ class Settings(_Part):
     tie_break: Literal["random", "first"] = "random"
     """Among equally good nodes: one at random, as kube-scheduler does, or the first by name."""
 
+    score_nodes: Literal["all", "config"] = "config"
+    """Score all feasible nodes, or as many as the configuration's percentageOfNodesToScore says,
+    where it says one."""
+
     journal: Annotated[Path | None, BeforeValidator(_path)] = None
     """Folder of the binder's journal. Without one, binds live as long as the run."""
 

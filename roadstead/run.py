@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from roadstead.config.model import SchedulerConfig, default_config
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
+from roadstead.cycle.narrowing import Narrower
+from roadstead.extenders.caller import CallerOf
+from roadstead.extenders.chain import Extenders
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -92,6 +95,24 @@ def build_profiles(
     registry = registry or plan.registry()
     handle = Handle(classes, plan.cluster)
     return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
+
+
+def build_narrower(plan: RunPlan, caller_of: CallerOf | None = None) -> Narrower | None:
+    """Sampling and extenders of a plan; None where every feasible node is scored.
+
+    caller_of: reaches extenders, over HTTP unless told otherwise. InputError for an extender that
+    cannot be reached as configured.
+    """
+    config = plan.config()
+    shares = config.shares() if plan.settings.score_nodes == "config" else {}
+    if not shares and not config.extenders:
+        return None
+    if caller_of is None:
+        # TLS and HTTP take time to import that few runs need.
+        from roadstead.extenders.http import HttpCaller
+
+        caller_of = HttpCaller
+    return Narrower(shares, Extenders.build(config.extenders, caller_of))
 
 
 @dataclass(frozen=True, slots=True)

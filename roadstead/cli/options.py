@@ -47,6 +47,7 @@ class PlanOptions:
     schedulers: int | None = None
     batch: int | None = None
     tie_break: str | None = None
+    score_nodes: str | None = None
     journal: str | None = None
     settings: Path | None = None
     log: Path | None = None
@@ -66,7 +67,10 @@ class PlanOptions:
 
     def overrides(self) -> dict[str, object]:
         """Settings given as flags; None where one was not given."""
-        names = ("runtime", "shards", "seed", "schedulers", "batch", "tie_break", "journal")
+        names = (
+            *("runtime", "shards", "seed", "schedulers", "batch", "tie_break"),
+            *("score_nodes", "journal"),
+        )
         return {name: getattr(self, name) for name in names}
 
 
@@ -148,6 +152,12 @@ _SETTINGS_OPTIONS = (
         "--tie-break",
         type=click.Choice(["random", "first"]),
         help="Among equally good nodes: one at random (the default), or the first by name.",
+    ),
+    click.option(
+        "--score-nodes",
+        type=click.Choice(["all", "config"]),
+        help="config (the default): as many as percentageOfNodesToScore says, where the "
+        "configuration says it. all: every feasible node.",
     ),
     click.option("--journal", metavar="DIR", help="Folder of the binder's journal."),
     click.option(
