@@ -192,11 +192,12 @@ class NodeVolumeLimitsHints(EnqueueExtensions):
     def after_pod_deleted(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A pod on a node had a volume that counts."""
+        """A pod that held, or was nominated to, a node had a volume that counts."""
         assert change.old is not None
-        counted = (CLAIM, EPHEMERAL, *PLUGIN_OF)
-        has_any = any(volume.kind in counted for volume in change.old.facts.volumes)
-        return QueueingHint.when(change.old.assigned and has_any)
+        gone = change.old.facts
+        counted = any(volume.kind in (CLAIM, EPHEMERAL, *PLUGIN_OF) for volume in gone.volumes)
+        held = change.old.assigned or bool(gone.nominated_node_name)
+        return QueueingHint.when(held and counted)
 
     def after_claim_added(
         self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
