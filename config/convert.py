@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, cast
 
+from roadstead.config.coscheduling import PERMIT_WAIT_S, WireCoschedulingArgs
 from roadstead.config.legacy.plugins import WireNodeLabelArgs, WireServiceAffinityArgs
 from roadstead.config.model import (
     ClientConnectionConfig,
@@ -16,6 +17,7 @@ from roadstead.config.model import (
     SchedulerConfig,
 )
 from roadstead.config.plugin_args import (
+    CoschedulingArgs,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
@@ -99,6 +101,11 @@ def _dynamic_resources(args: WireDynamicResourcesArgs) -> DynamicResourcesArgs:
 
 
 _CONVERTERS: Final[dict[type, Callable[[Any], PluginArgs]]] = {
+    WireCoschedulingArgs: lambda args: CoschedulingArgs(
+        PERMIT_WAIT_S
+        if args.permit_waiting_time_seconds is None
+        else args.permit_waiting_time_seconds
+    ),
     WireFitArgs: _fit,
     WireNodeAffinityArgs: _node_affinity,
     WireSpreadArgs: _spread,

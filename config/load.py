@@ -22,12 +22,12 @@ from roadstead.config.legacy.plugins import OLDER_ARGS_MODELS
 from roadstead.config.legacy.read import read_older
 from roadstead.config.model import SchedulerConfig
 from roadstead.config.reader import read_document
-from roadstead.config.schema_args import ARGS_MODELS
+from roadstead.config.schema_args import ARGS_MODELS, Args
 from roadstead.config.validation import validate
 from roadstead.config.wire import sorted_keys, to_document
 from roadstead.protocol.errors import InputError
 
-_ALL_ARGS_MODELS: Final = MappingProxyType(
+_ALL_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
     {**ARGS_MODELS, **OLDER_ARGS_MODELS, "Coscheduling": WireCoschedulingArgs}
 )
 NO_EXTRA_PLUGINS: Final[Mapping[str, Iterable[str]]] = MappingProxyType({})

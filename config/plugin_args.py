@@ -132,6 +132,13 @@ class ServiceAffinityArgs:
     anti_affinity_labels_preference: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CoschedulingArgs:
+    """How long Permit waits for the rest of a gang that says nothing itself."""
+
+    permit_wait_s: int = 60
+
+
 PluginArgs: TypeAlias = (
     NodeResourcesFitArgs
     | NodeResourcesBalancedAllocationArgs
@@ -143,6 +150,7 @@ PluginArgs: TypeAlias = (
     | DynamicResourcesArgs
     | NodeLabelArgs
     | ServiceAffinityArgs
+    | CoschedulingArgs
     | Mapping[str, Any]
     | Sequence[Any]
     | str

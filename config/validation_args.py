@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from roadstead.config.coscheduling import WireCoschedulingArgs, validate_coscheduling
 from roadstead.config.errors import (
     Problem,
     duplicate,
@@ -255,4 +256,5 @@ _CHECKS: Final[dict[type, Callable[..., Iterator[Problem]]]] = {
     WireSpreadArgs: _spread,
     WireNodeAffinityArgs: _node_affinity,
     WireNodeLabelArgs: validate_node_label,
+    WireCoschedulingArgs: validate_coscheduling,
 }

@@ -258,8 +258,12 @@ class CycleCore:
             for word in words:
                 if word.reason is None:
                     self._allow(word.uid, word.plugin, out)
-                else:
-                    self._reject(word.uid, refused_by(word.plugin, word.reason), out)
+                    continue
+                status = refused_by(word.plugin, word.reason)
+                for record in self._ledger.coming(word):
+                    record.refusal = record.refusal or status
+                for uid in self._ledger.waiting_for(word):
+                    self._reject(uid, status, out)
         return out.effects()
 
     def _allow(self, uid: str, plugin: str, out: Outbox) -> None:
@@ -322,6 +326,7 @@ class CycleCore:
     def _place(self, record: PodRecord, node_name: str, read_version: int, out: Outbox) -> None:
         pod = record.pod
         token = self._ledger.next_token()
+        record.refusal = None
         record.attempt = Attempt(token, pod.uid, pod.key, node_name, pod.info.facts, read_version)
         self._ledger.go(record, PodEvent.PLACE)
         out.assume.append(record.attempt)
@@ -340,7 +345,7 @@ class CycleCore:
         self._ledger.go(record, PodEvent.ACCEPT)
         target = record.target
         waits: dict[str, float] = {}
-        status = steps.reserve(record.profile, target)
+        status = record.refusal or steps.reserve(record.profile, target)
         if status.is_success:
             status, waits = steps.permit(record.profile, target)
         if not status.is_success:

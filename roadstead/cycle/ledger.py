@@ -19,7 +19,7 @@ from roadstead.cycle.pods import (
 )
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.profile import Profile
-from roadstead.framework.waiting import WaitingPod
+from roadstead.framework.waiting import WaitingPod, Word
 from roadstead.lazyheap import LazyHeap
 
 
@@ -74,6 +74,24 @@ class Ledger:
         for uid in self.live:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
+
+    def waiting_for(self, word: Word) -> tuple[str, ...]:
+        """The UIDs that a plugin speaks of: one, or those of all waiting pods that it chooses."""
+        if word.chosen is None:
+            return (word.uid,)
+        return tuple(each.pod.uid for each in self._chosen(word, PodState.WAITING))
+
+    def coming(self, word: Word) -> tuple[PodRecord, ...]:
+        """The pods that a plugin chooses among those on their way to Permit."""
+        return tuple(self._chosen(word, PodState.ASSUMING))
+
+    def _chosen(self, word: Word, state: PodState) -> Iterator[PodRecord]:
+        chosen = word.chosen
+        if chosen is None:
+            return
+        for record in self.attempts.values():
+            if record.state is state and chosen(record.trial.facts):
+                yield record
 
     def of_token(self, token: str, event: PodEvent) -> PodRecord | None:
         """The record of an attempt; None for one that ended so long ago that it is forgotten.

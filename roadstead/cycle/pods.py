@@ -9,6 +9,7 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.steps import Target
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
+from roadstead.protocol.status import Status
 from roadstead.transitions import History, TransitionTable
 
 
@@ -201,7 +202,8 @@ class PodRecord:
     """The core's own record of a pod from lease to end.
 
     seq: its number, unique. decided: (attempt number, node or None, error) of the decision taken.
-    answer: the binder's. waits: plugin → its wait, while WAITING.
+    answer: the binder's. waits: plugin → its wait, while WAITING. refusal: what a plugin said while
+    the pod was ASSUMING, and that it will be told.
     """
 
     pod: PodInCycle
@@ -215,6 +217,7 @@ class PodRecord:
     attempt: Attempt | None = None
     answer: BindAnswer | None = None
     waits: dict[str, Wait] = field(default_factory=dict)
+    refusal: Status | None = None
 
     @property
     def trial(self) -> Attempt:

@@ -30,6 +30,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.events import RegisteredEvent
+from roadstead.framework.members import GroupMembers
 from roadstead.framework.waiting import WaitingPods
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodClasses, PodInfo
@@ -69,12 +70,14 @@ class Handle:
     """What a plugin is given when it is built, besides its arguments.
 
     waiting: the pods that wait for Permit in this process, and the way to speak of them.
+    members: how many pods of each gang exist, in the process that knows.
     storage: claims and volumes as they stand in this process; starts as `cluster` has them.
     """
 
     classes: PodClasses
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     waiting: WaitingPods = field(default_factory=WaitingPods)
+    members: GroupMembers = field(default_factory=GroupMembers)
     storage: StorageState = field(init=False)
 
     def __post_init__(self) -> None:
@@ -211,7 +214,7 @@ class PreEnqueuePlugin(Plugin):
 
 class QueueSortPlugin(Plugin):
     @abstractmethod
-    def sort_key(self, pod: PodFacts, queued_s: float) -> tuple[float, ...]:
+    def sort_key(self, pod: PodFacts, queued_s: float) -> tuple[float | str, ...]:
         """Pods with smaller keys are popped first."""
 
 

@@ -26,13 +26,20 @@ class WaitingPod:
     plugins: tuple[str, ...]
 
 
+Chosen = Callable[[PodFacts], bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a plugin says of a pod; reason: None lets it go, as far as this plugin is concerned."""
+    """What a plugin says of a pod; reason: None lets it go, as far as this plugin is concerned.
+
+    chosen: in place of a UID, all such pods, those included that have a node and come to Permit.
+    """
 
     uid: str
     plugin: str
     reason: str | None = None
+    chosen: Chosen | None = None
 
 
 Find = Callable[[str], WaitingPod | None]
@@ -67,6 +74,10 @@ class WaitingPods:
     def reject(self, uid: str, plugin: str, reason: str) -> None:
         """`plugin` refuses a pod. Nothing comes of it for one that does not wait."""
         self._words.append(Word(uid, plugin, reason))
+
+    def reject_where(self, chosen: Chosen, plugin: str, reason: str) -> None:
+        """`plugin` refuses all pods of such facts that wait, or have a node and come to Permit."""
+        self._words.append(Word("", plugin, reason, chosen))
 
     def take(self) -> list[Word]:
         """What was said since the last call, in order."""

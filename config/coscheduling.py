@@ -1,0 +1,30 @@
+"""Arguments of Coscheduling as written.
+
+Upstream: kubernetes-sigs/scheduler-plugins, apis/config/v1/types.go (CoschedulingArgs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from roadstead.config.errors import Problem, invalid
+from roadstead.config.schema_args import Args
+from roadstead.config.wire import Int64
+
+PERMIT_WAIT_S: Final = 60
+PERMIT_WAIT_MAX_S: Final = 900
+
+
+class WireCoschedulingArgs(Args):
+    """Arguments of Coscheduling."""
+
+    permit_waiting_time_seconds: Int64 | None = None
+
+
+def validate_coscheduling(path: str, args: WireCoschedulingArgs) -> Iterator[Problem]:
+    """The time is one that Permit can wait."""
+    wait_s = args.permit_waiting_time_seconds
+    if wait_s is not None and not 0 < wait_s <= PERMIT_WAIT_MAX_S:
+        rule = f"not in valid range [1, {PERMIT_WAIT_MAX_S}]"
+        yield invalid(f"{path}.permitWaitingTimeSeconds", wait_s, rule)

@@ -1,0 +1,196 @@
+"""Coscheduling: the pods of a group (a gang) are placed together or not at all.
+
+    PreEnqueue   a pod stays gated while fewer than minMember pods of its group exist
+    PreFilter    refuses a pod whose group says no usable minMember
+    Reserve      counts the pod as held; Unreserve gives it up, and the waiting ones with it
+    Permit       waits until minMember pods are held or run, then lets all of them go
+    PostFilter   a member fits nowhere: the others need not wait for it
+    QueueSort    by choice, in place of PrioritySort: members of a group stand side by side
+
+A pod is held from Reserve until it is given up or, once bound, deleted. What is held is known to
+this scheduler alone; members that ran from the start are in the cluster's facts. After
+kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go); ours are the
+gate in place of upstream's PreFilter, and that PostFilter reaches members of the same batch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from roadstead.config.plugin_args import CoschedulingArgs
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod_groups import GroupKey, group_key
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import ActionType, Change, EventResource, QueueingHint, SeenPod, on
+from roadstead.framework.events import RegisteredEvent as Event
+from roadstead.framework.plugin import (
+    EnqueueExtensions,
+    Handle,
+    PermitPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PostFilterView,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    QueueSortPlugin,
+    Reads,
+    RemembersPods,
+    ReservePlugin,
+)
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
+
+GROUPS_REMEMBERED = 65_536
+"""Groups whose first arrival QueueSort remembers."""
+
+WAIT = Status(Code.WAIT)
+
+
+class Coscheduling(
+    EnqueueExtensions,
+    QueueSortPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PostFilterPlugin,
+    ReservePlugin,
+    PermitPlugin,
+    RemembersPods,
+):
+    name = "Coscheduling"
+    reads = Reads.NODE
+
+    def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
+        self._wait_s = args.permit_wait_s
+        self._waiting = handle.waiting
+        self._members = handle.members
+        self._groups = {group.key: group for group in handle.cluster.pod_groups}
+        self._held: dict[GroupKey, dict[str, bool]] = {}
+        self._first_s: OrderedDict[GroupKey, float] = OrderedDict()
+
+    def events_to_register(self) -> tuple[Event, ...]:
+        return (
+            on(EventResource.POD, ActionType.ADD | ActionType.DELETE, _is_of_same_group),
+            on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
+        )
+
+    def sort_key(self, pod: PodFacts, queued_s: float) -> tuple[float | str, ...]:
+        """By priority, then by the group's first arrival, then by its name."""
+        key = group_key(pod)
+        if key is None:
+            return (-pod.priority, queued_s, "", queued_s)
+        first_s = self._first_s.setdefault(key, queued_s)
+        if len(self._first_s) > GROUPS_REMEMBERED:
+            self._first_s.popitem(last=False)
+        return (-pod.priority, first_s, "/".join(key), queued_s)
+
+    def pre_enqueue(self, pod: PodFacts) -> Status:
+        key = group_key(pod)
+        if key is None or not self._members.is_known:
+            return SUCCESS
+        there, needed = self._members.count(key) + self._running(key), self._needed(pod, key)
+        if needed is None or there >= needed:
+            return SUCCESS
+        return unresolvable(
+            f'waiting for pod group "{_named(key)}": {there} of {needed} pods exist'
+        )
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        refusal = self._refusal(pod.facts)
+        return PreFilterResult(unresolvable(refusal) if refusal else Status(Code.SKIP))
+
+    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
+        key = group_key(pod)
+        if key is None or self._is_complete(pod, key):
+            return PostFilterResult(unschedulable())
+        reason = f'a pod of pod group "{_named(key)}" fits nowhere'
+        self._waiting.reject_where(lambda facts: group_key(facts) == key, self.name, reason)
+        return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit'))
+
+    def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        key = group_key(facts)
+        if key is not None:
+            self._held.setdefault(key, {})[pod.uid] = False
+        return SUCCESS
+
+    def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        key = group_key(facts)
+        held = self._held.get(key) if key is not None else None
+        if key is None or held is None or pod.uid not in held:
+            return
+        self._give_up(key, pod.uid)
+        reason = f'pod "{pod.key}" of pod group "{_named(key)}" was given up'
+        for uid, waits in held.items():
+            if waits:
+                held[uid] = False
+                self._waiting.reject(uid, self.name, reason)
+
+    def permit(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> tuple[Status, float]:
+        key = group_key(facts)
+        if key is None:
+            return SUCCESS, 0.0
+        held = self._held[key]
+        if not self._is_complete(facts, key):
+            held[pod.uid] = True
+            return WAIT, self._timeout_s(facts, key)
+        for uid, waits in held.items():
+            if waits:
+                held[uid] = False
+                self._waiting.allow(uid, self.name)
+        return SUCCESS, 0.0
+
+    def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        key = group_key(facts)
+        if key is not None and pod.uid in self._held.get(key, {}):
+            self._give_up(key, pod.uid)
+
+    def sign(self, pod: PodFacts) -> str:
+        """What PreFilter says; gangs of pods that are alike are one class."""
+        return self._refusal(pod)
+
+    def _give_up(self, key: GroupKey, uid: str) -> None:
+        held = self._held[key]
+        del held[uid]
+        if not held:
+            del self._held[key]
+
+    def _is_complete(self, pod: PodFacts, key: GroupKey) -> bool:
+        needed = self._needed(pod, key)
+        return needed is not None and len(self._held.get(key, ())) + self._running(key) >= needed
+
+    def _needed(self, pod: PodFacts, key: GroupKey) -> int | None:
+        """minMember: of the PodGroup if there is one, else as the pod says; None if nobody does."""
+        group = self._groups.get(key)
+        if group is not None and group.min_member is not None:
+            return group.min_member
+        return pod.pod_group.min_member if pod.pod_group is not None else None
+
+    def _running(self, key: GroupKey) -> int:
+        group = self._groups.get(key)
+        return 0 if group is None else group.running
+
+    def _timeout_s(self, pod: PodFacts, key: GroupKey) -> float:
+        group = self._groups.get(key)
+        if group is not None and group.timeout_s is not None:
+            return group.timeout_s
+        own = pod.pod_group.timeout_s if pod.pod_group is not None else None
+        return self._wait_s if own is None else own
+
+    def _refusal(self, pod: PodFacts) -> str:
+        key = group_key(pod)
+        if key is None or self._needed(pod, key) is not None:
+            return ""
+        assert pod.pod_group is not None, "it has a key"
+        why = pod.pod_group.error or "no PodGroup, label or annotation says how many pods it needs"
+        return f'pod group "{_named(key)}": {why}'
+
+
+def _named(key: GroupKey) -> str:
+    return "/".join(key)
+
+
+def _is_of_same_group(pod: PodFacts, change: Change[SeenPod], cluster: object) -> QueueingHint:
+    """A pod of the group may complete it; one that goes, of whatever group, makes room."""
+    if change.new is None:
+        return QueueingHint.QUEUE
+    return QueueingHint.when(group_key(change.new.facts) == group_key(pod))
