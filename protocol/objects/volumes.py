@@ -78,6 +78,12 @@ class Rbd(Manifest):
     read_only: bool = False
 
 
+class CsiInlineVolume(Manifest):
+    """A volume that a CSI driver makes with the pod."""
+
+    driver: Text = ""
+
+
 class Volume(Manifest):
     """A volume. Kinds that no scheduling plugin reads (emptyDir, configMap …) leave no trace."""
 
@@ -93,3 +99,4 @@ class Volume(Manifest):
     vsphere_volume: VsphereDisk | None = None
     iscsi: Iscsi | None = None
     rbd: Rbd | None = None
+    csi: CsiInlineVolume | None = None

@@ -174,7 +174,7 @@ class Evaluation:
             elif not status.is_success:
                 if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     status = _failure("PreFilter", status)
-                return self._pre_filtered(status, names, narrowed_by, position + 1)
+                return self._pre_filtered(status, None, [], position + 1)
             elif result.node_names is not None:
                 narrowed_by.append(plugin.name)
                 names = result.node_names if names is None else names & result.node_names

@@ -52,6 +52,11 @@ class Table:
         return column[: self.columns.size] if self._rows is None else column[self._rows]
 
     @property
+    def row_index(self) -> Rows:
+        """The rows of `columns` that this table shows, for what is kept beside the columns."""
+        return np.arange(self.columns.size) if self._rows is None else self._rows
+
+    @property
     def names(self) -> list[str]:
         """Node names, one per row."""
         names = self.columns.names

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from roadstead.config.plugin_args import (
+    CoschedulingArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeLabelArgs,
@@ -21,6 +22,7 @@ from roadstead.config.plugin_args import (
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.registry import Factory, Registry
 from roadstead.plugins import missing
+from roadstead.plugins.coscheduling import Coscheduling
 from roadstead.plugins.default_binder import DefaultBinder
 from roadstead.plugins.default_preemption import DefaultPreemption
 from roadstead.plugins.image_locality import ImageLocality
@@ -53,10 +55,6 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
     NodeName,
     TaintToleration,
     NodePorts,
-    VolumeRestrictions,
-    NodeVolumeLimits,
-    VolumeBinding,
-    VolumeZone,
     missing.DynamicResources,
     DefaultPreemption,
     ImageLocality,
@@ -79,6 +77,9 @@ def in_tree_registry() -> Registry:
     )
     registry.register(InterPodAffinity.name, _with_handle(InterPodAffinity, InterPodAffinityArgs()))
     registry.register(NodeLabel.name, _with_args(NodeLabel, NodeLabelArgs()))
+    registry.register(Coscheduling.name, _with_handle(Coscheduling, CoschedulingArgs()))
+    for kind in (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone):
+        registry.register(kind.name, _of_handle(kind))
     registry.register(SelectorSpread.name, lambda args, handle: SelectorSpread(handle))
     registry.register(ServiceAffinity.name, _with_handle(ServiceAffinity, ServiceAffinityArgs()))
     return registry
@@ -87,6 +88,13 @@ def in_tree_registry() -> Registry:
 def _plain(kind: Callable[[], Plugin]) -> Factory:
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
         return kind()
+
+    return build
+
+
+def _of_handle(kind: Callable[[Handle], Plugin]) -> Factory:
+    def build(args: PluginArgs | None, handle: Handle) -> Plugin:
+        return kind(handle)
 
     return build
 

@@ -75,18 +75,6 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return self.need(pod)
 
 
-DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
-CLAIMS = ("persistentVolumeClaim", "ephemeral")
-
-
-def volume_of(pod: PodFacts, kinds: tuple[str, ...]) -> str:
-    """The field of the first volume of these kinds, or ""."""
-    return next(
-        (f'spec.volumes["{each.name}"].{each.kind}' for each in pod.volumes if each.kind in kinds),
-        "",
-    )
-
-
 class NothingReserved(ReservePlugin, PreBindPlugin):
     """Reserve and PreBind of a pod that has nothing of what the plugin looks at."""
 

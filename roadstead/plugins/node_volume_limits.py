@@ -1,14 +1,151 @@
-"""NodeVolumeLimits: known by name and not there yet; see `roadstead.plugins.missing`."""
+"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than its CSINode says.
+
+A volume counts once per node, whoever shares it; VolumeAttachments count with the pods' volumes.
+In-tree volumes count as those of the CSI driver that took over (EBS, GCE PD, Azure disk, Cinder,
+and Portworx where the node has moved). An unbound claim counts for its class's provisioner.
+
+    attached + new > limit    refuses, for any driver of the pod's new volumes
+
+Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/{csi,utils}.go.
+"""
 
 from __future__ import annotations
 
-from roadstead.facts.pod import PodFacts
-from roadstead.plugins.missing import CLAIMS, DISKS, MissingPlugin, volume_of
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+
+from roadstead.facts.csi_migration import DRIVERS
+from roadstead.facts.pod import PodFacts, Volume
+from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, CsiSource
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+)
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.attached_volumes import (
+    NO_LIMIT,
+    AttachedVolumes,
+    attachables,
+    by_driver,
+    is_attachable,
+)
+from roadstead.plugins.volume_users import VolumeUsers
+from roadstead.protocol.status import SKIP, Status, error, unresolvable, unschedulable
+from roadstead.storage.binding import candidates
+from roadstead.storage.claims import ClaimError, claim_keys
+
+_EXCEEDED = unschedulable("node(s) exceed max volume count")
+MAX_TABLES = 2
+"""Tables whose volumes are kept: that of all nodes, and one beside it."""
+MIN_KEPT_ROWS = 64
+"""Volumes of a smaller table are counted anew each time."""
 
 
-class NodeVolumeLimits(MissingPlugin):
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
+    reads = Reads.CLUSTER
 
-    def need(self, pod: PodFacts) -> str:
-        migrated = ("azureDisk", "azureFile", "cinder", "portworxVolume", "vsphereVolume", "csi")
-        return volume_of(pod, (*DISKS[:2], *CLAIMS, *migrated))
+    def __init__(self, handle: Handle) -> None:
+        self._storage = handle.storage
+        self._users = VolumeUsers(handle.classes)
+        self._kept: list[AttachedVolumes] = []
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        return PreFilterResult() if _attachable(pod.facts) else PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        attached = self._attached(table)
+        codes = np.zeros(attached.columns.size, dtype=np.int32)
+        statuses: list[Status] = [_EXCEEDED]
+        for kind, rows in attached.kinds.items():
+            index = np.array(rows, dtype=np.intp)
+            answer = self._on_kind(pod.facts, kind, attached, index)
+            if isinstance(answer, Status):
+                statuses.append(answer)
+                codes[index] = len(statuses)
+            else:
+                codes[index[answer]] = 1
+        codes = codes[table.row_index]
+        return FilterResult(codes, tuple(statuses)) if codes.any() else ALL_PASS
+
+    def _on_kind(
+        self, pod: PodFacts, kind: CsiNodeFacts | None, attached: AttachedVolumes, rows: Rows
+    ) -> Bools | Status:
+        """Whether rows of one kind of node have too much: bool[rows]; a status for all of them."""
+        try:
+            new = by_driver(attachables(self._storage, pod, kind, is_new=True))
+        except ClaimError as problem:
+            text = str(problem)
+            return unresolvable(text) if problem.is_missing else error(text)
+        refused: Bools = np.zeros(len(rows), dtype=np.bool_)
+        for driver, sources in new.items():
+            limit = attached.limit(driver)
+            if limit is not None:
+                coming = _coming(sources, attached)[rows]
+                most = limit[rows]
+                full = attached.count(driver)[rows] + coming > most
+                refused |= (most != NO_LIMIT) & (coming > 0) & full
+        return refused
+
+    def _attached(self, table: Table) -> AttachedVolumes:
+        columns = table.columns
+        found = next((each for each in self._kept if each.columns is columns), None)
+        if found is None:
+            found = AttachedVolumes(self._storage, self._users, columns)
+            if columns.size >= MIN_KEPT_ROWS:
+                self._kept = [found, *self._kept[: MAX_TABLES - 1]]
+        found.catch_up()
+        return found
+
+    def known_state(self, pod: PodInfo) -> Hashable:
+        return self._storage.version if _attachable(pod.facts) else None
+
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """Whether claims that `placed` binds change which volumes are counted.
+
+        A volume that is made for a claim counts as the claim did before.
+        """
+        if not _attachable(pod.facts):
+            return False
+        mine = set(claim_keys(pod.facts))
+        claims = (self._storage.claims.get(key) for key in claim_keys(placed.facts))
+        return any(
+            claim is not None and not claim.is_bound and self._counts_anew(claim, mine)
+            for claim in claims
+        )
+
+    def _counts_anew(self, claim: ClaimFacts, mine: set[str]) -> bool:
+        found = self._storage.classes.get(claim.storage_class)
+        if claim.key in mine or (found is not None and found.provisioner in DRIVERS):
+            return True
+        return bool(candidates(self._storage.volumes_of_class(claim.storage_class), claim)[1])
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        found = tuple((each.kind, each.source) for each in _attachable(pod))
+        return (pod.namespace if claim_keys(pod) else "", found)
+
+
+def _attachable(pod: PodFacts) -> list[Volume]:
+    return [volume for volume in pod.volumes if is_attachable(volume)]
+
+
+def _coming(sources: list[CsiSource], attached: AttachedVolumes) -> I64:
+    """How many of the volumes are not on a row yet: int64[row of the columns]."""
+    coming = np.full(attached.columns.size, len(sources), dtype=np.int64)
+    for row in _rows_with(sources, attached):
+        coming[row] -= 1
+    return coming
+
+
+def _rows_with(sources: list[CsiSource], attached: AttachedVolumes) -> Iterator[int]:
+    for source in sources:
+        yield from attached.rows_of(source)

@@ -1,13 +1,131 @@
-"""VolumeBinding: known by name and not there yet; see `roadstead.plugins.missing`."""
+"""VolumeBinding: the volumes of a pod's claims can be had on the node, or be made there.
+
+PreFilter: every claim must be there and usable, and bound unless its class waits for its first
+consumer; a pod without claims is skipped.
+Filter, all that is wrong with a node being said at once:
+    bound claims      the node reaches their volumes (node affinity)
+    waiting claims    each finds a volume of its own, or one can be made: the class allows the
+                      node and the driver has room for it
+Score counts only with the feature gate StorageCapacityScoring, which is off: PreScore skips.
+
+Reserve takes volumes for the waiting claims; here that is done where the pod is assumed (see
+`roadstead.storage.ledger`), and Filter already knows of it.
+
+Upstream: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go.
+"""
 
 from __future__ import annotations
 
-from roadstead.facts.pod import PodFacts
-from roadstead.plugins.missing import CLAIMS, MissingPlugin, NothingReserved, volume_of
+from collections.abc import Hashable
+
+import numpy as np
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+)
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.volume_matching import REASONS, VolumeMatching
+from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
+from roadstead.storage.binding import candidates
+from roadstead.storage.claims import (
+    ClaimError,
+    PodClaims,
+    claim_keys,
+    claim_volumes,
+    sorted_out,
+    usable_claims,
+)
+
+_IMMEDIATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
+_STATUSES = tuple(
+    unresolvable(*(reason for bit, reason in enumerate(REASONS) if wrong >> bit & 1))
+    for wrong in range(1, 1 << len(REASONS))
+)
 
 
-class VolumeBinding(MissingPlugin, NothingReserved):
+class VolumeBinding(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+):
     name = "VolumeBinding"
+    reads = Reads.CLUSTER
 
-    def need(self, pod: PodFacts) -> str:
-        return volume_of(pod, CLAIMS)
+    def __init__(self, handle: Handle) -> None:
+        self._storage = handle.storage
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        try:
+            claims = usable_claims(self._storage, pod.facts)
+        except ClaimError as problem:
+            return PreFilterResult(unresolvable(str(problem)))
+        if not claims:
+            return PreFilterResult(SKIP)
+        try:
+            found = sorted_out(self._storage, claims)
+        except ClaimError as problem:
+            return PreFilterResult(error(str(problem)))
+        if found.immediate:
+            return PreFilterResult(_IMMEDIATE)
+        state.write(self.name, found)
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        claims = state.read(self.name, PodClaims)
+        wrong = VolumeMatching(self._storage, table).what_is_wrong(claims)
+        return FilterResult(wrong, _STATUSES) if wrong.any() else ALL_PASS
+
+    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+        return SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+        return np.zeros(len(table), dtype=np.int64)
+
+    def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        return None
+
+    def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+    def known_state(self, pod: PodInfo) -> Hashable:
+        return self._storage.version if claim_keys(pod.facts) else None
+
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """Whether volumes that `placed` takes are, or might be, those of the pod's claims."""
+        mine = set(claim_keys(pod.facts))
+        if not mine:
+            return False
+        classes = {
+            claim.storage_class
+            for key in mine
+            if (claim := self._storage.claims.get(key)) is not None and not claim.is_bound
+        }
+        return any(self._takes(key, mine, classes) for key in claim_keys(placed.facts))
+
+    def _takes(self, key: str, mine: set[str], classes: set[str]) -> bool:
+        claim = self._storage.claims.get(key)
+        if claim is None or claim.is_bound:
+            return False
+        if key in mine:
+            return True
+        volumes = self._storage.volumes_of_class(claim.storage_class)
+        return claim.storage_class in classes and bool(candidates(volumes, claim)[1])
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        found = tuple((each.kind, each.source) for each, _ in claim_volumes(pod))
+        return (pod.namespace, found) if found else ()

@@ -1,13 +1,163 @@
-"""VolumeRestrictions: known by name and not there yet; see `roadstead.plugins.missing`."""
+"""VolumeRestrictions: disks that two pods must not share, and claims that only one pod may use.
+
+PreFilter: counts the pod's ReadWriteOncePod claims that pods anywhere in the cluster use; skips a
+pod with none in use and without in-tree disks.
+Filter, in this order of speaking:
+    disks    a pod on the node mounts the same GCE PD, iSCSI target or RBD image, and not both
+             read-only; or the same EBS volume
+    claims   a ReadWriteOncePod claim of the pod is in use, on whichever node
+
+Upstream: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go.
+"""
 
 from __future__ import annotations
 
-from roadstead.facts.pod import PodFacts
-from roadstead.plugins.missing import CLAIMS, DISKS, MissingPlugin, volume_of
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.facts.pod import PodFacts, Volume
+from roadstead.facts.storage import READ_WRITE_ONCE_POD
+from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    SummarizesFilter,
+)
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.plugins.volume_users import DISKS, VolumeUsers, disk_identity
+from roadstead.protocol.status import SKIP, unresolvable, unschedulable
+from roadstead.storage.claims import CLAIM, not_found
+
+_STATUSES = (
+    unschedulable("node(s) had no available disk"),
+    unschedulable(
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    ),
+)
+_NO_DISK, _IN_USE = 1, 2
 
 
-class VolumeRestrictions(MissingPlugin):
+@dataclass(frozen=True, slots=True)
+class ClaimUses:
+    """How often pods use the ReadWriteOncePod claims of a pod: (claim name, uses above zero)."""
+
+    uses: tuple[tuple[str, int], ...]
+
+    def merge(self, other: ClaimUses) -> ClaimUses:
+        merged = dict(self.uses)
+        for name, count in other.uses:
+            merged[name] = merged.get(name, 0) + count
+        return ClaimUses(tuple(sorted(merged.items())))
+
+
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter):
     name = "VolumeRestrictions"
+    reads = Reads.CLUSTER
+    filter_summary_type = ClaimUses
 
-    def need(self, pod: PodFacts) -> str:
-        return volume_of(pod, (*DISKS, *CLAIMS))
+    def __init__(self, handle: Handle) -> None:
+        self._storage = handle.storage
+        self._users = VolumeUsers(handle.classes)
+
+    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
+        counts = table.class_counts
+        found = []
+        for name in sorted(self._exclusive(pod.facts)):
+            users = self._users.of_claim(f"{pod.facts.namespace}/{name}")
+            uses = sum(times * counts.get(info, 0) for info, times in users)
+            if uses:
+                found.append((name, uses))
+        return ClaimUses(tuple(found)) if found else None
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        for name in _claim_names(pod.facts):
+            if f"{pod.facts.namespace}/{name}" not in self._storage.claims:
+                return PreFilterResult(unresolvable(str(not_found(name))))
+        in_use = self.name in state.filter_summaries
+        if not in_use and not _disks(pod.facts):
+            return PreFilterResult(SKIP)
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        in_use = self.name in state.filter_summaries
+        codes = np.full(len(table), _IN_USE if in_use else 0, dtype=np.int32)
+        rivals = {
+            info
+            for disk in _disks(pod.facts)
+            for info in self._users.of_disk(_identity(disk))
+            if info in table.class_counts and any(_conflict(disk, v) for v in _disks(info.facts))
+        }
+        if rivals:
+            for row in range(len(table)):
+                if not rivals.isdisjoint(table.pods(row)):
+                    codes[row] = _NO_DISK
+        return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
+
+    def known_state(self, pod: PodInfo) -> Hashable:
+        return tuple(
+            f"{pod.facts.namespace}/{name}" in self._storage.claims
+            for name in _claim_names(pod.facts)
+        )
+
+    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        if pod.facts.namespace != placed.facts.namespace:
+            return False
+        return not self._exclusive(pod.facts).isdisjoint(_claim_names(placed.facts))
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        names = tuple(_claim_names(pod))
+        disks = tuple((each.kind, each.source) for each in _disks(pod))
+        return (pod.namespace if names else "", names, disks)
+
+    def _exclusive(self, pod: PodFacts) -> set[str]:
+        """Names of the pod's claims that only one pod may use."""
+        found = set()
+        for name in _claim_names(pod):
+            claim = self._storage.claims.get(f"{pod.namespace}/{name}")
+            if claim is not None and READ_WRITE_ONCE_POD in claim.access_modes:
+                found.add(name)
+        return found
+
+
+def _claim_names(pod: PodFacts) -> list[str]:
+    """Claims by name; ephemeral ones do not count here, as upstream."""
+    return [dict(each.source)["claimName"] for each in pod.volumes if each.kind == CLAIM]
+
+
+def _disks(pod: PodFacts) -> Sequence[Volume]:
+    return [each for each in pod.volumes if each.kind in DISKS]
+
+
+def _identity(disk: Volume) -> tuple[str, str]:
+    return disk_identity(disk.kind, dict(disk.source))
+
+
+def _conflict(wanted: Volume, mounted: Volume) -> bool:
+    """Whether two pods must not mount these on one node (isVolumeConflict)."""
+    if _identity(wanted) != _identity(mounted):
+        return False
+    if wanted.kind == "awsElasticBlockStore":
+        return True
+    if _is_read_only(wanted) and _is_read_only(mounted):
+        return False
+    if wanted.kind != "rbd":
+        return True
+    pools = {dict(each.source).get("pool", "") for each in (wanted, mounted)}
+    return len(pools) == 1 and not _monitors(wanted).isdisjoint(_monitors(mounted))
+
+
+def _is_read_only(disk: Volume) -> bool:
+    return ("readOnly", "true") in disk.source
+
+
+def _monitors(disk: Volume) -> set[str]:
+    return {value for name, value in disk.source if name == "monitors"}

@@ -1,13 +1,138 @@
-"""VolumeZone: known by name and not there yet; see `roadstead.plugins.missing`."""
+"""VolumeZone: a bound volume with zone or region labels is used only where nodes have the same.
+
+PreFilter: the labels of the volumes of all claims; a pod without any is skipped, as is a claim
+whose class waits for its first consumer.
+Filter: a node without any zone or region label passes; else every label of every volume must be
+on the node (a beta label under its newer name, too) with one of the label's values (`a__b`).
+
+Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+import numpy as np
+
+from roadstead.facts.csi_migration import (
+    BETA_REGION,
+    BETA_ZONE,
+    MULTI_ZONE_DELIMITER,
+    REGION,
+    ZONE,
+)
 from roadstead.facts.pod import PodFacts
-from roadstead.plugins.missing import CLAIMS, MissingPlugin, volume_of
+from roadstead.facts.selectors import Requirement
+from roadstead.facts.storage import VolumeFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+)
+from roadstead.nodes.columns import Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import SKIP, Status, unresolvable
+from roadstead.storage.claims import CLAIM, not_found
+
+_KEYS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+_CONFLICT = unresolvable("node(s) had no available volume zone")
+
+Topology = tuple[str, tuple[str, ...]]
+"""A label key of a volume and the values that it allows."""
 
 
-class VolumeZone(MissingPlugin):
+class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
+    reads = Reads.NODE
 
-    def need(self, pod: PodFacts) -> str:
-        return volume_of(pod, CLAIMS)
+    def __init__(self, handle: Handle) -> None:
+        self._storage = handle.storage
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        topologies: list[Topology] = []
+        for name in _claim_names(pod.facts):
+            found = self._volume(pod.facts.namespace, name)
+            if isinstance(found, Status):
+                return PreFilterResult(found)
+            if found is not None:
+                topologies += topologies_of(found)
+        if not topologies:
+            return PreFilterResult(SKIP)
+        state.write(self.name, tuple(topologies))
+        return PreFilterResult()
+
+    def _volume(self, namespace: str, name: str) -> VolumeFacts | Status | None:
+        """The volume of a claim, why there is none, or None for one that comes with the pod."""
+        if not name:
+            return unresolvable("PersistentVolumeClaim had no name")
+        claim = self._storage.claims.get(f"{namespace}/{name}")
+        if claim is None:
+            return unresolvable(str(not_found(name)))
+        if claim.volume_name:
+            volume = self._storage.volumes.get(claim.volume_name)
+            text = f'persistentvolume "{claim.volume_name}" not found'
+            return unresolvable(text) if volume is None else volume
+        return self._unbound(claim.storage_class)
+
+    def _unbound(self, name: str) -> Status | None:
+        if not name:
+            return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+        found = self._storage.classes.get(name)
+        if found is None:
+            return unresolvable(f'storageclass.storage.k8s.io "{name}" not found')
+        if not found.binding_mode:
+            return unresolvable(f'VolumeBindingMode not set for StorageClass "{name}"')
+        return None if found.waits else unresolvable("PersistentVolume had no name")
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        constrained = np.zeros(len(table), dtype=np.bool_)
+        for key in _KEYS:
+            constrained |= table.match(Requirement(key, "Exists"))
+        refused = np.zeros(len(table), dtype=np.bool_)
+        for key, values in state.read(self.name, tuple):
+            refused |= ~_matching(table, key, values)
+        return FilterResult.refuse(constrained & refused, _CONFLICT)
+
+    def known_state(self, pod: PodInfo) -> Hashable:
+        found = []
+        for name in _claim_names(pod.facts):
+            claim = self._storage.claims.get(f"{pod.facts.namespace}/{name}")
+            volume_name = claim.volume_name if claim is not None else ""
+            found.append((claim is None, volume_name, volume_name in self._storage.volumes))
+        return tuple(found)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        names = tuple(_claim_names(pod))
+        return (pod.namespace, names) if names else ()
+
+
+def _claim_names(pod: PodFacts) -> list[str]:
+    return [dict(each.source).get("claimName", "") for each in pod.volumes if each.kind == CLAIM]
+
+
+def topologies_of(volume: VolumeFacts) -> list[Topology]:
+    """The zone and region labels of a volume; one whose values cannot be read is left out."""
+    labels = dict(volume.labels)
+    found = []
+    for key in _KEYS:
+        if key in labels:
+            values = [value.strip() for value in labels[key].split(MULTI_ZONE_DELIMITER)]
+            if all(values):
+                found.append((key, tuple(sorted(set(values)))))
+    return found
+
+
+def _matching(table: Table, key: str, values: tuple[str, ...]) -> Bools:
+    """Rows whose label under the key, or else under its newer name, is among the values."""
+    matching = table.match(Requirement(key, "In", values))
+    newer = _NEWER.get(key)
+    if newer is None:
+        return matching
+    lacking = table.match(Requirement(key, "DoesNotExist"))
+    return matching | (lacking & table.match(Requirement(newer, "In", values)))

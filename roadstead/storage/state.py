@@ -7,6 +7,7 @@ the other objects stay as they were listed.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from roadstead.facts.storage import (
     StorageFacts,
     VolumeFacts,
 )
+
+MAX_CHANGES_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,13 @@ class StorageState:
         for volume in facts.volumes:
             self._of_class.setdefault(volume.storage_class, {})[volume.name] = volume
         self._sorted: dict[str, tuple[VolumeFacts, ...]] = {}
+        self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
+
+    def claims_changed_since(self, version: int) -> set[str] | None:
+        """Keys of claims that changed after a version; None where that is not known any more."""
+        if self._changed and self._changed[0][0] > version + 1:
+            return None
+        return {key for at, keys in self._changed if at > version for key in keys}
 
     def volumes_of_class(self, name: str) -> tuple[VolumeFacts, ...]:
         """The volumes of a class, smallest first, equal ones by name.
@@ -80,6 +90,7 @@ class StorageState:
             self._of_class.setdefault(volume.storage_class, {})[volume.name] = volume
             self._sorted.pop(volume.storage_class, None)
         self.version += 1
+        self._changed.append((self.version, tuple(each.key for each in change.claims)))
         return StorageChange(claims, volumes, made)
 
     def _drop(self, name: str) -> None:

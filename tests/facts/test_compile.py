@@ -324,13 +324,17 @@ def test_volumes_are_those_that_scheduling_reads() -> None:
         ]
     )  # fmt: skip
     monitors = (("image", "i"), ("monitors", "m1"), ("monitors", "m2"), ("pool", "p"))
+
+    def own_claim(volume: str) -> tuple[tuple[str, str], ...]:
+        return (("claimName", f"web-{volume}"), ("podName", "web"), ("podUID", "prod/web"))
+
     assert found.volumes == (
         Volume("c", "persistentVolumeClaim", (("claimName", "data"),)),
         Volume("d", "rbd", (*monitors, ("readOnly", "true"))),
         Volume("e", "iscsi", (("iqn", "q"), ("lun", "3"))),
-        Volume("f", "ephemeral", ()),
+        Volume("f", "ephemeral", own_claim("f")),
         Volume("g", "awsElasticBlockStore", (("volumeID", "v"),)),
-        Volume("i", "ephemeral", ()),
+        Volume("i", "ephemeral", own_claim("i")),
     )
 
 

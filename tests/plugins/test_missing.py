@@ -5,22 +5,11 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import PostFilterPlugin, PostFilterView, PreEnqueuePlugin
 from roadstead.framework.registry import extension_points
 from roadstead.plugins import missing
-from roadstead.plugins.node_volume_limits import NodeVolumeLimits
-from roadstead.plugins.volume_binding import VolumeBinding
-from roadstead.plugins.volume_restrictions import VolumeRestrictions
-from roadstead.plugins.volume_zone import VolumeZone
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SKIP, SUCCESS, Code
 from tests.builders import evaluated, filter_with, node, pod, profile_of, table_of
 
-KINDS = [
-    VolumeRestrictions,
-    NodeVolumeLimits,
-    VolumeBinding,
-    VolumeZone,
-    missing.DynamicResources,
-]
-CLAIM = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
+KINDS = [missing.DynamicResources]
 HARMLESS = tuple(
     Volume(f"v{i}", kind, ()) for i, kind in enumerate(("emptyDir", "configMap", "secret"))
 )
@@ -43,45 +32,19 @@ def test_a_pod_that_needs_nothing_of_it_is_skipped(kind):
     assert plugin.sign(pod(volumes=HARMLESS)) == plugin.sign(pod()) == ""
 
 
-@pytest.mark.parametrize(
-    ("kind", "volume_kinds"),
-    [
-        (VolumeRestrictions, ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")),
-        (VolumeRestrictions, ("persistentVolumeClaim", "ephemeral")),
-        (NodeVolumeLimits, ("gcePersistentDisk", "awsElasticBlockStore", "azureDisk")),
-        (NodeVolumeLimits, ("azureFile", "cinder", "portworxVolume", "vsphereVolume")),
-        (NodeVolumeLimits, ("csi", "persistentVolumeClaim", "ephemeral")),
-        (VolumeBinding, ("persistentVolumeClaim", "ephemeral")),
-        (VolumeZone, ("persistentVolumeClaim", "ephemeral")),
-    ],
-)
-def test_a_volume_that_needs_it_is_refused_by_field(kind, volume_kinds):
-    for volume_kind in volume_kinds:
-        wanted = pod(volumes=(*HARMLESS, Volume("data", volume_kind, ())))
-
-        with pytest.raises(UnsupportedError) as refusal:
-            pre_filtered(kind, wanted)
-
-        assert (refusal.value.plugin, refusal.value.field) == (
-            kind.name,
-            f'spec.volumes["data"].{volume_kind}',
-        )
-        assert kind().sign(wanted) != kind().sign(pod())
-
-
 def test_resource_claims_are_refused_by_field():
     with pytest.raises(UnsupportedError, match=r"spec.resourceClaims: needs .* DynamicResources"):
         pre_filtered(missing.DynamicResources, pod(resource_claims=("gpu",)))
 
 
 def test_a_refused_pod_never_passes_an_evaluation():
-    profile = profile_of({"preFilter": ["VolumeBinding"], "filter": ["VolumeBinding"]})
+    profile = profile_of({"preFilter": ["DynamicResources"], "filter": ["DynamicResources"]})
 
     with pytest.raises(UnsupportedError):
-        evaluated(profile, pod(volumes=(CLAIM,)), table_of(node("n1")))
+        evaluated(profile, pod(resource_claims=("gpu",)), table_of(node("n1")))
 
 
-@pytest.mark.parametrize("kind", [VolumeBinding, missing.DynamicResources])
+@pytest.mark.parametrize("kind", [missing.DynamicResources])
 def test_nothing_is_reserved_and_nothing_prepared_for_a_bind(kind):
     plugin, identity = kind(), PodIdentity("uid", "default", "web")
 

@@ -1,0 +1,234 @@
+"""What is attached to the nodes: CSI volumes by name, kept up as pods come and go.
+
+Each row holds the volumes of its pods, every one once however many pods share it, and besides them
+those of VolumeAttachments. Counts per driver follow, so that a filter reads a vector.
+
+Upstream: plugins/nodevolumelimits/csi.go (filterAttachableVolumes, getNodeVolumeAttachmentInfo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from roadstead.facts.csi_migration import (
+    DRIVERS,
+    PLUGIN_OF,
+    MigrationError,
+    counts_for_limits,
+    inline_handle,
+)
+from roadstead.facts.pod import PodFacts, Volume
+from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, CsiSource
+from roadstead.nodes.columns import I64, Columns
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.plugins.volume_users import VolumeUsers
+from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, check_owner, not_found
+from roadstead.storage.state import StorageState
+
+NO_LIMIT = -1
+
+
+def is_attachable(volume: Volume) -> bool:
+    """Whether a volume of a pod may count: a claim, or an in-tree one that has moved to CSI."""
+    return volume.kind in (CLAIM, EPHEMERAL) or volume.kind in PLUGIN_OF
+
+
+def attachables(
+    storage: StorageState, pod: PodFacts, node: CsiNodeFacts | None, *, is_new: bool
+) -> Iterator[CsiSource]:
+    """The CSI volumes of a pod on a node.
+
+    Raises ClaimError: a new pod's claim is missing, or a claim is another object's.
+    """
+    for volume in pod.volumes:
+        if volume.kind in PLUGIN_OF:
+            yield from _inline(volume, node)
+        if volume.kind not in (CLAIM, EPHEMERAL):
+            continue
+        name = dict(volume.source).get("claimName", "")
+        claim = storage.claims.get(f"{pod.namespace}/{name}")
+        if claim is not None:
+            check_owner(pod, volume, claim)
+            yield from _of_claim(storage, claim, node)
+        elif is_new:
+            text = f"looking up PVC {pod.namespace}/{name}: {not_found(name)}"
+            raise ClaimError(text, is_missing=True)
+
+
+def _inline(volume: Volume, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
+    plugin = PLUGIN_OF[volume.kind]
+    if not _has_moved(plugin, node):
+        return
+    try:
+        yield CsiSource(DRIVERS[plugin], inline_handle(volume.kind, dict(volume.source)))
+    except MigrationError as problem:
+        raise ClaimError(
+            f"converting volume({volume.name}) from inline to csi: {problem}"
+        ) from None
+
+
+def _has_moved(plugin: str, node: CsiNodeFacts | None) -> bool:
+    return node is not None and counts_for_limits(plugin, node.migrated)
+
+
+def _of_claim(
+    storage: StorageState, claim: ClaimFacts, node: CsiNodeFacts | None
+) -> Iterator[CsiSource]:
+    """A claim's volume; an unbound one counts as one of its class's driver, under its own name."""
+    volume = storage.volumes.get(claim.volume_name)
+    if volume is None:
+        yield from _of_class(storage, claim, node)
+        return
+    source = volume.csi
+    if source is None and _has_moved(volume.in_tree, node):
+        source = volume.migrated
+    if source is not None and source.driver and source.handle:
+        yield source
+
+
+def _of_class(
+    storage: StorageState, claim: ClaimFacts, node: CsiNodeFacts | None
+) -> Iterator[CsiSource]:
+    found = storage.classes.get(claim.storage_class)
+    if found is None or not found.provisioner:
+        return
+    driver = DRIVERS.get(found.provisioner)
+    if driver is None:
+        yield CsiSource(found.provisioner, f"unbound {claim.key}")
+    elif _has_moved(found.provisioner, node):
+        yield CsiSource(driver, f"unbound {claim.key}")
+
+
+class AttachedVolumes:
+    """The volumes on the rows of one node table; follows its columns and the storage state."""
+
+    def __init__(self, storage: StorageState, users: VolumeUsers, columns: Columns) -> None:
+        self._storage = storage
+        self._users = users
+        self.columns = columns
+        self._names: list[str] = []
+        self._versions: I64 = np.zeros(0, dtype=np.int64)
+        self._storage_version = -1
+        self._on_row: dict[int, dict[CsiSource, None]] = {}
+        self._rows_of: dict[CsiSource, set[int]] = {}
+        self._rows_with: dict[PodInfo, set[int]] = {}
+        self._infos_on: dict[int, tuple[PodInfo, ...]] = {}
+        self._limits: dict[str, I64] = {}
+        self._counts: dict[str, I64] = {}
+        self.kinds: dict[CsiNodeFacts | None, list[int]] = {}
+
+    def catch_up(self) -> None:
+        """Takes in what changed on the rows and in the storage since the last call."""
+        size = self.columns.size
+        versions = self.columns.version[:size]
+        if self._names != self.columns.names:
+            self._start()
+            changed = np.arange(size)
+        else:
+            changed = np.flatnonzero(versions != self._versions)
+        rows = set(changed.tolist())
+        if self._storage_version != self._storage.version:
+            rows |= self._rows_of_changed_claims()
+            self._storage_version = self._storage.version
+        for row in rows:
+            self._redo(row)
+        self._versions = versions.copy()
+
+    def limit(self, driver: str) -> I64 | None:
+        """How many volumes of a driver each row takes: int64[row]; None where no row says so."""
+        return self._limits.get(driver)
+
+    def count(self, driver: str) -> I64:
+        """How many volumes of a driver are on each row: int64[row]."""
+        found = self._counts.get(driver)
+        if found is None:
+            found = self._counts[driver] = np.zeros(self.columns.size, dtype=np.int64)
+        return found
+
+    def rows_of(self, source: CsiSource) -> Iterable[int]:
+        """Rows with a pod that uses a volume."""
+        return self._rows_of.get(source, ())
+
+    def _start(self) -> None:
+        self._names = list(self.columns.names)
+        for kept in (self._on_row, self._rows_of, self._rows_with, self._infos_on):
+            kept.clear()
+        self._counts.clear()
+        self._limits.clear()
+        self.kinds.clear()
+        self._storage_version = self._storage.version
+        for row, name in enumerate(self._names):
+            node = self._storage.csi_nodes.get(name)
+            kind = CsiNodeFacts("", migrated=node.migrated) if node is not None else None
+            self.kinds.setdefault(kind, []).append(row)
+            self._start_row(row, node)
+
+    def _start_row(self, row: int, node: CsiNodeFacts | None) -> None:
+        for driver in node.drivers if node is not None else ():
+            if driver.limit is not None:
+                line = self._limits.get(driver.name)
+                if line is None:
+                    line = np.full(len(self._names), NO_LIMIT, dtype=np.int64)
+                    self._limits[driver.name] = line
+                line[row] = driver.limit
+
+    def _rows_of_changed_claims(self) -> set[int]:
+        keys = self._storage.claims_changed_since(self._storage_version)
+        if keys is None:
+            return set(self._on_row)
+        infos = {info for key in keys for info in self._users.of_any_claim(key)}
+        return {row for info in infos for row in self._rows_with.get(info, ())}
+
+    def _redo(self, row: int) -> None:
+        for source in self._on_row.pop(row, ()):
+            self.count(source.driver)[row] -= 1
+            self._rows_of.get(source, set()).discard(row)
+        for info in self._infos_on.pop(row, ()):
+            self._rows_with[info].discard(row)
+        infos = tuple(info for info in self.columns.pods[row] if info.facts.volumes)
+        attachments = self._storage.attachments.get(self._names[row], ())
+        if not infos and not attachments:
+            return
+        node = self._storage.csi_nodes.get(self._names[row])
+        self._infos_on[row] = infos
+        found: dict[CsiSource, None] = {}
+        for info in infos:
+            self._rows_with.setdefault(info, set()).add(row)
+            for source in self._found(info.facts, node):
+                found[source] = None
+                self._rows_of.setdefault(source, set()).add(row)
+        for attachment in attachments:
+            for source in self._attached(attachment.volume_name, node):
+                found.setdefault(source)
+        for source in found:
+            self.count(source.driver)[row] += 1
+        self._on_row[row] = found
+
+    def _found(self, pod: PodFacts, node: CsiNodeFacts | None) -> list[CsiSource]:
+        """Volumes of a running pod; what cannot be told of it does not count."""
+        found: list[CsiSource] = []
+        try:
+            for source in attachables(self._storage, pod, node, is_new=False):
+                found.append(source)
+        except ClaimError:
+            return found
+        return found
+
+    def _attached(self, name: str, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
+        volume = self._storage.volumes.get(name)
+        if volume is None:
+            return
+        if volume.csi is not None:
+            yield volume.csi
+        elif volume.migrated is not None and _has_moved(volume.in_tree, node):
+            yield volume.migrated
+
+
+def by_driver(sources: Iterable[CsiSource]) -> Mapping[str, list[CsiSource]]:
+    """Volumes by driver, each once."""
+    found: dict[str, list[CsiSource]] = {}
+    for source in dict.fromkeys(sources):
+        found.setdefault(source.driver, []).append(source)
+    return found

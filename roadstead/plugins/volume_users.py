@@ -1,0 +1,75 @@
+"""VolumeUsers: which classes of pods use a claim or a disk, found without a look at other pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.storage.claims import CLAIM, claim_keys
+
+_DISK_PARTS: Mapping[str, str] = {
+    "gcePersistentDisk": "pdName",
+    "awsElasticBlockStore": "volumeID",
+    "iscsi": "iqn",
+    "rbd": "image",
+}
+DISKS = tuple(_DISK_PARTS)
+
+
+def disk_identity(kind: str, source: Mapping[str, str]) -> tuple[str, str]:
+    """What two in-tree disks that could be the same have in common."""
+    return kind, source.get(_DISK_PARTS[kind], "")
+
+
+class VolumeUsers:
+    """An index over the classes of a process that grows with them."""
+
+    def __init__(self, classes: PodClasses) -> None:
+        self._classes = classes
+        self._seen = 0
+        self._of_claim: dict[str, list[tuple[PodInfo, int]]] = {}
+        self._of_any: dict[str, list[PodInfo]] = {}
+        self._of_disk: dict[tuple[str, str], list[PodInfo]] = {}
+
+    def of_claim(self, key: str) -> Sequence[tuple[PodInfo, int]]:
+        """Classes whose pods use a claim (`namespace/name`), and in how many of their volumes.
+
+        Ephemeral volumes do not count.
+        """
+        self._catch_up()
+        return self._of_claim.get(key, ())
+
+    def of_any_claim(self, key: str) -> Sequence[PodInfo]:
+        """Classes whose pods use a claim, ephemeral volumes included."""
+        self._catch_up()
+        return self._of_any.get(key, ())
+
+    def of_disk(self, identity: tuple[str, str]) -> Sequence[PodInfo]:
+        """Classes whose pods mount a disk of this identity."""
+        self._catch_up()
+        return self._of_disk.get(identity, ())
+
+    def _catch_up(self) -> None:
+        infos = self._classes.infos
+        for index in range(self._seen, len(infos)):
+            if infos[index].facts.volumes:
+                self._add(infos[index])
+        self._seen = len(infos)
+
+    def _add(self, info: PodInfo) -> None:
+        namespace = info.facts.namespace
+        uses: Counter[str] = Counter()
+        disks: dict[tuple[str, str], None] = {}
+        for volume in info.facts.volumes:
+            source = dict(volume.source)
+            if volume.kind == CLAIM:
+                uses[f"{namespace}/{source['claimName']}"] += 1
+            elif volume.kind in DISKS:
+                disks[disk_identity(volume.kind, source)] = None
+        for key in dict.fromkeys(claim_keys(info.facts)):
+            self._of_any.setdefault(key, []).append(info)
+        for key, times in uses.items():
+            self._of_claim.setdefault(key, []).append((info, times))
+        for identity in disks:
+            self._of_disk.setdefault(identity, []).append(info)
