@@ -21,6 +21,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.facts.pod import PodFacts
+from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import Status, unresolvable
@@ -28,6 +29,9 @@ from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, Requeue
 from roadstead.run import RunPlan, build_profiles
 
 ASSIGNED_POD = "AssignedPodAdd"
+MEMBER_POD = "UnschedulablePodAdd"
+"""A pod of a gang came."""
+
 WOKEN_BY_PODS = frozenset({"InterPodAffinity", "PodTopologySpread"})
 """Plugins whose refusal another pod's arrival may lift (upstream's EventsToRegister)."""
 
@@ -45,6 +49,8 @@ _UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE
 
 def hint(plugin: str, event: str, facts: PodFacts) -> bool:
     """Whether an event may help a pod that a plugin rejected. Finer hints are still to come."""
+    if event == MEMBER_POD:
+        return plugin == "Coscheduling"
     return event != ASSIGNED_POD or plugin in WOKEN_BY_PODS
 
 
@@ -53,7 +59,8 @@ class QueueActor:
 
     def __init__(self, plan: RunPlan, directory: Directory) -> None:
         self._plan = plan
-        self._profiles = build_profiles(plan, PodClasses())
+        self._members = GroupMembers(is_known=True)
+        self._profiles = build_profiles(plan, PodClasses(), members=self._members)
         settings = plan.settings
         config = plan.config()
         self.core: QueueCore[str] = QueueCore(
@@ -81,7 +88,11 @@ class QueueActor:
         """Takes pods; those that come again are known already."""
         now_s = time.monotonic()
         pods = list(batch.pods())
+        # All of a batch are there before the first of them meets its gate.
+        grown = [self._members.add(identity.uid, facts) for identity, facts in pods]
         answer = self.core.add(pods, now_s)
+        if any(grown):
+            self.core.move(MEMBER_POD, now_s)
         for identity, facts in pods:
             status = self._gate(facts)
             if not status.is_success:

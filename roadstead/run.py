@@ -19,6 +19,7 @@ from roadstead.extenders.chain import Extenders
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
@@ -89,11 +90,17 @@ class RunPlan:
 
 
 def build_profiles(
-    plan: RunPlan, classes: PodClasses, registry: Registry | None = None
+    plan: RunPlan,
+    classes: PodClasses,
+    registry: Registry | None = None,
+    members: GroupMembers | None = None,
 ) -> dict[str, Profile]:
-    """The profiles of a plan by scheduler name, built for one process."""
+    """The profiles of a plan by scheduler name, built for one process.
+
+    members: the gangs' pods, where this process keeps count of them.
+    """
     registry = registry or plan.registry()
-    handle = Handle(classes, plan.cluster)
+    handle = Handle(classes, plan.cluster, members=members or GroupMembers())
     return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
 
 
