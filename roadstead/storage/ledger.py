@@ -46,6 +46,7 @@ class VolumeLedger:
     def __init__(self, storage: StorageState) -> None:
         self.storage = storage
         self._open: dict[str, _Open] = {}
+        self._held: dict[str, list[str]] = {}
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts) -> Reserved | None:
         """Binds a pod's claims on a node; None, with nothing changed, where that is not possible.
@@ -64,17 +65,23 @@ class VolumeLedger:
         for binding in found:
             undo = self.storage.apply(binding.change)
             self._open[binding.claim.key] = _Open(binding, undo)
-        held = [self._open[key] for key in dict.fromkeys(keys) if key in self._open]
-        for each in held:
-            each.holders.add(uid)
+        held = [key for key in dict.fromkeys(keys) if key in self._open]
+        if held:
+            self._held[uid] = held
+        for key in held:
+            self._open[key].holders.add(uid)
         return Reserved(
-            tuple(each.binding for each in held), tuple(binding.change for binding in found)
+            tuple(self._open[key].binding for key in held),
+            tuple(binding.change for binding in found),
         )
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
         """A pod is not placed after all: what it alone held open is undone."""
         undone = []
-        for key, each in list(self._open.items()):
+        for key in self._held.pop(uid, ()):
+            each = self._open.get(key)
+            if each is None:
+                continue
             each.holders.discard(uid)
             if not each.holders:
                 del self._open[key]
@@ -84,9 +91,8 @@ class VolumeLedger:
 
     def confirm(self, uid: str) -> None:
         """A pod is bound: its claims stay as they are, whoever else held them."""
-        settled = [key for key, each in self._open.items() if uid in each.holders]
-        for key in settled:
-            del self._open[key]
+        for key in self._held.pop(uid, ()):
+            self._open.pop(key, None)
 
     def commit(self, bindings: tuple[Binding, ...]) -> bool:
         """Takes over bindings that were found elsewhere, all or none; False where one is not free.
@@ -116,3 +122,4 @@ class VolumeLedger:
         for key, each in self._open.items():
             assert each.holders, f"nobody holds {key}"
             assert self.storage.claims[key] == each.binding.claim, f"{key} is not as it was bound"
+            assert all(key in self._held[uid] for uid in each.holders), f"{key} is held unknown"
