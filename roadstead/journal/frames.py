@@ -18,8 +18,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.wire import facts_in, facts_out
+from roadstead.facts.rules import Rules
 from roadstead.journal.records import JournalRecord, RecordKind
 from roadstead.protocol.codec import Limits, from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import RoadsteadError
@@ -40,23 +42,33 @@ class FrameError(RoadsteadError):
     """Bytes are no frame, or a frame whose body makes no sense."""
 
 
+Facts = PodFacts | NodeFacts | ClusterFacts | Rules
+_FACT_KINDS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules)
+
+
 @dataclass(slots=True)
 class FactsTable:
     """Facts by number, in the order in which a segment first names them."""
 
-    facts: list[PodFacts] = field(default_factory=list)
-    numbers: dict[PodFacts, int] = field(default_factory=dict)
+    facts: list[Facts] = field(default_factory=list)
+    numbers: dict[Facts, int] = field(default_factory=dict)
 
-    def number(self, facts: PodFacts | None, news: list[bytes]) -> int:
-        """The number of facts; what is new goes to `news` as bytes."""
+    def number(self, facts: Facts | None, news: list[tuple[int, bytes]]) -> int:
+        """The number of facts; what is new goes to `news` with its kind."""
         if facts is None:
             return NO_FACTS
         found = self.numbers.get(facts)
         if found is None:
             found = self.numbers[facts] = len(self.facts)
             self.facts.append(facts)
-            news.append(facts_out(facts))
+            news.append((_FACT_KINDS.index(type(facts)), pack(to_wire(facts))))
         return found
+
+    def learn(self, kind: int, data: bytes) -> None:
+        """Facts that a frame defines. FrameError, or the codec's error, where they are none."""
+        if not 0 <= kind < len(_FACT_KINDS):
+            raise FrameError("a frame defines facts of no known kind")
+        self.number(from_wire(_FACT_KINDS[kind], unpack(data, _LIMITS, typed=True)), [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,7 @@ class _Body:
     """
 
     lsns: tuple[int, ...]
-    new_facts: tuple[bytes, ...]
+    new_facts: tuple[tuple[int, bytes], ...]
     kinds: bytes
     uids: tuple[str, ...]
     keys: tuple[str, ...]
@@ -97,7 +109,7 @@ class Frame:
 
 def encode(records: Sequence[JournalRecord], durable_lsn: int, table: FactsTable) -> bytes:
     """The frame of some records; new facts enter the table."""
-    news: list[bytes] = []
+    news: list[tuple[int, bytes]] = []
     first = records[0].lsn
     lsns = tuple(each.lsn for each in records)
     owners: dict[tuple[str, int], int] = {}
@@ -109,7 +121,7 @@ def encode(records: Sequence[JournalRecord], durable_lsn: int, table: FactsTable
         nodes=tuple(each.node_name for each in records),
         tokens=tuple(each.token for each in records),
         owner=tuple(owners.setdefault((r.owner, r.epoch), len(owners)) for r in records),
-        facts=tuple(table.number(each.facts, news) for each in records),
+        facts=tuple(table.number(each.facts or each.subject, news) for each in records),
         owners=tuple(owners),
         new_facts=tuple(news),
     )
@@ -151,8 +163,8 @@ def decode(frame: Frame, table: FactsTable) -> Iterator[JournalRecord]:
     Raises FrameError, or the codec's error, where the body makes no sense.
     """
     body = from_wire(_Body, unpack(bytes(frame.body), _LIMITS, typed=True))
-    for data in body.new_facts:
-        table.number(facts_in(data), [])
+    for kind, data in body.new_facts:
+        table.learn(kind, data)
     lsns = body.lsns or tuple(range(frame.first_lsn, frame.first_lsn + frame.count))
     columns = (lsns, body.uids, body.keys, body.nodes, body.tokens, body.owner, body.facts)
     if any(len(column) != frame.count for column in (body.kinds, *columns)):
@@ -163,10 +175,12 @@ def decode(frame: Frame, table: FactsTable) -> Iterator[JournalRecord]:
         raise FrameError("a frame names facts that its segment has not defined")
     if any(index >= len(_KINDS) for index in body.kinds):
         raise FrameError("a frame holds a record of no known kind")
-    facts: list[PodFacts | None] = [*table.facts, None]
+    known: list[Facts | None] = [*table.facts, None]
     rows = zip(body.kinds, *columns, strict=True)
     for kind, lsn, uid, key, node, token, by, number in rows:
         owner, epoch = body.owners[by]
+        facts = known[number]
+        pod, subject = (facts, None) if facts is None or type(facts) is PodFacts else (None, facts)
         yield JournalRecord(
-            lsn, _KINDS[kind], uid or key, key, node, token, owner, epoch, facts[number]
+            lsn, _KINDS[kind], uid or key, key, node, token, owner, epoch, pod, subject
         )

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.rules import Rules
 from roadstead.protocol.errors import RoadsteadError
 
 
@@ -21,18 +24,26 @@ class JournalError(RoadsteadError):
 
 
 class RecordKind(StrEnum):
+    """LOAD: a pod runs already. ADD: a pod was accepted and may be bound. The last three tell of
+    what pods are bound to, so that the journal alone shows whether a bind was right.
+    """
+
     LOAD = "load"
     BIND = "bind"
     EVICT = "evict"
     DELETE = "delete"
+    ADD = "add"
+    NODE = "node"
+    NODE_GONE = "node_gone"
+    CLUSTER = "cluster"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
     """One committed change. token, owner and epoch are those of a BIND and empty otherwise.
 
-    facts: with what the pod was counted, for LOAD and BIND, so that a reader of the journal alone
-    can check every constraint again.
+    facts: with what the pod was counted, for LOAD, BIND and ADD, so that a reader of the journal
+    alone can check every constraint again. subject: the node of NODE; cluster or rules of CLUSTER.
     """
 
     lsn: int
@@ -44,6 +55,7 @@ class JournalRecord:
     owner: str = ""
     epoch: int = 0
     facts: PodFacts | None = None
+    subject: NodeFacts | ClusterFacts | Rules | None = None
 
 
 Records = Sequence[JournalRecord]

@@ -22,8 +22,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import get_args, get_type_hints
 
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.rules import Rules
 from roadstead.journal.disk import Disk
 from roadstead.journal.frames import FactsTable, Frame, FrameError, decode, frame_at, next_frame
 from roadstead.journal.records import JournalError, JournalRecord
@@ -47,13 +51,17 @@ def snapshot_name(lsn: int) -> str:
 @cache
 def schema() -> int:
     """A number that changes with the fields that facts are made of."""
-    names: list[str] = []
-    todo: list[type] = [PodFacts]
+    names: dict[str, None] = {}
+    todo: list[object] = [PodFacts, NodeFacts, ClusterFacts, Rules]
     while todo:
         kind = todo.pop()
-        for field in dataclasses.fields(kind):
-            names.append(f"{kind.__name__}.{field.name}: {field.type}")
-    return zlib.crc32("\n".join(names).encode())
+        todo += get_args(kind)
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            for name, hint in get_type_hints(kind).items():
+                line = f"{kind.__name__}.{name}: {hint}"
+                todo += [] if line in names else [hint]
+                names[line] = None
+    return zlib.crc32("\n".join(sorted(names)).encode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,9 @@ def test_help_names_every_command_and_shows_how_to_begin(run: Run) -> None:
         "schedule",
         "explain",
         "trace",
+        "check",
         "config",
+        "plugin",
     ]
     assert "roadstead schedule --cluster nodes.yaml --pods app/" in result.output
 

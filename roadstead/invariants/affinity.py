@@ -1,0 +1,58 @@
+"""Required affinity and anti-affinity between pods, in both directions, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodAffinityTerm, PodFacts
+from roadstead.invariants.world import World, selects, value
+
+
+def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I2: near what each required term asks for; or the first of its kind, which none is near."""
+    terms = pod.pod_affinity
+    if not terms:
+        return
+    missing = [term for term in terms if value(node, term.topology_key) is None]
+    if missing:
+        yield f"the node has no {missing[0].topology_key}"
+        return
+    friends = [
+        (there, other)
+        for there, other in world.running()
+        if all(_meant(world, term, other) for term in terms)
+    ]
+    for term in terms:
+        place = value(node, term.topology_key)
+        if any(value(there, term.topology_key) == place for there, _ in friends):
+            continue
+        counted = [t for t in terms for there, _ in friends if value(there, t.topology_key)]
+        if counted or not all(_meant(world, each, pod) for each in terms):
+            yield f"affinity over {term.topology_key}: no such pod is near"
+            return
+
+
+def crowded(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I2: nothing near that a required anti-affinity term of the pod, or of the other, excludes."""
+    for there, other in world.running():
+        for term in pod.pod_anti_affinity:
+            if _same_place(there, node, term) and _meant(world, term, other):
+                yield f"anti-affinity over {term.topology_key}: such a pod is near"
+                return
+        for term in other.pod_anti_affinity:
+            if _same_place(there, node, term) and _meant(world, term, pod):
+                yield f"a pod near excludes it over {term.topology_key}"
+                return
+
+
+def _same_place(one: NodeFacts, other: NodeFacts, term: PodAffinityTerm) -> bool:
+    place = value(one, term.topology_key)
+    return place is not None and place == value(other, term.topology_key)
+
+
+def _meant(world: World, term: PodAffinityTerm, pod: PodFacts) -> bool:
+    in_namespace = pod.namespace in term.namespaces or selects(
+        term.namespace_selector, world.namespace_labels(pod.namespace)
+    )
+    return in_namespace and selects(term.selector, dict(pod.labels))

@@ -1,0 +1,125 @@
+"""What a single node must allow for a pod to be bound to it, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.resources import is_counted_resource
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement, parse_int64
+from roadstead.facts.storage import READ_WRITE_ONCE_POD
+from roadstead.facts.taints import Taint
+from roadstead.invariants.world import World
+
+_ANY_IP = "0.0.0.0"  # noqa: S104
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I1: no resource, and no more pods, than the node has to give."""
+    there = world.on(node.name)
+    if len(there) + 1 > node.allocatable_pods:
+        yield f"{len(there) + 1} pods on a node for {node.allocatable_pods}"
+    offered = dict(node.allocatable)
+    for resource, amount in pod.requests:
+        if not amount or not is_counted_resource(resource):
+            continue
+        used = sum(dict(each.requests).get(resource, 0) for each in there)
+        if used + amount > offered.get(resource, 0):
+            yield f"{resource}: {used} + {amount} of {offered.get(resource, 0)}"
+
+
+def port_taken(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I1: a port of the node is held once."""
+    for other in world.on(node.name):
+        for theirs in other.host_ports:
+            for mine in pod.host_ports:
+                same_ip = mine.ip == theirs.ip or _ANY_IP in (mine.ip, theirs.ip)
+                if same_ip and (mine.protocol, mine.port) == (theirs.protocol, theirs.port):
+                    yield f"port {mine.protocol} {mine.port} is taken"
+
+
+def another_name(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    if pod.node_name and pod.node_name != node.name:
+        yield f"the pod asks for node {pod.node_name}"
+
+
+def unschedulable(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    if node.unschedulable and not tolerates(pod, _UNSCHEDULABLE):
+        yield "the node is cordoned"
+
+
+def tainted(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    for taint in node.taints:
+        if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(pod, taint):
+            yield f"taint {taint.key}={taint.value}:{taint.effect}"
+
+
+def tolerates(pod: PodFacts, taint: Taint) -> bool:
+    """Whether any toleration of the pod is for this taint."""
+    for each in pod.tolerations:
+        effect = each.effect in ("", taint.effect)
+        key = each.key in ("", taint.key)
+        by_value = each.operator in ("", "Equal") and each.value == taint.value
+        if effect and key and (each.operator == "Exists" or by_value):
+            return True
+    return False
+
+
+def unwanted(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    if not wants(pod, node):
+        yield "node selector or required node affinity"
+
+
+def wants(pod: PodFacts, node: NodeFacts) -> bool:
+    """Node selector, and at least one required node affinity term."""
+    labels = dict(node.labels)
+    if any(labels.get(key) != wanted for key, wanted in pod.node_selector):
+        return False
+    terms = pod.required_node_terms
+    return terms is None or any(_fits(term, labels, node.name) for term in terms)
+
+
+def _fits(term: NodeSelectorTerm, labels: dict[str, str], name: str) -> bool:
+    if term.error or not (term.expressions or term.fields):
+        return False
+    fields = {"metadata.name": name}
+    by_label = all(_meets(labels.get(each.key), each) for each in term.expressions)
+    return by_label and all(_meets(fields.get(each.key, ""), each) for each in term.fields)
+
+
+def _meets(has: str | None, wanted: Requirement) -> bool:
+    if wanted.operator == "Exists":
+        return has is not None
+    if wanted.operator == "DoesNotExist":
+        return has is None
+    if wanted.operator == "In":
+        return has in wanted.values
+    if wanted.operator == "NotIn":
+        return has not in wanted.values
+    label, limit = parse_int64(has or ""), parse_int64(wanted.values[0])
+    if label is None or limit is None:
+        return False
+    return label > limit if wanted.operator == "Gt" else label < limit
+
+
+def claim_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """A claim for one pod alone is used by one pod in the whole cluster."""
+    alone = {
+        (claim.namespace, claim.name)
+        for claim in world.cluster.storage.claims
+        if READ_WRITE_ONCE_POD in claim.access_modes
+    }
+    mine = alone & _claims(pod)
+    for _, other in world.running():
+        for namespace, name in sorted(mine & _claims(other)):
+            yield f"claim {namespace}/{name} is for one pod alone"
+
+
+def _claims(pod: PodFacts) -> set[tuple[str, str]]:
+    found = set()
+    for volume in pod.volumes:
+        if volume.kind == "persistentVolumeClaim":
+            found.add((pod.namespace, dict(volume.source).get("claimName", "")))
+    return found

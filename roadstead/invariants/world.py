@@ -1,0 +1,63 @@
+"""The cluster at one moment of a journal: nodes, and which pods are on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.selectors import LabelSelector
+
+
+@dataclass(slots=True)
+class World:
+    """nodes by name; pods: node name → uid → facts, also of nodes that are gone."""
+
+    cluster: ClusterFacts = field(default_factory=ClusterFacts)
+    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    pods: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
+
+    def on(self, node_name: str) -> list[PodFacts]:
+        """The pods of one node."""
+        return list(self.pods.get(node_name, {}).values())
+
+    def running(self) -> Iterator[tuple[NodeFacts, PodFacts]]:
+        """Every pod on a node that is there."""
+        for name, node in self.nodes.items():
+            for facts in self.pods.get(name, {}).values():
+                yield node, facts
+
+    def put(self, uid: str, node_name: str, facts: PodFacts) -> None:
+        self.pods.setdefault(node_name, {})[uid] = facts
+
+    def take(self, uid: str, node_name: str) -> None:
+        self.pods.get(node_name, {}).pop(uid, None)
+
+    def namespace_labels(self, namespace: str) -> dict[str, str]:
+        return next(
+            (dict(labels) for name, labels in self.cluster.namespaces if name == namespace), {}
+        )
+
+
+def value(node: NodeFacts, key: str) -> str | None:
+    """A label of a node; None where it has none of this key."""
+    return dict(node.labels).get(key)
+
+
+def selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
+    """Whether a selector matches labels; an absent one matches nothing, an empty one all."""
+    if selector is None:
+        return False
+    for each in selector.requirements:
+        has = labels.get(each.key)
+        if each.operator == "In" and has not in each.values:
+            return False
+        if each.operator == "NotIn" and has in each.values:
+            return False
+        if each.operator == "Exists" and has is None:
+            return False
+        if each.operator == "DoesNotExist" and has is not None:
+            return False
+    return True

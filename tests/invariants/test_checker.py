@@ -1,0 +1,174 @@
+from dataclasses import replace
+
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import GroupMembership, HostPort, Volume
+from roadstead.facts.pod_groups import PodGroup
+from roadstead.facts.rules import Rules
+from roadstead.facts.storage import ClaimFacts, StorageFacts
+from roadstead.invariants.checker import Checker, check
+from roadstead.journal import JournalRecord, RecordKind
+from tests.builders import node, pod
+
+
+class History:
+    """Records in order; each method adds one."""
+
+    def __init__(self):
+        self.records = []
+
+    def add(self, kind, uid="", node_name="", **more):
+        record = JournalRecord(len(self.records) + 1, kind, uid, uid, node_name, **more)
+        self.records.append(record)
+        return self
+
+    def node(self, facts):
+        return self.add(RecordKind.NODE, facts.name, facts.name, subject=facts)
+
+    def bind(self, uid, node_name="n1", facts=None, token="", owner="s", epoch=1):
+        return self.add(
+            RecordKind.BIND,
+            uid,
+            node_name,
+            token=token or f"t-{uid}",
+            owner=owner,
+            epoch=epoch,
+            facts=facts or pod(cpu=100),
+        )
+
+    def broken(self):
+        return [(each.invariant, each.lsn, each.text) for each in check(self.records).violations]
+
+
+def started(**facts):
+    return History().node(node("n1", **facts))
+
+
+def test_a_history_in_which_all_holds_has_no_violations():
+    history = started().add(RecordKind.ADD, "a", facts=pod()).bind("a")
+    history.add(RecordKind.LOAD, "b", "n1", facts=pod()).add(RecordKind.DELETE, "a", "n1")
+    history.add(RecordKind.NODE_GONE, "n1", "n1").add(RecordKind.EVICT, "b", "n1")
+
+    result = check(history.records)
+
+    assert result.violations == []
+    assert result.binds_checked == 1
+    assert result.records == {
+        "node": 1, "add": 1, "bind": 1, "load": 1, "delete": 1, "node_gone": 1, "evict": 1,
+    }  # fmt: skip
+
+
+def test_a_node_that_is_overfilled_is_told_with_the_amounts():
+    history = started(cpu=1000).bind("a", facts=pod(cpu=600)).bind("b", facts=pod(cpu=600))
+
+    assert history.broken() == [("I1", 3, "cpu: 600 + 600 of 1000")]
+
+
+def test_what_left_a_node_no_longer_fills_it():
+    history = started(cpu=1000).bind("a", facts=pod(cpu=600))
+    history.add(RecordKind.EVICT, "a", "n1").bind("b", facts=pod(cpu=600))
+
+    assert history.broken() == []
+
+
+def test_too_many_pods_and_a_port_held_twice():
+    port = pod(host_ports=(HostPort("0.0.0.0", "TCP", 80),))
+    history = started(pods=1).bind("a", facts=port).bind("b", facts=port)
+
+    assert history.broken() == [
+        ("I1", 3, "2 pods on a node for 1"),
+        ("I1", 3, "port TCP 80 is taken"),
+    ]
+
+
+def test_a_pod_is_bound_once_in_its_life():
+    history = started().bind("a").add(RecordKind.DELETE, "a", "n1").bind("a", token="t2")
+
+    assert history.broken() == [("I3", 4, "it was bound before")]
+
+
+def test_a_running_pod_does_not_move():
+    history = started().node(node("n2")).add(RecordKind.LOAD, "a", "n1", facts=pod())
+
+    assert history.add(RecordKind.LOAD, "a", "n2", facts=pod()).broken() == [
+        ("I3", 4, "it is on n1 already")
+    ]
+
+
+def test_only_what_was_accepted_is_bound_where_the_journal_tells_of_it():
+    history = started().add(RecordKind.ADD, "a", facts=pod()).bind("b")
+
+    assert history.broken() == [("I4", 3, "it was never accepted")]
+
+
+def test_a_token_has_one_effect_and_an_old_epoch_none():
+    history = started().bind("a", token="t", epoch=2).bind("b", token="t", epoch=1)
+
+    assert history.broken() == [
+        ("I8", 3, "its token is that of a"),
+        ("I8", 3, "s: epoch 1 after 2"),
+    ]
+
+
+def test_numbers_only_grow():
+    history = started().bind("a")
+    history.records[1] = replace(history.records[1], lsn=1)
+
+    assert history.broken() == [("I7", 1, "record 1 comes after 1")]
+
+
+def test_a_node_that_is_not_there_takes_nothing():
+    assert History().bind("a").broken() == [("I2", 1, "the node is not there")]
+
+
+def test_what_is_evicted_was_bound():
+    assert started().add(RecordKind.EVICT, "a", "n1").broken() == [
+        ("I3", 2, "it is evicted and was not bound")
+    ]
+
+
+def test_a_claim_for_one_pod_alone_is_not_shared():
+    claim = ClaimFacts("default", "data", access_modes=("ReadWriteOncePod",))
+    cluster = ClusterFacts(storage=StorageFacts(claims=(claim,)))
+    user = pod(volumes=(Volume("v", "persistentVolumeClaim", (("claimName", "data"),)),))
+    history = started().add(RecordKind.CLUSTER, subject=cluster)
+
+    assert history.bind("a", facts=user).bind("b", facts=user).broken() == [
+        ("I2", 4, "claim default/data is for one pod alone")
+    ]
+
+
+@pytest.mark.parametrize("filters", [(), ("NodePorts",)])
+def test_a_profile_is_held_to_its_own_filters(filters):
+    history = started(cpu=100)
+    history.add(RecordKind.CLUSTER, subject=Rules((("default-scheduler", filters),)))
+
+    assert history.bind("a", facts=pod(cpu=600)).broken() == []
+
+
+def test_a_gang_of_which_some_are_bound_is_broken():
+    member = pod(pod_group=GroupMembership("g", 2))
+    history = started().bind("a", facts=member)
+
+    assert history.broken() == [("I10", 0, "1 of at least 2 pods of group default/g were bound")]
+    assert history.bind("b", facts=member).broken() == []
+
+
+def test_the_least_number_of_a_gang_may_stand_in_the_cluster():
+    member = pod(pod_group=GroupMembership("g"))
+    cluster = ClusterFacts(pod_groups=(PodGroup("default", "g", 3), PodGroup("default", "h")))
+    history = History().add(RecordKind.CLUSTER, subject=cluster).node(node("n1"))
+
+    assert history.bind("a", facts=member).broken() == [
+        ("I10", 0, "1 of at least 3 pods of group default/g were bound")
+    ]
+
+
+def test_records_without_what_they_tell_of_are_no_records():
+    for kind in (RecordKind.NODE, RecordKind.CLUSTER, RecordKind.LOAD):
+        with pytest.raises(AssertionError, match="record 1 has no"):
+            Checker().take(JournalRecord(1, kind, "a", "a", "n1"))
+    checker = Checker()
+    with pytest.raises(AssertionError, match="record 1 has no facts"):
+        checker.take(JournalRecord(1, RecordKind.BIND, "a", "a", "n1"))
