@@ -22,7 +22,7 @@ import numpy as np
 
 from roadstead.cycle.batch import BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
-from roadstead.cycle.messages import ClassAnswer, ClassAsk, EvaluateRequest, ShardAnswer
+from roadstead.cycle.messages import ClassAnswer, ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer
 from roadstead.cycle.narrowing import Found, Narrower, Roster, merge_found
 from roadstead.cycle.wire import (
     filters_in,
@@ -34,13 +34,14 @@ from roadstead.cycle.wire import (
     status_in,
     summaries_out,
 )
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import facts_in, facts_out
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import Reads
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.framework.victims import DryRun
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.row_slice import join
@@ -135,9 +136,12 @@ class ShardedCycle:
         return self._narrower is not None and self._narrower.concerns(pod.info.facts)
 
     def settled(self, asked: int, decided: int) -> None:
-        """Learns from a batch: ended early, the next one is short; settled whole, longer."""
+        """Learns from a batch that took effect: ended early, the next one is short; settled whole, longer."""
         longer = min(MAX_REACH, 2 * self._reach)
         self._reach = longer if decided == asked else max(1, decided)
+        for each in self._asked.values():
+            if each.narrowing is not None and self._narrower is not None:
+                self._narrower.settle(each.narrowing)
 
     def begin(self, pods: Sequence[PodInCycle]) -> EvaluateRequest:
         """Starts a batch: what to ask every shard. KeyError for a pod of no profile."""
@@ -164,6 +168,10 @@ class ShardedCycle:
             summaries_out(asked.scores or {}),
             narrowed=None if asked.narrowing is None else narrowed_out(asked.narrowing.narrowed),
         )
+
+    def dry_run_ask(self, signature: Hashable, dry_run: DryRun) -> DryRunAsk:
+        """What to ask every shard for a class of the batch that fits nowhere."""
+        return DryRunAsk(self.node_count, 0, self.merged_ask(signature), dry_run)
 
     def narrowing(self, signature: Hashable) -> Narrowing | None:
         """What sampling and extenders left for a class of the batch."""
@@ -209,16 +217,20 @@ class ShardedCycle:
             parts = [answer.classes[index] for answer in answers]
             evaluation = Evaluation(asked.profile, asked.pod.info, table)
             _seed(evaluation, parts, sizes)
-            run = ClassRun(evaluation, _rest(parts), next((p.error for p in parts if p.error), ""))
+            run = ClassRun(
+                evaluation, _rest(answers, index), next((p.error for p in parts if p.error), "")
+            )
             run.narrowing = asked.narrowing
-            if asked.narrowing is not None and self._narrower is not None:
-                self._narrower.settle(asked.narrowing)
             classes[signature] = ClassInput(run, asked.filters or {}, asked.scores or {})
         return BatchRun(table, self.node_count, classes, self._chooser, name_best=self._name_best)
 
     def _candidates(self, answers: Sequence[ShardAnswer]) -> NodeTable:
         slices = (answer.nodes if answer.nodes is not None else answer.rows for answer in answers)
-        return join([each for each in slices if each is not None], self.classes)
+        table = join([each for each in slices if each is not None], self.classes)
+        for answer in answers:
+            for name, facts, count in answer.nominations:
+                table.nominate(name, self.classes.info(facts_in(facts)), count)
+        return table
 
 
 def _candidate_count(answer: ShardAnswer) -> int:
@@ -281,10 +293,13 @@ def _seeded_line(parts: Sequence[ClassAnswer], sizes: Sequence[int], index: int)
     return np.concatenate(lines)
 
 
-def _rest(parts: Sequence[ClassAnswer]) -> Rest:
+def _rest(answers: Sequence[ShardAnswer], index: int) -> Rest:
+    """What the shards kept back of the class at a place in their answers."""
     refused = Diagnosis(0)
-    for part in parts:
+    parts = [answer.classes[index] for answer in answers]
+    for answer, part in zip(answers, parts, strict=True):
         refusals_in(part.refused, refused)
+        refused.see_priority(answer.lowest_priority)
     groups = (RestGroup(g.raw, g.rows, g.floor) for part in parts for g in part.groups)
     return Rest(tuple(groups), refused)
 
