@@ -1,0 +1,159 @@
+"""Older configurations on the command line: what is printed, and that runs decide by them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from roadstead.cli.config_command import config_command
+from roadstead.config.load import load_config
+from tests.cli.conftest import Run
+from tests.cli.manifests import node, pod, write
+
+POLICY = {
+    "apiVersion": "v1",
+    "kind": "Policy",
+    "predicates": [
+        {"name": "PodFitsResources"},
+        {"name": "Retiring", "argument": {"labelsPresence": {"labels": ["retiring"]}}},
+    ],
+    "priorities": [{"name": "MostRequested", "weight": 2}],
+    "alwaysCheckAllPredicates": True,
+}
+RETIRING = "node(s) didn't have the requested labels"
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(POLICY))
+    return str(path)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> str:
+    """Two nodes that differ in how full they are, and one that retires."""
+    retiring = node("old")
+    retiring["metadata"]["labels"]["retiring"] = "2020"
+    return write(
+        tmp_path / "fleet.json",
+        node("empty"),
+        node("full"),
+        retiring,
+        pod("old-pod", "2", nodeName="full"),
+        pod("new", "1"),
+    )
+
+
+def config(*arguments: str):
+    return CliRunner().invoke(config_command, list(arguments))
+
+
+def test_config_prints_todays_document_and_tells_the_changes_apart(policy: str) -> None:
+    told = config("--config", policy)
+
+    document = yaml.safe_load(told.stdout)
+    assert document["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+    assert document["kind"] == "KubeSchedulerConfiguration"
+    assert load_config(told.stdout, source="again").notes == ()
+    lines = told.stderr.splitlines()
+    assert (
+        f'{policy}: predicates[0]: "PodFitsResources" → NodeResourcesFit at filter and preFilter'
+        in lines
+    )
+    assert any(line.startswith(f"{policy}: alwaysCheckAllPredicates: dropped") for line in lines)
+
+
+def test_notes_alone_go_to_standard_output(policy: str) -> None:
+    told = config("--config", policy, "--notes")
+
+    assert 'predicates[0]: "PodFitsResources" → NodeResourcesFit' in told.stdout
+    assert "apiVersion: kubescheduler" not in told.stdout
+    assert told.stderr == ""
+
+
+def test_notes_are_json_on_request(policy: str) -> None:
+    told = config("--config", policy, "--notes", "--output-format", "json")
+
+    notes = json.loads(told.stdout)
+    assert notes[0] == {
+        "field": "kind",
+        "note": "Policy v1 → KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)",
+    }
+    assert {note["field"] for note in notes} >= {"predicates[0]", "priorities[0]"}
+
+
+def test_a_document_of_today_has_no_notes() -> None:
+    assert config("--notes").stdout == ""
+    assert config("--notes", "--output-format", "json").stdout == "[]\n"
+    assert config().stderr == ""
+
+
+def test_notes_and_effective_exclude_each_other() -> None:
+    told = config("--notes", "--effective")
+
+    assert told.exit_code == 2
+    assert "--notes and --effective exclude each other" in told.stderr
+
+
+def test_effective_shows_the_plugins_of_a_provider() -> None:
+    told = config("--preset", "ClusterAutoscalerProvider", "--effective")
+
+    assert "NodePreferAvoidPods (weight 10000)" in told.stdout
+    assert "MostRequestedPriority in place of LeastRequestedPriority" in told.stderr
+
+
+def test_a_run_decides_by_a_policy_and_tells_its_notes(run: Run, fleet: str, policy: str) -> None:
+    told = run("schedule", "--cluster", fleet, "--config", policy, "--format", "json")
+
+    summary = json.loads(told.stdout)
+    assert (summary["placed"], summary["pending"]) == (1, 0)
+    assert [note["field"] for note in summary["config_notes"]][:2] == ["kind", "predicates[0]"]
+    assert f"{policy}: priorities[0]: " in told.stderr
+
+
+def test_a_run_by_todays_document_has_no_notes(run: Run, fleet: str) -> None:
+    told = run("schedule", "--cluster", fleet, "--preset", "spread", "--format", "json")
+
+    assert "config_notes" not in json.loads(told.stdout)
+
+
+def test_explain_shows_dropped_plugins_beside_the_others(run: Run, fleet: str, policy: str) -> None:
+    told = run("explain", "new", "--cluster", fleet, "--config", policy, "--format", "json")
+
+    answer = json.loads(told.stdout)
+    assert answer["best"] == ["full"]
+    (refused,) = answer["filterStatuses"]
+    assert answer["filter"].count(1) == 1
+    assert refused["plugin"] == "NodeLabel"
+    assert refused["reasons"] == [RETIRING]
+
+
+def test_an_output_folder_holds_the_notes(
+    run: Run, fleet: str, policy: str, tmp_path: Path
+) -> None:
+    run("schedule", "--cluster", fleet, "--config", policy, "--output", tmp_path / "out")
+
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    written = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert summary["config_notes"][0]["field"] == "kind"
+    assert written["config"]["kind"] == "KubeSchedulerConfiguration"
+
+
+def test_a_policy_that_means_nothing_ends_with_its_field(
+    run: Run, fleet: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(POLICY | {"priorities": [{"name": "Luck", "weight": 1}]}))
+
+    told = run("schedule", "--cluster", fleet, "--config", path)
+
+    assert told.exit_code == 2
+    assert (
+        f'{path}: priorities[0].name: "Luck": is not a priority that kube-scheduler has had'
+        in told.stderr
+    )
