@@ -105,7 +105,7 @@ class Coscheduling(
             return PostFilterResult(unschedulable())
         reason = f'a pod of pod group "{_named(key)}" fits nowhere'
         self._waiting.reject_where(lambda facts: group_key(facts) == key, self.name, reason)
-        return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit'))
+        return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit.'))
 
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         key = group_key(facts)

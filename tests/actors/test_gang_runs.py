@@ -1,0 +1,126 @@
+"""Gangs through whole runs: those that fit land whole, the others leave nothing behind."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.ray_runtime import RaySession
+from roadstead.config.settings import Settings
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import GroupMembership, PodIdentity
+from roadstead.facts.pod_groups import PodGroup
+from roadstead.run import RunInputs, RunPlan
+from tests.actors.world import GENEROUS_S
+from tests.builders import node, pod
+
+GANG_PLUGIN = {"name": "Coscheduling"}
+CONFIG = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "plugins": {
+                "multiPoint": {
+                    "enabled": [GANG_PLUGIN],
+                    "disabled": [{"name": "PrioritySort"}],
+                }
+            },
+            "pluginConfig": [{"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 1}}],
+        }
+    ],
+}
+
+
+def plan(runtime="inline", groups=(), **settings):
+    return RunPlan(
+        Settings(runtime=runtime, **settings),
+        json.dumps(CONFIG),
+        "gangs.yaml",
+        ClusterFacts(pod_groups=groups),
+    )
+
+
+def gang(name, count, least, cpu=1000, **facts):
+    """(identity, facts) of so many pods of a gang."""
+    wanted = pod(cpu=cpu, pod_group=GroupMembership(name, least), **facts)
+    return [
+        (PodIdentity(f"{name}-{number}", "default", f"{name}-{number}"), wanted)
+        for number in range(count)
+    ]
+
+
+def run(run_plan, *gangs, nodes=4, running=()):
+    """(members placed by gang, messages of the pending pods by name)."""
+    inputs = RunInputs(
+        tuple(node(f"n{number}", cpu=4000) for number in range(nodes)),
+        running,
+        tuple(each for pods in gangs for each in pods),
+    )
+    outcome = ActorLauncher().run(inputs, run_plan, lambda progress: None)
+    placed = Counter(each.pod.partition("/")[2].partition("-")[0] for each in outcome.placements)
+    return placed, {each.pod.partition("/")[2]: each.message for each in outcome.pending}
+
+
+@pytest.mark.parametrize("batch", [1, 2, 64])
+def test_a_gang_that_fits_lands_whole_and_one_that_does_not_leaves_its_room_to_others(batch):
+    placed, pending = run(
+        plan(batch=batch, shards=2),
+        gang("big", 5, 5, cpu=4000),
+        gang("a", 6, 6),
+        gang("b", 4, 4, cpu=2000),
+    )
+
+    assert placed["big"] == 0
+    assert placed["a"] in (0, 6)
+    assert placed["b"] in (0, 4)
+    assert len(pending) == 15 - placed.total()
+    assert any("big" in message and "does not fit" in message for message in pending.values())
+
+
+def test_all_gangs_land_where_there_is_room_for_all():
+    placed, pending = run(plan(batch=3), gang("a", 3, 3), gang("b", 4, 4), gang("c", 5, 2))
+
+    assert placed == {"a": 3, "b": 4, "c": 5}
+    assert pending == {}
+
+
+def test_a_gang_of_which_too_few_exist_does_not_take_part():
+    placed, pending = run(plan(), gang("a", 2, 3), gang("b", 2, 2))
+
+    assert placed == {"b": 2}
+    assert set(pending.values()) == {
+        'waiting for pod group "default/a": 2 of 3 pods exist',
+    }
+
+
+def test_members_that_run_already_complete_a_gang():
+    running = [(identity, facts, "n0") for identity, facts in gang("r", 2, 3)]
+    group = PodGroup("default", "a", 3, running=2)
+
+    placed, pending = run(plan(groups=(group,)), gang("a", 1, 3), running=tuple(running))
+
+    assert placed == {"a": 1}
+    assert pending == {}
+
+
+def test_a_gang_without_a_size_is_told_what_is_missing():
+    placed, pending = run(plan(), gang("a", 2, None))
+
+    assert placed == {}
+    assert all("says how many pods it needs" in message for message in pending.values())
+
+
+@pytest.mark.ray
+def test_on_ray_gangs_land_whole_or_not_at_all():
+    if RaySession._last is not None:
+        RaySession._last.join(GENEROUS_S)
+
+    placed, pending = run(
+        plan("ray", shards=2, batch=4), gang("a", 3, 3), gang("big", 5, 5, cpu=4000)
+    )
+    RaySession._last.join(GENEROUS_S)
+
+    assert placed == {"a": 3}
+    assert len(pending) == 5

@@ -1,0 +1,66 @@
+from roadstead.facts.pod import GroupMembership, PodIdentity
+from roadstead.framework.members import GroupMembers
+from roadstead.framework.waiting import WaitingPod, WaitingPods, Word
+from tests.builders import pod
+
+GANG = pod(pod_group=GroupMembership("a"))
+
+
+def test_without_a_core_no_pod_waits():
+    waiting = WaitingPods()
+
+    assert list(waiting) == []
+    assert waiting.get("u1") is None
+
+
+def test_a_core_shows_its_waiting_pods():
+    one = WaitingPod(PodIdentity("u1", "default", "p"), pod(), "n1", ("A",))
+    waiting = WaitingPods()
+
+    waiting.show({"u1": one}.get, lambda: [one])
+
+    assert list(waiting) == [one]
+    assert waiting.get("u1") is one
+    assert waiting.get("u2") is None
+
+
+def test_what_is_said_is_taken_once_and_in_order():
+    waiting = WaitingPods()
+
+    waiting.allow("u1", "A")
+    waiting.reject("u2", "B", "no")
+    waiting.reject_where(bool, "C", "none of you")
+
+    assert waiting.take() == [
+        Word("u1", "A"),
+        Word("u2", "B", "no"),
+        Word("", "C", "none of you", bool),
+    ]
+    assert waiting.take() == []
+
+
+def test_members_of_a_group_are_counted_once_each():
+    members = GroupMembers(is_known=True)
+
+    assert [members.add(uid, GANG) for uid in ("u1", "u2", "u1")] == [True, True, False]
+    assert members.count(("default", "a")) == 2
+    assert members.count(("other", "a")) == 0
+
+
+def test_a_pod_without_a_group_is_nobodys_member():
+    members = GroupMembers()
+
+    assert not members.add("u1", pod())
+    members.remove("u1", pod())
+    assert not members.is_known
+
+
+def test_members_that_go_are_forgotten():
+    members = GroupMembers()
+    members.add("u1", GANG)
+
+    members.remove("u1", GANG)
+    members.remove("u1", GANG)
+
+    assert members.count(("default", "a")) == 0
+    assert members.add("u1", GANG)
