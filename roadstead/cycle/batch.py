@@ -19,6 +19,8 @@ import numpy as np
 from roadstead.cycle.class_run import INFEASIBLE, ClassRun
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Summaries
+from roadstead.framework.plugin import PostFilterResult
+from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.tie_break import Chooser
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
@@ -43,6 +45,7 @@ class Decision:
     """What a cycle decided for one pod: a node, or why there is none, or that it failed.
 
     best: names of the best nodes, sorted, at most MAX_NAMED_BEST (only if asked for).
+    post_filter: what followed from there being no node, once that was asked.
     """
 
     pod: PodInCycle
@@ -52,6 +55,7 @@ class Decision:
     best_size: int = 0
     best: tuple[str, ...] = ()
     diagnosis: Diagnosis | None = None
+    post_filter: PostFilterResult | None = None
     error: str = ""
 
 
@@ -103,8 +107,15 @@ class BatchRun:
         if error:
             return Decision(pod, None, run.passed_count(), error=error)
         if not run.evaluation.pre_filter.status.is_success or not run.has_feasible:
-            return Decision(pod, None, diagnosis=run.diagnosis())
+            return self._failed(pod, run)
         return self._choose(pod, run)
+
+    def _failed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
+        """No node; preemption is tried on the shards, whose tables lack this batch's placements."""
+        diagnosis, profile = run.diagnosis(), run.evaluation.profile
+        if self._placed and candidates_wanted(profile, pod.info.facts, diagnosis) is not None:
+            return None
+        return Decision(pod, None, diagnosis=diagnosis)
 
     def _changed_elsewhere(self, pod: PodInCycle) -> bool:
         """Whether an earlier placement may have changed more for this class than its own row."""
@@ -132,7 +143,9 @@ class BatchRun:
         name = self.table.columns.names[
             self._chooser.one_of(self.table, best, pod.key, pod.attempt)
         ]
-        self.table.add_pod(name, pod.info)
+        self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
+        if pod.info.facts.nominated_node_name:
+            self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
         self._placed[pod.info] = None
         return Decision(
             pod,

@@ -15,11 +15,11 @@ import numpy as np
 
 from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
-from roadstead.framework.evaluation import EXCLUDED, PASSED, Evaluation, Summaries
+from roadstead.framework.evaluation import EXCLUDED, Evaluation, Summaries
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
+from roadstead.framework.what_if import PASSED
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Code, Status, error
 
@@ -235,7 +235,7 @@ class ClassRun:
         if not self.evaluation.pre_filter.status.is_success:
             return 0
         refused = self.diagnosis().refused.values()
-        return self.evaluation.node_count - sum(nodes for nodes, _ in refused)
+        return self.evaluation.node_count - sum(refused)
 
     @property
     def _extender(self) -> tuple[str, ...]:
@@ -253,6 +253,8 @@ class ClassRun:
         )
         for status in () if self.narrowing is None else self.narrowing.strangers:
             result.add(status, 1)
+        result.see_priority(self.rest.refused.lowest_priority)
+        result.see_priority(lowest_priority(evaluation.table))
         if result.pre_filter.is_success:
             result.merge(self.rest.refused)
             count_refusals(evaluation, result, np.ones(len(evaluation.codes), dtype=np.bool_))
@@ -260,27 +262,19 @@ class ClassRun:
 
 
 def count_refusals(evaluation: Evaluation, into: Diagnosis, where: Bools) -> None:
-    """Counts the refused rows of an evaluation by status, those with possible victims apart."""
+    """Counts the refused rows of an evaluation by status."""
     chosen = where & (evaluation.codes != PASSED)
     codes, counts = np.unique(evaluation.codes[chosen], return_counts=True)
     for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
         if code == EXCLUDED:
             into.add(excluded_status(evaluation.pre_filter.narrowed_by), count)
             continue
-        status = evaluation.statuses[code - 1]
-        victims = 0
-        if status.code is Code.UNSCHEDULABLE:
-            rows = np.flatnonzero(chosen & (evaluation.codes == code))
-            victims = rows_with_lower_priority(evaluation.table, evaluation.pod, rows)
-        into.add(status, count, victims)
+        into.add(evaluation.statuses[code - 1], count)
 
 
-def rows_with_lower_priority(table: NodeTable, pod: PodInfo, rows: Rows) -> int:
-    """How many of the rows hold a pod of lower priority than `pod`."""
-    lower = [info for info in table.class_counts if info.facts.priority < pod.facts.priority]
-    if not lower:
-        return 0
-    return sum(any(info in table.pods(row) for info in lower) for row in rows.tolist())
+def lowest_priority(table: NodeTable) -> int | None:
+    """The lowest priority of all pods on the rows; None where there are none."""
+    return min((info.facts.priority for info in table.class_counts), default=None)
 
 
 def _failed(evaluation: Evaluation) -> bool:

@@ -319,9 +319,8 @@ class CycleCore:
         if decision.error:
             return failed(decision.error)
         assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
-        return no_node(
-            self._ledger.live[decision.pod.uid].profile, decision.pod, decision.diagnosis
-        )
+        profile = self._ledger.live[decision.pod.uid].profile
+        return no_node(profile, decision.pod, decision.diagnosis, decision.post_filter)
 
     def _place(self, record: PodRecord, node_name: str, read_version: int, out: Outbox) -> None:
         pod = record.pod

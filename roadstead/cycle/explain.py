@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.messages import ShardView
+from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.wire import status_in
 from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.cycle_state import CycleState
@@ -19,14 +20,17 @@ from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Summaries
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import IGNORED, Extremes, PostFilterResult
-from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.victims import DryRun, Tried
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import Rows
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status
 
 Json = dict[str, object]
+
+FIRST = TieBreak("first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Explanation:
     """What every node says of a pod. names: sorted bytewise; statuses[i] is None if i is feasible.
 
     feasible: indices into `names`. total: int64[feasible].
+    dry_run: what is to be tried before PostFilter speaks (see `with_post_filter`).
     post_filter: None if it did not run; unsupported: what PostFilter would have needed.
     """
 
@@ -58,8 +63,9 @@ class Explanation:
     nominated: str
     cycle_error: str
     diagnosis: Diagnosis
-    post_filter: PostFilterResult | None
-    unsupported: str
+    dry_run: DryRun | None = None
+    post_filter: PostFilterResult | None = None
+    unsupported: str = ""
 
     @property
     def best(self) -> list[str]:
@@ -134,13 +140,7 @@ class Explanation:
             return {"postFilter": {"unsupported": self.unsupported}}
         if self.post_filter is None:
             return {}
-        return {
-            "postFilter": {
-                "status": _status(self.post_filter.status),
-                "nominatedNode": self.post_filter.nominated_node,
-                "exhaustive": True,
-            }
-        }
+        return {"postFilter": _post_filter(self.post_filter)}
 
 
 def _status(status: Status) -> Json:
@@ -149,6 +149,23 @@ def _status(status: Status) -> Json:
         fields["plugin"] = status.plugin
     if status.reasons:
         fields["reasons"] = list(status.reasons)
+    return fields
+
+
+def _post_filter(result: PostFilterResult) -> Json:
+    fields: Json = {"status": _status(result.status), "nominatedNode": result.nominated_node}
+    fields["exhaustive"] = result.exhaustive
+    if result.status.is_success:
+        fields["status"] = {"code": result.status.code.upstream_name}
+        fields["acceptable"] = sorted(result.acceptable, key=str.encode)
+        fields["candidates"] = [
+            {
+                "node": each.node_name,
+                "pods": [victim.key for victim in each.victims],
+                "numPDBViolations": each.violations,
+            }
+            for each in sorted(result.candidates, key=lambda each: each.node_name.encode())
+        ]
     return fields
 
 
@@ -166,6 +183,7 @@ def explain(
     filters: Summaries,
     scores: Summaries,
     narrowing: Narrowing | None = None,
+    tie_break: TieBreak = FIRST,
 ) -> Explanation:
     """Merges the views of all shards; filters and scores are the merged summaries of the class.
 
@@ -189,11 +207,9 @@ def explain(
     if narrowing is not None and narrowing.scores and lines:
         lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
     diagnosis = _diagnosis(views, in_order if passed else (), narrowing)
-    post_filter, unsupported = PostFilterResult(SUCCESS), ""
-    if not len(feasible) and names and not cycle_error:
-        post_filter, unsupported = _post_filter(profile, pod, diagnosis)
+    failed = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
     nominated = pod.info.facts.nominated_node_name
-    return Explanation(
+    explanation = Explanation(
         pod_key=pod.key,
         names=tuple(names[i] for i in order),
         pre_enqueue=profile.gate(pod.info.facts),
@@ -205,9 +221,11 @@ def explain(
         nominated=nominated if nominated in {names[i] for i in order[feasible]} else "",
         cycle_error=cycle_error,
         diagnosis=diagnosis,
-        post_filter=post_filter if profile.post_filter and not unsupported else None,
-        unsupported=unsupported,
+        dry_run=wanted(profile, pod, diagnosis, tie_break) if failed else None,
     )
+    if failed and explanation.dry_run is None:
+        return with_post_filter(explanation, profile, pod, tie_break)
+    return explanation
 
 
 def _statuses(view: ShardView) -> list[Status | None]:
@@ -277,17 +295,21 @@ def _diagnosis(
         diagnosis.narrowed_by += (EXTENDER,) if narrowing.by_extender else ()
         for status in narrowing.strangers:
             diagnosis.add(status, 1)
-    victims = sum(view.with_victims for view in views)
-    for status, counts in diagnosis.refused.items():
-        if status.code is Code.UNSCHEDULABLE and victims:
-            counts[1], victims = min(counts[0], victims), max(0, victims - counts[0])
+    for view in views:
+        diagnosis.see_priority(view.lowest_priority)
     return diagnosis
 
 
-def _post_filter(
-    profile: Profile, pod: PodInCycle, diagnosis: Diagnosis
-) -> tuple[PostFilterResult, str]:
+def with_post_filter(
+    explanation: Explanation,
+    profile: Profile,
+    pod: PodInCycle,
+    tie_break: TieBreak,
+    tried: Tried | None = None,
+) -> Explanation:
+    """The explanation with PostFilter's answer; `tried`: what came of `Explanation.dry_run`."""
     try:
-        return run_post_filter(profile, pod.info.facts, diagnosis), ""
+        result = conclude(profile, pod, explanation.diagnosis, tie_break, tried)
     except UnsupportedError as missing:
-        return PostFilterResult(SUCCESS), f"{missing.plugin}: {missing.field}"
+        return replace(explanation, unsupported=f"{missing.plugin}: {missing.field}")
+    return replace(explanation, post_filter=result)

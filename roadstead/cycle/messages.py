@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roadstead.framework.victims import DryRun
 from roadstead.nodes.row_slice import NodeSlice, RowSlice
 
 WireSummary = tuple[str, bytes]
@@ -65,11 +66,10 @@ class EvaluateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """So many rows were refused with this status; with_victims: those with lower priority pods."""
+    """So many rows were refused with this status."""
 
     status: WireStatus
     rows: int
-    with_victims: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,8 @@ class ClassAnswer:
 class ShardAnswer:
     """Worker → scheduler. `rows` or `nodes` are the candidates, once no class waits.
 
-    node_count: all nodes of this shard.
+    node_count: all nodes of this shard. lowest_priority: of all pods on them; None for no pods.
+    nominations: (node, facts as bytes, how many pods) of the candidates.
     """
 
     table_version: int
@@ -124,6 +125,8 @@ class ShardAnswer:
     classes: tuple[ClassAnswer, ...]
     rows: RowSlice | None = None
     nodes: NodeSlice | None = None
+    lowest_priority: int | None = None
+    nominations: tuple[tuple[str, bytes, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,4 +148,18 @@ class ShardView:
     pre_score: WireStatus
     pre_score_skipped: tuple[str, ...]
     raw: tuple[bytes, ...]
-    with_victims: int
+    lowest_priority: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunAsk:
+    """Scheduler → worker: try preemption for one class on your rows. Coming twice is no harm.
+
+    ask: the class with its summaries merged. node_count, table_version: as in EvaluateRequest.
+    The answer is a `Tried`.
+    """
+
+    node_count: int
+    table_version: int
+    ask: ClassAsk
+    dry_run: DryRun

@@ -6,18 +6,23 @@ The ground that sharded runs are compared with, and the embedded way to schedule
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
-from roadstead.cycle.explain import Explanation, explain
+from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.narrowing import Narrower, RosterOf, found_of
+from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.shard import view_of
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.framework.victims import DryRun, Tried
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.nodes.table import NodeTable
+from roadstead.storage import VolumeLedger
+from roadstead.preemption.dry_run import dry_run, merge
 
 
 class PlainCycle:
@@ -39,6 +44,7 @@ class PlainCycle:
         self._narrower = narrower
         self._roster = RosterOf()
         self._runs: dict[Hashable, ClassRun] = {}
+        self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
 
     def decide(self, pod: PodInCycle) -> Decision:
         """One pod, placed on the table if it fits. KeyError if no profile has its scheduler name.
@@ -61,7 +67,25 @@ class PlainCycle:
         batch = BatchRun(self.table, node_count, classes, self._chooser, name_best=self._name_best)
         decision = batch.decide(pod)
         assert decision is not None, "nothing is kept back from the only table"
-        return decision
+        if decision.node_name is not None and evaluation.profile.binds_volumes:
+            node = self.table.facts(self.table.row_of(decision.node_name))
+            self._volumes.assume(pod.uid, pod.info.facts, node)
+        if decision.diagnosis is None:
+            return decision
+        profile, tie_break = evaluation.profile, self._chooser.tie_break
+        ask = wanted(profile, pod, decision.diagnosis, tie_break)
+        tried = None if ask is None else self._try(evaluation, ask)
+        result = conclude(profile, pod, decision.diagnosis, tie_break, tried)
+        return replace(decision, post_filter=result)
+
+    @staticmethod
+    def _try(evaluation: Evaluation, ask: DryRun) -> Tried:
+        return merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)
+
+    def forget(self, pod: PodInCycle, node_name: str) -> None:
+        """Takes back a placement, and the volumes that it took."""
+        self.table.remove_pod(node_name, pod.info, uid=pod.uid)
+        self._volumes.forget(pod.uid)
 
     def explain(self, pod: PodInCycle) -> Explanation:
         """Every node's answer for one pod; places nothing."""
@@ -76,7 +100,12 @@ class PlainCycle:
             scores = evaluation.own_score_summaries()
         run.advance(len(self.table), filters, scores)
         views = [view_of(evaluation)]
-        return explain(evaluation.profile, pod, views, filters, scores, run.narrowing)
+        profile, tie_break = evaluation.profile, self._chooser.tie_break
+        found = explain(profile, pod, views, filters, scores, run.narrowing, tie_break)
+        if found.dry_run is None:
+            return found
+        tried = self._try(evaluation, found.dry_run)
+        return with_post_filter(found, profile, pod, tie_break, tried)
 
     def _narrow(self, run: ClassRun, pod: PodInCycle) -> None:
         """Has sampling and extenders leave rows out, for this pod alone."""

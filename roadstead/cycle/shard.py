@@ -15,10 +15,11 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from roadstead.cycle.class_run import count_refusals
+from roadstead.cycle.class_run import count_refusals, lowest_priority
 from roadstead.cycle.messages import (
     ClassAnswer,
     ClassAsk,
+    DryRunAsk,
     EvaluateRequest,
     GroupAnswer,
     ShardAnswer,
@@ -34,15 +35,18 @@ from roadstead.cycle.wire import (
     status_out,
     summaries_out,
 )
-from roadstead.facts.wire import facts_in
+from roadstead.facts.wire import facts_in, facts_out
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Reads
 from roadstead.framework.profile import Profile
+from roadstead.framework.victims import Tried
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.row_slice import cut, cut_nodes
 from roadstead.nodes.table import NodeTable, Rows
+from roadstead.preemption.dry_run import dry_run
 from roadstead.protocol.errors import UnsupportedError
+from roadstead.storage import StorageState
 
 MAX_EVALUATIONS = 4096
 """Classes kept evaluated; the one unused for longest is dropped."""
@@ -55,6 +59,11 @@ class ShardCore:
         self.table = table
         self._profiles = profiles
         self._evaluations: OrderedDict[Hashable, Evaluation] = OrderedDict()
+
+    @property
+    def storage(self) -> StorageState:
+        """Claims and volumes as this shard knows them; all profiles of a process share them."""
+        return next(iter(self._profiles.values())).storage
 
     def evaluation(self, ask: ClassAsk) -> Evaluation:
         """The kept evaluation of a class, or a new one. KeyError for an unknown profile."""
@@ -144,7 +153,28 @@ class ShardCore:
             told,
             rows=None if whole else cut(self.table, rows),
             nodes=cut_nodes(self.table, rows) if whole else None,
+            lowest_priority=lowest_priority(self.table),
+            nominations=_nominations(self.table, chosen),
         )
+
+    def dry_run(self, asked: DryRunAsk) -> Tried:
+        """Tries preemption for a class whose summaries are merged already."""
+        evaluation = self.evaluation(asked.ask)
+        profile = evaluation.profile
+        evaluation.update(asked.node_count, filters_in(asked.ask.filters or (), profile))
+        if asked.ask.narrowed is not None and evaluation.pre_filter.status.is_success:
+            evaluation.narrow(narrowed_in(asked.ask.narrowed))
+        return dry_run(evaluation, asked.dry_run, profile.budgets)
+
+
+def _nominations(table: NodeTable, chosen: Bools) -> tuple[tuple[str, bytes, int], ...]:
+    """The pods that are nominated to candidates."""
+    return tuple(
+        (name, facts_out(info.facts), count)
+        for name in table.nominations
+        if table.has_node(name) and chosen[table.row_of(name)]
+        for info, count in table.nominations.to(name).items()
+    )
 
 
 def _found(evaluation: Evaluation, told: tuple[WireSummary, ...]) -> ClassAnswer:
@@ -162,9 +192,6 @@ def _found(evaluation: Evaluation, told: tuple[WireSummary, ...]) -> ClassAnswer
 def view_of(evaluation: Evaluation) -> ShardView:
     """An evaluation that is up to date, row by row."""
     passed = evaluation.pre_filter.status.is_success
-    refused = Diagnosis(0)
-    if passed:
-        count_refusals(evaluation, refused, np.ones(len(evaluation.table), dtype=np.bool_))
     names = evaluation.pre_filter.node_names
     raw = evaluation.raw if passed else []
     return ShardView(
@@ -179,7 +206,7 @@ def view_of(evaluation: Evaluation) -> ShardView:
         pre_score=status_out(evaluation.pre_score),
         pre_score_skipped=tuple(sorted(evaluation.state.skip_score)),
         raw=tuple(b"" if line is None else line.tobytes() for line in raw),
-        with_victims=refused.helpful()[1],
+        lowest_priority=lowest_priority(evaluation.table),
     )
 
 

@@ -136,7 +136,7 @@ class ShardedCycle:
         return self._narrower is not None and self._narrower.concerns(pod.info.facts)
 
     def settled(self, asked: int, decided: int) -> None:
-        """Learns from a batch that took effect: ended early, the next one is short; settled whole, longer."""
+        """Learns from a batch that took effect: ended early, the next is short; whole, longer."""
         longer = min(MAX_REACH, 2 * self._reach)
         self._reach = longer if decided == asked else max(1, decided)
         for each in self._asked.values():

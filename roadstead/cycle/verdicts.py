@@ -7,33 +7,26 @@ from __future__ import annotations
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.effects import RequeueReason, Verdict
+from roadstead.cycle.preempting import CLEAR, conclude
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import PostFilterResult
-from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
-from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.status import SUCCESS, Code, Status, error
-
-CLEAR = ""
-"""The nomination of a pod after any failure that PostFilter has no say in."""
+from roadstead.framework.tie_break import TieBreak
+from roadstead.protocol.status import Code, Status
 
 
-def no_node(profile: Profile, pod: PodInCycle, diagnosis: Diagnosis) -> Verdict:
+def no_node(
+    profile: Profile,
+    pod: PodInCycle,
+    diagnosis: Diagnosis,
+    post_filter: PostFilterResult | None = None,
+) -> Verdict:
     """No node is feasible: PostFilter may help for the next time, and ends the message.
 
+    post_filter: what it said, where it was asked already.
     Raises UnsupportedError, with the pod's name, where a plugin that is not there would be needed.
     """
-    result = PostFilterResult(SUCCESS, CLEAR)
-    # Upstream has no PostFilter where the cluster has no nodes.
-    if profile.post_filter and diagnosis.node_count:
-        try:
-            result = run_post_filter(profile, pod.info.facts, diagnosis)
-        except UnsupportedError as missing:
-            name = f'Pod "{pod.key}"'
-            raise UnsupportedError(missing.plugin, name, missing.field) from missing
-        except Exception as failure:
-            text = f"running PostFilter plugins: {type(failure).__name__}: {failure}"
-            result = PostFilterResult(error(text))
+    result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
     return _unschedulable(diagnosis, suffix, result.nominated_node)
 

@@ -59,15 +59,12 @@ def merge(parts: Iterable[Summaries]) -> dict[str, Summary]:
 
 
 def refusals_out(diagnosis: Diagnosis) -> tuple[Refusal, ...]:
-    return tuple(
-        Refusal(status_out(status), rows, with_victims)
-        for status, (rows, with_victims) in diagnosis.refused.items()
-    )
+    return tuple(Refusal(status_out(status), rows) for status, rows in diagnosis.refused.items())
 
 
 def refusals_in(wire: Iterable[Refusal], into: Diagnosis) -> None:
     for each in wire:
-        into.add(status_in(each.status), each.rows, each.with_victims)
+        into.add(status_in(each.status), each.rows)
 
 
 def narrowed_out(narrowed: Narrowed) -> WireNarrowed:

@@ -173,3 +173,7 @@ class PodIdentity:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+NOBODY = PodIdentity("", "", "")
+"""Of a pod that nobody asks who it is."""

@@ -23,7 +23,7 @@ def excluded_status(plugins: Iterable[str]) -> Status:
 class Diagnosis:
     """How many nodes were refused with which status.
 
-    refused: status → [nodes, nodes that also hold a pod of lower priority].
+    refused: status → nodes. lowest_priority: of all pods on all nodes; None for no pods.
     pre_filter: what PreFilter said, if it rejected the pod.
     unreached: plugins whose PreFilter did not run then.
     narrowed_by: plugins whose PreFilter left only some nodes over.
@@ -33,16 +33,23 @@ class Diagnosis:
     pre_filter: Status = SUCCESS
     unreached: tuple[str, ...] = ()
     narrowed_by: tuple[str, ...] = ()
-    refused: dict[Status, list[int]] = field(default_factory=dict)
+    refused: dict[Status, int] = field(default_factory=dict)
+    lowest_priority: int | None = None
 
-    def add(self, status: Status, nodes: int, with_victims: int = 0) -> None:
-        counts = self.refused.setdefault(status, [0, 0])
-        counts[0] += nodes
-        counts[1] += with_victims
+    def add(self, status: Status, nodes: int) -> None:
+        self.refused[status] = self.refused.get(status, 0) + nodes
 
     def merge(self, other: Diagnosis) -> None:
-        for status, (nodes, with_victims) in other.refused.items():
-            self.add(status, nodes, with_victims)
+        for status, nodes in other.refused.items():
+            self.add(status, nodes)
+        self.see_priority(other.lowest_priority)
+
+    def see_priority(self, priority: int | None) -> None:
+        """The lowest priority of pods on some of the nodes; None for no pods."""
+        if priority is not None and (
+            self.lowest_priority is None or priority < self.lowest_priority
+        ):
+            self.lowest_priority = priority
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -54,15 +61,14 @@ class Diagnosis:
     def reasons(self) -> Counter[str]:
         """How many nodes gave each reason; a node with several reasons counts in each."""
         counts: Counter[str] = Counter()
-        for status, (nodes, _) in self.refused.items():
+        for status, nodes in self.refused.items():
             for reason in status.reasons:
                 counts[reason] += nodes
         return counts
 
-    def helpful(self) -> tuple[int, int]:
-        """Nodes refused with Unschedulable, and those of them with pods of lower priority."""
-        found = [counts for s, counts in self.refused.items() if s.code is Code.UNSCHEDULABLE]
-        return sum(nodes for nodes, _ in found), sum(victims for _, victims in found)
+    def helpful(self) -> int:
+        """Nodes refused with Unschedulable: there the pod might fit were others to leave."""
+        return sum(n for status, n in self.refused.items() if status.code is Code.UNSCHEDULABLE)
 
     def message(self, post_filter: str = "") -> str:
         """The text of the FailedScheduling event."""

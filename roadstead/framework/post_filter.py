@@ -5,22 +5,37 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (RunPostFilterPlugins).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.plugin import PostFilterResult, PostFilterView
+from roadstead.framework.plugin import PostFilterResult, PostFilterView, first_name
 from roadstead.framework.profile import Profile
+from roadstead.framework.victims import Tried
 from roadstead.protocol.status import Code, Status
 
 
-def run_post_filter(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> PostFilterResult:
+def candidates_wanted(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> int | None:
+    """How many candidates a plugin wants from a dry run; None where none wants one."""
+    failed = _view(diagnosis)
+    wanted = (plugin.candidates_wanted(pod, failed) for plugin in profile.post_filter)
+    return max((each for each in wanted if each is not None), default=None)
+
+
+def run_post_filter(
+    profile: Profile,
+    pod: PodFacts,
+    diagnosis: Diagnosis,
+    tried: Tried | None = None,
+    pick: Callable[[Sequence[str]], str] = first_name,
+) -> PostFilterResult:
     """The first Success or failure, or all refusals joined; its message ends the pod's message.
 
+    tried: what came of the dry run, where one was wanted. pick: chooses among equal nodes.
     Raises UnsupportedError where a plugin that is not there yet would be needed.
     """
-    helpful, with_victims = diagnosis.helpful()
-    failed = PostFilterView(
-        diagnosis.node_count, helpful, with_victims, diagnosis.pre_filter, diagnosis.unreached
-    )
+    failed = replace(_view(diagnosis), tried=tried, pick=pick)
     reasons: list[str] = []
     first = ""
     nominated: str | None = None
@@ -28,7 +43,7 @@ def run_post_filter(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> Po
         result = plugin.post_filter(pod, failed)
         status = Status(result.status.code, result.status.reasons, plugin.name)
         if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return PostFilterResult(status, result.nominated_node)
+            return replace(result, status=status)
         if not status.is_rejected:
             return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name))
         reasons += status.reasons
@@ -36,3 +51,13 @@ def run_post_filter(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> Po
         nominated = nominated if result.nominated_node is None else result.nominated_node
     joined = (", ".join(reasons),) if reasons else ()
     return PostFilterResult(Status(Code.UNSCHEDULABLE, joined, first), nominated)
+
+
+def _view(diagnosis: Diagnosis) -> PostFilterView:
+    return PostFilterView(
+        diagnosis.node_count,
+        diagnosis.helpful(),
+        diagnosis.pre_filter,
+        diagnosis.unreached,
+        diagnosis.lowest_priority,
+    )

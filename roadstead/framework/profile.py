@@ -80,6 +80,7 @@ class Profile:
         self.remembers_pods = _of_kind(self._built.values(), RemembersPods)
         self.waiting = handle.waiting
         self.storage = handle.storage
+        self.budgets = handle.cluster.budgets
         self._class_of: dict[PodInfo, int] = {}
         self._signatures: Interner[Hashable] = Interner()
         self._find_kinds()
@@ -127,7 +128,9 @@ class Profile:
 
     def signature(self, pod: PodFacts, uid: str) -> Hashable:
         """Equal for pods that every plugin answers alike; the UID where a plugin cannot tell."""
-        parts: list[Hashable] = [pod.nominated_node_name]
+        # Which nominated pods a pod yields to hangs on its priority, and on which of them it is.
+        nominated = pod if pod.nominated_node_name else None
+        parts: list[Hashable] = [pod.priority, nominated]
         for plugin in self._signing:
             part = plugin.sign(pod)
             if part is None:

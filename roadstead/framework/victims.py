@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roadstead.protocol.status import SUCCESS, Status
-
 
 @dataclass(frozen=True, slots=True)
 class Victim:
@@ -45,8 +43,8 @@ class Tried:
 
     candidates: in the order of the draw. nodes: how many nodes were refused, and reasons: how many
     of them for which reason; both only where there is no candidate. waits: the pod has preempted
-    before, and victims are still on their way out. errors: of nodes on which filters failed.
-    extenders: what extenders said of it all; None of `candidates` is left where they refused all.
+    before, and victims are still on their way out. errors: why it failed where nothing was found.
+    none_left: candidates were found, and extenders refused them all.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -54,7 +52,7 @@ class Tried:
     reasons: tuple[tuple[str, int], ...] = ()
     waits: bool = False
     errors: tuple[str, ...] = ()
-    extenders: Status = SUCCESS
+    none_left: bool = False
 
 
 def shortlist(candidates: Sequence[Candidate], wanted: int) -> tuple[Candidate, ...]:

@@ -35,14 +35,16 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 class Case:
     """One recorded file. `document` is the whole of it; the rest is what it says of the cluster.
 
-    bound: (node name, facts) of the pods that run. pending: the pods to be decided, in order.
+    bound: (node name, pod) of the pods that run. pending: the pods to be decided, in order.
+    nominated: pods that wait and are nominated to a node.
     """
 
     path: Path
     document: Json
     nodes: tuple[NodeFacts, ...]
-    bound: tuple[tuple[str, PodFacts], ...]
+    bound: tuple[tuple[str, Pod], ...]
     pending: tuple[Pod, ...]
+    nominated: tuple[Pod, ...]
     cluster: ClusterFacts
     config: SchedulerConfig
 
@@ -93,9 +95,8 @@ def compile_case(path: Path, document: Json) -> Case:
         document=document,
         nodes=_listed(_models(objects.Node, manifests, "nodes", source)),
         bound=tuple(_bound(_models(objects.Pod, manifests, "pods", source))),
-        pending=tuple(
-            compile_pod(pod) for pod in _models(objects.Pod, document, "pending", source)
-        ),
+        pending=tuple(map(compile_pod, _models(objects.Pod, document, "pending", source))),
+        nominated=tuple(map(compile_pod, _models(objects.Pod, document, "nominated", source))),
         cluster=compile_cluster(
             namespaces=_models(objects.Namespace, manifests, "namespaces", source),
             services=_models(objects.Service, manifests, "services", source),
@@ -105,6 +106,7 @@ def compile_case(path: Path, document: Json) -> Case:
             replica_sets=_models(objects.ReplicaSet, manifests, "replicaSets", source),
             stateful_sets=_models(objects.StatefulSet, manifests, "statefulSets", source),
             storage=storage_of(manifests, source),
+            budgets=_models(objects.PodDisruptionBudget, manifests, "podDisruptionBudgets", source),
         ),
         config=default_config()
         if config is None
@@ -135,9 +137,9 @@ def _listed(nodes: Iterable[objects.Node]) -> tuple[NodeFacts, ...]:
     return tuple(sorted(facts, key=lambda each: each.name.encode()))
 
 
-def _bound(pods: Iterable[objects.Pod]) -> Iterator[tuple[str, PodFacts]]:
+def _bound(pods: Iterable[objects.Pod]) -> Iterator[tuple[str, Pod]]:
     for pod in pods:
-        yield pod.spec.node_name, compile_pod(pod)[1]
+        yield pod.spec.node_name, compile_pod(pod)
 
 
 def _models(kind: type[T], manifests: Mapping[str, object], key: str, source: str) -> list[T]:

@@ -10,7 +10,7 @@ from roadstead.cycle.explain import Explanation
 from roadstead.cycle.local import LocalShards
 from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
@@ -27,9 +27,16 @@ class DecisionPath(Protocol):
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None: ...
 
-    def add_pod(self, node_name: str, facts: PodFacts) -> None: ...
+    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None: ...
 
-    def remove_pod(self, node_name: str, facts: PodFacts) -> None: ...
+    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None: ...
+
+    def forget(self, pod: PodInCycle, node_name: str) -> None:
+        """Takes back a placement that `decide` made, volumes included."""
+
+    def nominate(self, node_name: str, facts: PodFacts) -> None: ...
+
+    def withdraw(self, node_name: str, facts: PodFacts) -> None: ...
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle: ...
 
@@ -57,11 +64,23 @@ class PlainPath:
         for facts in nodes:
             self._cycle.table.add_node(facts)
 
-    def add_pod(self, node_name: str, facts: PodFacts) -> None:
-        self._cycle.table.add_pod(node_name, self._classes.info(facts))
+    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+        info = self._classes.info(facts)
+        self._cycle.table.add_pod(
+            node_name, info, uid=who.uid, key=who.key, started_s=who.started_s
+        )
 
-    def remove_pod(self, node_name: str, facts: PodFacts) -> None:
-        self._cycle.table.remove_pod(node_name, self._classes.info(facts))
+    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+        self._cycle.table.remove_pod(node_name, self._classes.info(facts), uid=who.uid)
+
+    def forget(self, pod: PodInCycle, node_name: str) -> None:
+        self._cycle.forget(pod, node_name)
+
+    def nominate(self, node_name: str, facts: PodFacts) -> None:
+        self._cycle.table.nominate(node_name, self._classes.info(facts))
+
+    def withdraw(self, node_name: str, facts: PodFacts) -> None:
+        self._cycle.table.withdraw(node_name, self._classes.info(facts))
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
         return _prepare(identity, facts, self._classes, self._profiles)

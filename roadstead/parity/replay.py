@@ -14,15 +14,16 @@ from roadstead.parity.sequence import replay_sequence
 from roadstead.protocol.errors import UnsupportedError
 
 EXPECTED = "expected"
-NOMINATED = "filtering with nominated pods"
 
 
 def replay(case: Case, path_name: str) -> Result:
     """A case of any of the decision suites; a decision that raises is one that differs."""
     path = open_path(path_name, case.profiles)
     path.add_nodes(case.nodes)
-    for node_name, facts in case.bound:
-        path.add_pod(node_name, facts)
+    for node_name, (identity, facts) in case.bound:
+        path.add_pod(node_name, facts, identity)
+    for _, facts in case.nominated:
+        path.nominate(facts.nominated_node_name, facts)
     return replay_sequence(case, path) if "steps" in case.document else _replay_each(case, path)
 
 
@@ -31,14 +32,16 @@ def _replay_each(case: Case, path: DecisionPath) -> Result:
     assert isinstance(expected, list)
     result = Result(decisions=len(expected))
     for (identity, facts), entry in zip(case.pending, expected, strict=True):
-        if case.document.get("nominated"):
-            result.lack(NOMINATED, EXPECTED, pod=identity.key)
-            continue
+        if facts.nominated_node_name:
+            # The queue knows of its own nomination, too, which does not count for the pod itself.
+            path.nominate(facts.nominated_node_name, facts)
         where = f"{case.path.name} {identity.key}"
         try:
             _replay_one(path, path.prepare(identity, facts), entry, where, result)
         except Exception as failure:
             result.compare(where, EXPECTED, {"pod": identity.key}, [failed(failure)])
+        if facts.nominated_node_name:
+            path.withdraw(facts.nominated_node_name, facts)
     return result
 
 
@@ -63,7 +66,9 @@ def _decided_otherwise(path: DecisionPath, pod: PodInCycle, entry: Json) -> list
     assert isinstance(best, list)
     assert isinstance(feasible, list)
     if decision.node_name is not None:
-        path.remove_pod(decision.node_name, pod.info.facts)
+        path.forget(pod, decision.node_name)
+        if pod.info.facts.nominated_node_name:
+            path.nominate(pod.info.facts.nominated_node_name, pod.info.facts)
     chosen = decision.node_name or ""
     if chosen != (best[0] if best else ""):
         return [f"decision: {chosen!r} is not the first of {best}"]

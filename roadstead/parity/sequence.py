@@ -109,7 +109,7 @@ class Replay:
     def _take_back(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             if decision.node_name is not None:
-                self._path.remove_pod(decision.node_name, decision.pod.info.facts)
+                self._path.forget(decision.pod, decision.node_name)
 
     def _bind_as_recorded(self, pod: PodInCycle, step: Json) -> None:
         chosen = step.get("chosen")

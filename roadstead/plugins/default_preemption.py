@@ -1,8 +1,13 @@
-"""DefaultPreemption, as far as it goes without victims.
+"""DefaultPreemption: where no node can take a pod, pods of lower priority make room on one.
 
-Where no node holds a pod of lower priority upstream finds no candidate, nominates nothing, and only
-says so; that is answered here word for word. Where victims exist the dry run is needed, and the pod
-is refused with this plugin's name.
+    eligible?    preemptionPolicy is not Never, and no victim of an earlier preemption is still
+                 on its way out of the pod's nominated node
+    dry run      on the nodes refused with Unschedulable; of max(minCandidateNodesPercentage % of
+                 them, minCandidateNodesAbsolute) candidates the rest is not tried
+    choice       the candidate whose victims are the least loss
+
+The dry run is done where the rows are (`roadstead.preemption`); this plugin says how much to try,
+and makes of it a nomination or upstream's words.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go and
 pkg/scheduler/framework/preemption/preemption.go.
@@ -10,8 +15,10 @@ pkg/scheduler/framework/preemption/preemption.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 
+from roadstead.config.plugin_args import DefaultPreemptionArgs
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import (
     PostFilterPlugin,
@@ -20,33 +27,85 @@ from roadstead.framework.plugin import (
     PreEnqueuePlugin,
     Reads,
 )
+from roadstead.framework.victims import Tried
+from roadstead.preemption.choice import best
+from roadstead.preemption.dry_run import NO_VICTIMS
 from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
+from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulable
 
-NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-_NEVER = "preemption: not eligible due to preemptionPolicy=Never."
+_NEVER = unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
+_WAITS = unschedulable("preemption: not eligible due to a terminating pod on the nominated node.")
+_NONE_LEFT = unschedulable("preemption: no candidate node for preemption")
+_PERCENT = 100
 
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     name = "DefaultPreemption"
     reads = Reads.NODE
 
+    def __init__(self, args: DefaultPreemptionArgs) -> None:
+        self._args = args
+
     def pre_enqueue(self, pod: PodFacts) -> Status:
+        """A pod whose victims are still to be evicted is in flight, and so never asks."""
         return SUCCESS
+
+    def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
+        helpful, lowest = self._helpful(failed), failed.lowest_priority
+        if pod.preemption_policy == "Never" or not helpful:
+            return None
+        if lowest is None or lowest >= pod.priority:
+            return None
+        share = helpful * self._args.min_candidate_nodes_percentage // _PERCENT
+        return min(max(share, self._args.min_candidate_nodes_absolute), helpful)
 
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         if pod.preemption_policy == "Never":
-            return PostFilterResult(unschedulable(_NEVER))
-        hopeless_pod = failed.pre_filter.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        helpful = 0 if hopeless_pod else failed.helpful
-        if helpful and failed.helpful_with_victims:
+            return PostFilterResult(_NEVER)
+        wanted, helpful, tried = (
+            self.candidates_wanted(pod, failed),
+            self._helpful(failed),
+            failed.tried,
+        )
+        if wanted is None:
+            tried = Tried(nodes=helpful, reasons=((NO_VICTIMS, helpful),))
+        if tried is None:
             raise UnsupportedError(self.name, "", f"spec.priority: {pod.priority}")
-        nodes = failed.node_count
-        counts = {NO_VICTIMS: helpful, NOT_HELPFUL: nodes - helpful}
-        reasons = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
-        text = f"preemption: 0/{nodes} nodes are available: {', '.join(reasons)}."
-        return PostFilterResult(unschedulable(text), nominated_node="")
+        if not tried.candidates:
+            return _no_candidate(failed.node_count, tried)
+        equals = best(tried.candidates)
+        node = failed.pick([each.node_name for each in equals])
+        return PostFilterResult(
+            SUCCESS,
+            node,
+            candidates=tried.candidates,
+            acceptable=tuple(each.node_name for each in equals),
+            exhaustive=wanted is None or wanted >= helpful,
+        )
+
+    @staticmethod
+    def _helpful(failed: PostFilterView) -> int:
+        """Nodes on which pods that go might help: all of them where PreFilter refused softly."""
+        if failed.pre_filter.code is Code.UNSCHEDULABLE:
+            return failed.node_count
+        return failed.helpful if failed.pre_filter.is_success else 0
 
     def sign(self, pod: PodFacts) -> Hashable:
         return (pod.priority, pod.preemption_policy)
+
+
+def _no_candidate(nodes: int, tried: Tried) -> PostFilterResult:
+    if tried.waits:
+        return PostFilterResult(_WAITS)
+    if tried.none_left:
+        return PostFilterResult(_NONE_LEFT)
+    if tried.errors:
+        joined = ", ".join(tried.errors)
+        text = joined if len(tried.errors) == 1 else f"[{joined}]"
+        return PostFilterResult(error(f"preemption: {text}"))
+    counts = Counter(dict(tried.reasons))
+    counts[NOT_HELPFUL] += nodes - tried.nodes
+    reasons = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
+    text = f"preemption: 0/{nodes} nodes are available: {', '.join(reasons)}."
+    return PostFilterResult(unschedulable(text), nominated_node="")

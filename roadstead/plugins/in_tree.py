@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from roadstead.config.plugin_args import (
     CoschedulingArgs,
+    DefaultPreemptionArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeLabelArgs,
@@ -56,7 +57,6 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
     TaintToleration,
     NodePorts,
     missing.DynamicResources,
-    DefaultPreemption,
     ImageLocality,
     DefaultBinder,
     NodePreferAvoidPods,
@@ -67,6 +67,9 @@ def in_tree_registry() -> Registry:
     """A registry of all in-tree plugins; those that are missing are there by name."""
     registry = Registry({kind.name: _plain(kind) for kind in _WITHOUT_ARGS})
     registry.register(NodeAffinity.name, _with_args(NodeAffinity, NodeAffinityArgs()))
+    registry.register(
+        DefaultPreemption.name, _with_args(DefaultPreemption, DefaultPreemptionArgs())
+    )
     registry.register(NodeResourcesFit.name, _with_args(NodeResourcesFit, NodeResourcesFitArgs()))
     registry.register(
         NodeResourcesBalancedAllocation.name,

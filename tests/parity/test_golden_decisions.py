@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from roadstead.parity.cases import find_files
-from roadstead.parity.replay import NOMINATED
 from roadstead.parity.suites import run_file
 from roadstead.plugins.missing import MissingPlugin
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SUITES = ("static", "profiles", "preemption", "sequence")
 FILES = find_files([GOLDEN / suite for suite in SUITES])
-MAY_BE_MISSING = {NOMINATED, *(plugin.name for plugin in MissingPlugin.__subclasses__())}
+MAY_BE_MISSING = {plugin.name for plugin in MissingPlugin.__subclasses__()}
 
 
 @pytest.mark.parametrize("path_name", ["plain", "1", "2", "5"])

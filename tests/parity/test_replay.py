@@ -6,7 +6,6 @@ import pytest
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.parity import replay
-from roadstead.parity.replay import NOMINATED
 from roadstead.parity.report import notes_on
 from roadstead.parity.result import Result
 from tests.parity.world import (
@@ -284,13 +283,6 @@ def test_a_pod_that_needs_a_missing_plugin_is_counted_with_it(tmp_path, path_nam
     assert result.unsupported == {"DynamicResources": 1}
     assert result.ours["expected"][1]["pod"] == "ns/claims"
     assert "resourceClaims" in result.ours["expected"][1]["unsupported"]
-
-
-def test_cases_with_nominated_pods_are_counted_whole(tmp_path, recording):
-    result = replayed(tmp_path, recording | {"nominated": [pod("nominated")]})
-
-    assert result.unsupported == {NOMINATED: 4}
-    assert (result.decisions, result.compared) == (4, 0)
 
 
 def test_another_choice_than_the_first_of_the_best_is_found(tmp_path, recording):

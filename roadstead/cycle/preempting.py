@@ -1,0 +1,68 @@
+"""After a failed cycle: PostFilter, and the dry run that preemption needs before it can speak.
+
+    failed ──► wanted ──► DryRun ──► every shard ──► merge ──► conclude ──► nominated node, victims
+                  └──────── nothing to try ───────────────────────^
+
+`wanted` and `conclude` do not know how shards are reached: the plain cycle, the local shards and
+the actors each do that in their own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.plugin import PostFilterResult
+from roadstead.framework.post_filter import candidates_wanted, run_post_filter
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak, in_order
+from roadstead.framework.victims import DryRun, Tried
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import SUCCESS, error
+
+CLEAR = ""
+"""The nomination of a pod after any failure that PostFilter has no say in."""
+
+
+def wanted(
+    profile: Profile, pod: PodInCycle, diagnosis: Diagnosis, tie_break: TieBreak
+) -> DryRun | None:
+    """What to try before PostFilter; None where preemption cannot help, whoever would go."""
+    if not diagnosis.node_count:
+        return None
+    number = candidates_wanted(profile, pod.info.facts, diagnosis)
+    return None if number is None else DryRun(number, _draw(pod, tie_break))
+
+
+def conclude(
+    profile: Profile,
+    pod: PodInCycle,
+    diagnosis: Diagnosis,
+    tie_break: TieBreak,
+    tried: Tried | None = None,
+) -> PostFilterResult:
+    """What PostFilter comes to; a plugin that raises fails the pod alone.
+
+    Raises UnsupportedError, with the pod's name, where a plugin that is not there would be needed.
+    """
+    # Upstream has no PostFilter where the cluster has no nodes.
+    if not (profile.post_filter and diagnosis.node_count):
+        return PostFilterResult(SUCCESS, CLEAR)
+    draw = _draw(pod, tie_break)
+
+    def pick(names: Sequence[str]) -> str:
+        return names[in_order(names, draw)[0]]
+
+    try:
+        return run_post_filter(profile, pod.info.facts, diagnosis, tried, pick)
+    except UnsupportedError as missing:
+        name = f'Pod "{pod.key}"'
+        raise UnsupportedError(missing.plugin, name, missing.field) from missing
+    except Exception as failure:
+        text = f"running PostFilter plugins: {type(failure).__name__}: {failure}"
+        return PostFilterResult(error(text))
+
+
+def _draw(pod: PodInCycle, tie_break: TieBreak) -> int | None:
+    return None if tie_break.kind == "first" else tie_break.draw(pod.key, pod.attempt)
