@@ -1,0 +1,248 @@
+"""Sampling and extenders in whole runs, on both runtimes, against real servers."""
+
+import asyncio
+import base64
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import trustme
+
+from roadstead.actors import cache_actor, client
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.messages import RosterPage
+from roadstead.actors.roster import RosterCopy
+from roadstead.config.settings import Settings
+from roadstead.cycle.plain import PlainCycle
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.table import NodeTable
+from roadstead.run import RunPlan, build_narrower, build_profiles
+from tests.actors import fleets
+from tests.actors.world import Fake, identity, in_cycle, inputs_of, placed, plan_of, run_inline
+from tests.builders import pod
+from tests.extenders.servers import Server, tls_server_context
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+SAMPLED = HEAD + "percentageOfNodesToScore: 1\n"
+ZONES = ["a", "b", "a", "c", "b", "a", "a", "c", "b", "c", "a", "b"]
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    """The client looks often, so that small runs end soon."""
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+
+
+@pytest.fixture
+def few_are_enough(monkeypatch):
+    """Samples of three nodes, so that small fleets are sampled."""
+    monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 3)
+
+
+def fleet(pods=9):
+    nodes = [fleets.host(number, zone) for number, zone in enumerate(ZONES)]
+    return inputs_of(nodes, [(identity(f"p{n}"), pod(cpu=100 + n % 2)) for n in range(pods)])
+
+
+def plan(config, **settings):
+    return plan_of(config=config, tie_break="first", **settings)
+
+
+def plainly(inputs, plan):
+    """Pod → node, one pod after another on one table."""
+    table = NodeTable()
+    for facts in inputs.nodes:
+        table.add_node(facts)
+    profiles = build_profiles(plan, table.classes)
+    tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
+    cycle = PlainCycle(table, profiles, tie_break, narrower=build_narrower(plan))
+    nodes = {}
+    for who, facts in inputs.pending:
+        asked = in_cycle(who, facts, table.classes, profiles["default-scheduler"])
+        nodes[who.key] = cycle.decide(asked).node_name
+    return nodes
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_a_sampled_run_decides_as_one_table_does(few_are_enough, monkeypatch, shards):
+    monkeypatch.setattr(cache_actor, "ROSTER_PAGE_NODES", 5)
+    how = plan(SAMPLED, shards=shards)
+
+    outcome, actors = run_inline(fleet(), how)
+
+    assert placed(outcome) == plainly(fleet(), how)
+    assert actors["scheduler-0"]._narrower.start > 0
+
+
+def test_where_the_configuration_is_silent_or_overruled_nothing_is_sampled(few_are_enough):
+    silent = plan(HEAD)
+    overruled = plan(SAMPLED, score_nodes="all")
+
+    assert build_narrower(silent) is None
+    assert build_narrower(overruled) is None
+    sampled, _ = run_inline(fleet(), plan(SAMPLED))
+    everything, _ = run_inline(fleet(), overruled)
+    assert placed(everything) == placed(run_inline(fleet(), silent)[0]) != placed(sampled)
+
+
+class Odd:
+    """An extender that likes nodes of odd number best and refuses every third."""
+
+    def __init__(self):
+        self.bound = {}
+
+    def answer(self, verb, payload):
+        if verb == "bind":
+            self.bound[payload["PodName"]] = payload["Node"]
+            return {}
+        nodes = payload["Nodes"]
+        if nodes is None:
+            names = payload["NodeNames"]
+        else:
+            names = [node["metadata"]["name"] for node in nodes["items"]]
+        if verb == "prioritize":
+            return [{"Host": name, "Score": 10 * (int(name[1:]) % 2)} for name in names]
+        left = [name for name in names if int(name[1:]) % 3]
+        refused = {name: "a third" for name in names if name not in left}
+        if nodes is None:
+            return {"NodeNames": left, "FailedNodes": refused}
+        items = [node for node in nodes["items"] if node["metadata"]["name"] in left]
+        return {"Nodes": {"items": items}, "FailedNodes": refused}
+
+
+def extender_config(port, *, scheme="http", **fields):
+    given = {
+        "urlPrefix": f"{scheme}://127.0.0.1:{port}/odd",
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "weight": 5,
+        **fields,
+    }
+    lines = "".join(f"  {key}: {value}\n" for key, value in given.items())
+    return f"{HEAD}extenders:\n- " + lines.lstrip()
+
+
+@pytest.mark.parametrize("cache", ["true", "false"])
+def test_a_run_with_an_extender_decides_as_one_table_does(cache):
+    with Server(Odd().answer) as server:
+        how = plan(extender_config(server.port, nodeCacheCapable=cache), shards=3)
+
+        outcome, _ = run_inline(fleet(), how)
+
+        assert placed(outcome) == plainly(fleet(), how)
+    numbers = {int(name[1:]) for name in placed(outcome).values()}
+    assert all(number % 2 and number % 3 for number in numbers)
+
+
+@pytest.mark.ray
+def test_a_run_with_an_extender_on_ray_decides_as_the_inline_one(tmp_path):
+    with Server(Odd().answer) as server:
+        config = extender_config(server.port, nodeCacheCapable="true")
+        settings = Settings(runtime="ray", shards=2, tie_break="first")
+        how = RunPlan(settings, config, "scheduler.yaml", log_dir=str(tmp_path))
+
+        outcome = ActorLauncher().run(fleet(), how, lambda progress: None)
+        inline, _ = run_inline(fleet(), plan(config, shards=2))
+
+    assert placed(outcome) == placed(inline)
+
+
+def test_an_extender_over_tls_binds_what_is_placed():
+    authority = trustme.CA()
+    roots = base64.b64encode(authority.cert_pem.bytes()).decode()
+    context = tls_server_context(authority.issue_cert("127.0.0.1"))
+    odd = Odd()
+    with Server(odd.answer, context) as server:
+        config = extender_config(
+            server.port,
+            scheme="https",
+            bindVerb="bind",
+            nodeCacheCapable="true",
+            tlsConfig=f"{{caData: {roots}}}",
+        )
+        outcome, _ = run_inline(fleet(4), plan(config))
+
+    assert {f"default/{name}": node for name, node in odd.bound.items()} == placed(outcome)
+    assert len(odd.bound) == 4
+
+
+def test_a_pod_that_an_extender_did_not_bind_is_tried_again():
+    odd, refused = Odd(), []
+
+    def answer(verb, payload):
+        if verb == "bind" and payload["PodName"] == "p0" and not refused:
+            refused.append(payload["Node"])
+            return {"Error": "come again"}
+        return odd.answer(verb, payload)
+
+    with Server(answer) as server:
+        config = extender_config(server.port, bindVerb="bind", nodeCacheCapable="true")
+        outcome, actors = run_inline(fleet(2), plan(config))
+
+    assert len(refused) == 1
+    assert set(placed(outcome)) == {"default/p0", "default/p1"}
+    assert odd.bound == {each.pod.partition("/")[2]: each.node for each in outcome.placements}
+    actors["scheduler-0"].core.validate()
+
+
+def test_an_extender_is_explained():
+    with Server(Odd().answer) as server:
+        how = plan(extender_config(server.port, nodeCacheCapable="true"), shards=2)
+        asked = (identity("asked"), pod(cpu=100))
+
+        told = ActorLauncher().explain(fleet(2), how, asked, lambda progress: None)
+
+    entry = told.as_expected()
+    assert entry["filterStatuses"] == [
+        {"code": "Unschedulable", "plugin": "Extender", "reasons": ["a third"]}
+    ]
+    assert entry["scores"][-1]["plugin"] == "Extender"
+    assert all(int(name[1:]) % 3 for name in entry["feasible"])
+
+
+def page(version, total, *names, start=0):
+    arrivals = np.arange(start, start + len(names), dtype=np.int64)
+    return RosterPage(version, total, names, arrivals.tobytes(), (), (7,))
+
+
+def take(copy, *pages):
+    """The roster that a copy takes from a cache that answers with these pages, and what it asks."""
+    answers = iter(pages)
+    cache = Fake("cache", roster=lambda ask: next(answers))
+    roster = asyncio.run(copy.take(cache, 1.0))
+    return [node.name for node in roster.nodes], cache.told("roster")
+
+
+def test_a_roster_is_taken_page_by_page():
+    copy = RosterCopy(whole=False)
+
+    names, asked = take(copy, page(3, 3, "n1", "n2"), page(3, 3, "n3", start=2))
+
+    assert names == ["n1", "n2", "n3"]
+    assert [ask.start for ask in asked] == [0, 2]
+    assert copy.worker_seqs == (7,)
+    names, asked = take(copy, page(3, 0))
+    assert (names, [ask.known for ask in asked]) == (["n1", "n2", "n3"], [3])
+
+
+def test_a_roster_that_changes_between_pages_is_taken_anew():
+    names, asked = take(
+        RosterCopy(whole=False),
+        page(3, 3, "n1", "n2"),
+        page(4, 2, start=2),
+        page(4, 2, "n1", "n4"),
+    )
+
+    assert names == ["n1", "n4"]
+    assert [ask.start for ask in asked] == [0, 2, 0]
+
+
+def test_a_roster_keeps_its_order_while_its_nodes_stay():
+    copy = RosterCopy(whole=False)
+    found = [
+        take(copy, page(version, len(names), *names))[0]
+        for version, names in enumerate([("n1", "n2"), ("n2", "n1"), ("n2", "n1", "n3")])
+    ]
+
+    assert [len(before) <= len(after) for before, after in pairwise(found)] == [True, True]
+    assert found == [["n1", "n2"], ["n1", "n2"], ["n2", "n1", "n3"]]
