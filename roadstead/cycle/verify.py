@@ -19,6 +19,9 @@ from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Table
 from roadstead.protocol.status import SUCCESS, Status, unresolvable
 
+_Inputs = tuple[Summaries, int, Hashable]
+"""What PreFilter's outcome depends on: summaries, number of nodes, what plugins know beside them."""
+
 _NARROWED = unresolvable("node(s) didn't satisfy the plugins that narrow the nodes")
 
 
@@ -28,7 +31,7 @@ class Verifier:
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self._table = table
         self._profiles = profiles
-        self._states: dict[Hashable, tuple[Summaries, int, Status, CycleState, frozenset[str]]] = {}
+        self._states: dict[Hashable, tuple[_Inputs, Status, CycleState, frozenset[str]]] = {}
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         """Success, or the first refusal. KeyError for an unknown node or profile."""
@@ -49,13 +52,14 @@ class Verifier:
         found = {p.name: p.filter_summary(info, self._table) for p in profile.summarizes_filter}
         summaries = {name: summary for name, summary in found.items() if summary is not None}
         nodes = len(self._table)
+        inputs = (summaries, nodes, profile.known_state(info))
         kept = self._states.get(info)
-        if kept is not None and kept[:2] == (summaries, nodes):
-            return kept[2], kept[3], kept[4]
+        if kept is not None and kept[0] == inputs:
+            return kept[1:]
         state = CycleState(nodes)
         state.filter_summaries.update(summaries)
         status, named = _pre_filter(profile, state, info)
-        self._states[info] = (summaries, nodes, status, state, named)
+        self._states[info] = (inputs, status, state, named)
         return status, state, named
 
     def _filtered(self, profile: Profile, info: PodInfo, state: CycleState, row: Table) -> Status:
