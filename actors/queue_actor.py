@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from roadstead.actors.messages import (
     ActorStatus,
@@ -21,11 +22,12 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod_groups import group_key
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import Status, unresolvable
-from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue import EventRules, PodState, QueueCore, QueueSettings, Requeue, RequeueReason
 from roadstead.run import RunPlan, build_profiles
 
 ASSIGNED_POD = "AssignedPodAdd"
@@ -43,6 +45,10 @@ MAX_FAILURES = 3
 FAILS_AGAIN = "fails again and again"
 """Stands for the plugin that rejected such a pod; no event is known to help it."""
 
+GANGS = "Coscheduling"
+MAX_WAKES = 10
+"""How often gangs that give up wake other pods before some pod is bound."""
+
 _TICK_S = 0.25
 _UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE
 
@@ -50,7 +56,7 @@ _UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE
 def hint(plugin: str, event: str, facts: PodFacts) -> bool:
     """Whether an event may help a pod that a plugin rejected. Finer hints are still to come."""
     if event == MEMBER_POD:
-        return plugin == "Coscheduling"
+        return plugin == GANGS
     return event != ASSIGNED_POD or plugin in WOKEN_BY_PODS
 
 
@@ -65,7 +71,7 @@ class QueueActor:
         config = plan.config()
         self.core: QueueCore[str] = QueueCore(
             gate=self._gate,
-            hint=hint,
+            rules=EventRules(hint=hint),
             sort=next(iter(self._profiles.values())).queue_sort.sort_key,
             settings=QueueSettings(
                 max_pods=settings.bounds.queue_max_pods,
@@ -76,6 +82,7 @@ class QueueActor:
         )
         self._notes: dict[str, PendingNote] = {}
         self._failures: dict[str, dict[int, int]] = {}
+        self._wakes = 0
         self._arrived = asyncio.Event()
 
     def _gate(self, facts: PodFacts) -> Status:
@@ -92,7 +99,7 @@ class QueueActor:
         grown = [self._members.add(identity.uid, facts) for identity, facts in pods]
         answer = self.core.add(pods, now_s)
         if any(grown):
-            self.core.move(MEMBER_POD, now_s)
+            self.core.move([MEMBER_POD], now_s)
         for identity, facts in pods:
             status = self._gate(facts)
             if not status.is_success:
@@ -134,12 +141,31 @@ class QueueActor:
             for uid in report.done:
                 self._notes.pop(uid, None)
                 self._failures.pop(uid, None)
-            self.core.move(ASSIGNED_POD, now_s)
+            self.core.move([ASSIGNED_POD], now_s)
+            self._wakes = 0
         if report.given_back:
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
             self.core.requeue(report.lease_id, back, now_s)
+            self._wake_after(report.given_back, now_s)
         self._arrived.set()
         return NOTHING
+
+    def _wake_after(self, back: Sequence[GivenBack], now_s: float) -> None:
+        """What a gang held that gave up is free again: pods that had no room may have it now.
+
+        Not for ever: two gangs of which neither fits would wake each other.
+        """
+        gave_up = {self._members.group_of(each.uid) for each in back if GANGS in each.rejected_by}
+        if not gave_up or self._wakes >= MAX_WAKES:
+            return
+        self._wakes += 1
+        others = [
+            pod.identity.uid
+            for state in (PodState.UNSCHEDULABLE, PodState.IN_FLIGHT)
+            for pod in self.core.pods(state)
+            if pod.facts.pod_group is None or group_key(pod.facts) not in gave_up
+        ]
+        self.core.activate(others, now_s)
 
     def _requeue(self, lease_id: int, back: GivenBack) -> Requeue:
         reason = RequeueReason(back.reason)

@@ -26,7 +26,7 @@ leases and the bound on pods are ours. Every call is deterministic; time is the 
 
 from roadstead.queue.board import LIVING, TABLE
 from roadstead.queue.core import QueueCore
-from roadstead.queue.hints import Hint
+from roadstead.queue.hints import EventRules, Hint, queue_always
 from roadstead.queue.pods import (
     AddResult,
     EndedLease,
@@ -43,7 +43,6 @@ from roadstead.queue.pods import (
     RequeueReason,
     admit_all,
     priority_sort,
-    queue_always,
 )
 
 __all__ = [
@@ -51,6 +50,7 @@ __all__ = [
     "TABLE",
     "AddResult",
     "EndedLease",
+    "EventRules",
     "Gate",
     "Hint",
     "LeaseAnswer",

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic
 
+from roadstead.lazyheap import SortKey
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue.places import Done, InFlight, Lease, Outside, Place, Shelf
+from roadstead.queue.places import (
+    BackoffShelves,
+    ClassShelf,
+    Done,
+    InFlight,
+    Lease,
+    Outside,
+    Place,
+    Shelf,
+)
 from roadstead.queue.pods import (
     EventT,
     LeaseAnswer,
@@ -30,6 +40,7 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
         (_S.NEW, _E.GATE): _S.GATED,
         (_S.ACTIVE, _E.LEASE): _S.IN_FLIGHT,
         (_S.BACKOFF, _E.ACTIVATE): _S.ACTIVE,
+        (_S.BACKOFF, _E.LEASE): _S.IN_FLIGHT,
         (_S.UNSCHEDULABLE, _E.ACTIVATE): _S.ACTIVE,
         (_S.UNSCHEDULABLE, _E.BACK_OFF): _S.BACKOFF,
         (_S.UNSCHEDULABLE, _E.GATE): _S.GATED,
@@ -60,10 +71,14 @@ class Board(Generic[EventT]):
         self.living: dict[str, PodEntry[EventT]] = {}
         self.outside: Outside[EventT] = Outside(self.living)
         self.done: Done[EventT] = Done(self.living, settings.max_done_remembered)
-        self.active: Shelf[EventT] = Shelf(lambda pod: sort(pod.facts, pod.timestamp_s))
-        self.backoff: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s,))
-        self.unschedulable: Shelf[EventT] = Shelf(lambda pod: (pod.timestamp_s,))
-        self.gated: Shelf[EventT] = Shelf(lambda pod: (pod.timestamp_s,))
+
+        def rank(pod: PodEntry[EventT]) -> SortKey:
+            return sort(pod.facts, pod.timestamp_s)
+
+        self.active: Shelf[EventT] = Shelf(rank)
+        self.backoff: BackoffShelves[EventT] = BackoffShelves(rank)
+        self.unschedulable: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
+        self.gated: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
         self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events)
         self._places: dict[PodState, Place[EventT]] = {
             _S.NEW: self.outside,
@@ -128,13 +143,15 @@ class Board(Generic[EventT]):
             return sorted(self.in_flight, key=lambda entry: entry.seq)
         if state is _S.DONE:
             return list(self.done.entries.values())
+        if state is _S.BACKOFF:
+            return self.backoff.ordered()
         shelf = self._places[state]
         return shelf.heap.ordered() if isinstance(shelf, Shelf) else []
 
     def counts(self) -> QueueCounts:
         return QueueCounts(
             active=len(self.active.heap),
-            backoff=len(self.backoff.heap),
+            backoff=len(self.backoff),
             unschedulable=len(self.unschedulable.heap),
             gated=len(self.gated.heap),
             in_flight=len(self.in_flight),
@@ -165,6 +182,10 @@ class Board(Generic[EventT]):
         assert not seen & set(self.done.entries), "done pods are still here"
         for entry in self.unschedulable.heap:
             assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
+
+    def next_to_lend(self) -> PodEntry[EventT] | None:
+        """The first of activeQ; while that is empty, of the rejected pods that back off."""
+        return self.active.heap.first() or self.backoff.rejected.heap.first()
 
     def _validate_leases(self) -> None:
         for lease_id, lease in self.in_flight.leases.items():

@@ -5,13 +5,13 @@ States, arrows and rules: the diagram in `roadstead.queue`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
 from roadstead.queue.board import Board
-from roadstead.queue.hints import Hint, Hints, Strategy, best_strategy
+from roadstead.queue.hints import EventRules
 from roadstead.queue.places import Lease
 from roadstead.queue.pods import (
     AddResult,
@@ -31,8 +31,10 @@ from roadstead.queue.pods import (
     RequeueReason,
     admit_all,
     priority_sort,
-    queue_always,
 )
+from roadstead.queue.returning import Returning
+
+Among = Callable[[PodIdentity, PodFacts], bool]
 
 _REPORTED = {
     RequeueReason.CONFLICT: PodEvent.CONFLICT,
@@ -41,27 +43,26 @@ _REPORTED = {
 }
 
 
-OWN_EVENTS_MAX = 64
-"""Events kept for one pod in flight before they become one "any event"."""
-
-
 class QueueCore(Generic[EventT]):
     """All pods that wait, each in exactly one place.
 
-    gate: PreEnqueue. hint: queueing hints, default "always queue". sort: QueueSort.
+    gate: PreEnqueue. rules: what events mean; by default any event brings any pod back.
+    sort: QueueSort.
     """
 
     def __init__(
         self,
         *,
         gate: Gate = admit_all,
-        hint: Hint[EventT] = queue_always,
+        rules: EventRules[EventT] | None = None,
         sort: QueueSort = priority_sort,
         settings: QueueSettings | None = None,
     ) -> None:
         self.settings = settings or QueueSettings()
-        self._gate, self._hint = gate, hint
         self._board: Board[EventT] = Board(sort, self.settings)
+        self._back: Returning[EventT] = Returning(
+            self._board, gate, rules or EventRules(), self.settings
+        )
         self._next_seq = 0
         self._epochs: dict[str, int] = {}
 
@@ -78,7 +79,7 @@ class QueueCore(Generic[EventT]):
         for identity, facts in pods:
             known = self._board.living.get(identity.uid)
             if known is not None:
-                self._update_living(known, facts, now_s, None)
+                self._update(known, facts, now_s, None)
                 duplicates.append(identity.uid)
             elif identity.uid in self._board.done.entries:
                 done.append(identity.uid)
@@ -93,6 +94,7 @@ class QueueCore(Generic[EventT]):
     def lease(self, owner: str, epoch: int, max_pods: int, now_s: float) -> LeaseBatch:
         """Lend the first pods of activeQ to `owner` for `lease_s` seconds.
 
+        Where activeQ is empty, rejected pods that still back off are lent: better than to idle.
         A newer epoch of an owner ends its older leases; an older epoch is refused by the status.
         """
         deadline_s = now_s + self.settings.lease_s
@@ -100,11 +102,11 @@ class QueueCore(Generic[EventT]):
             why = unresolvable(f"{owner}: epoch {epoch} is over, {self._epochs[owner]} is current")
             return LeaseBatch(0, owner, epoch, deadline_s, status=why)
         self.revoke(owner, epoch, now_s)
-        if max_pods <= 0 or not self._board.active.heap:
+        if max_pods <= 0 or self._board.next_to_lend() is None:
             return LeaseBatch(0, owner, epoch, deadline_s)
         lease = self._board.in_flight.begin(owner, epoch, deadline_s)
         pods: list[QueuedPod] = []
-        while len(pods) < max_pods and (entry := self._board.active.heap.first()) is not None:
+        while len(pods) < max_pods and (entry := self._board.next_to_lend()) is not None:
             pods.append(self._lend(entry, lease))
         return LeaseBatch(lease.lease_id, owner, epoch, deadline_s, tuple(pods))
 
@@ -146,10 +148,10 @@ class QueueCore(Generic[EventT]):
             lease, [(pod.uid, _REPORTED[pod.reason]) for pod in pods]
         )
         reports = {pod.uid: pod for pod in pods}
-        hints = Hints(self._hint, self._board.in_flight.events_since(lease))
+        hints = self._back.hints(self._board.in_flight.events_since(lease))
         for entry in todo:
             report = reports[entry.uid]
-            self._give_back(entry, report, hints, now_s)
+            self._back.give_back(entry, report, hints, now_s)
             lease.closed[entry.uid] = _REPORTED[report.reason]
         return answer
 
@@ -168,7 +170,7 @@ class QueueCore(Generic[EventT]):
         entry = self._board.living.get(identity.uid)
         if entry is None:
             return self.add([(identity, facts)], now_s).status
-        self._update_living(entry, facts, now_s, events)
+        self._update(entry, facts, now_s, events)
         return SUCCESS
 
     def delete(self, uids: Iterable[str]) -> tuple[str, ...]:
@@ -193,22 +195,18 @@ class QueueCore(Generic[EventT]):
                 gone.append(uid)
         return tuple(gone)
 
-    def move(self, event: EventT, now_s: float) -> tuple[str, ...]:
-        """A cluster event: pods that it may help go to activeQ or backoffQ; answers who moved.
+    def move(
+        self, events: Sequence[EventT], now_s: float, among: Among | None = None
+    ) -> tuple[str, ...]:
+        """Cluster events: pods that one may help go to activeQ or backoffQ; answers who moved.
 
-        Pods in flight see it when they come back.
+        Pods in flight see them when they come back. among: which waiting pods may move at all.
         """
-        hints = Hints(self._hint, [event])
-        # Both lists stand before anything moves: a pod is tried once per event.
-        waiting, gated = [*self._board.unschedulable.heap], [*self._board.gated.heap]
-        moved = [entry.uid for entry in waiting if self._retry(entry, hints, now_s)]
-        for entry in gated:
-            # Only the plugin that shut the gate can open it.
-            plugin = entry.gating_plugin
-            interested = not plugin or self._hint(plugin, event, entry.facts)
-            if interested and self._retry(entry, hints, now_s):
-                moved.append(entry.uid)
-        self._board.in_flight.record(event)
+        moved = self._back.move(
+            events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)
+        )
+        for event in events:
+            self._board.in_flight.record(event)
         return tuple(moved)
 
     def activate(self, uids: Iterable[str], now_s: float) -> tuple[str, ...]:
@@ -222,17 +220,17 @@ class QueueCore(Generic[EventT]):
             if entry is None or entry.state is PodState.ACTIVE:
                 continue
             if entry.state is PodState.IN_FLIGHT:
-                entry.own_events.append(None)
-            elif self._enter(entry, PodEvent.ACTIVATE, now_s) is PodState.ACTIVE:
+                self._back.remember(entry, [None])
+            elif self._back.enter(entry, PodEvent.ACTIVATE, now_s) is PodState.ACTIVE:
                 moved.append(uid)
         return tuple(moved)
 
     def flush_backoff(self, now_s: float) -> int:
         """Bring pods whose backoff is over to activeQ; answers how many."""
         count = 0
-        heap = self._board.backoff.heap
-        while (entry := heap.first()) is not None and entry.backoff_until_s <= now_s:
-            self._enter(entry, PodEvent.ACTIVATE, now_s)
+        backoff = self._board.backoff
+        while (entry := backoff.first()) is not None and entry.backoff_until_s <= now_s:
+            self._back.enter(entry, PodEvent.ACTIVATE, now_s)
             count += 1
         return count
 
@@ -240,10 +238,10 @@ class QueueCore(Generic[EventT]):
         """Retry pods that were unschedulable for `unschedulable_max_s`; answers how many."""
         count = 0
         heap = self._board.unschedulable.heap
-        hints = Hints[EventT](self._hint, [None])
+        hints = self._back.hints([None])
         wait_s = self.settings.unschedulable_max_s
         while (entry := heap.first()) is not None and entry.timestamp_s + wait_s <= now_s:
-            self._retry(entry, hints, now_s)
+            self._back.retry(entry, hints, now_s)
             count += 1
         return count
 
@@ -272,7 +270,7 @@ class QueueCore(Generic[EventT]):
     def next_wakeup_s(self) -> float | None:
         """When `tick` has something to do next; None while nothing waits for time."""
         times = [lease.deadline_s for lease in self._board.in_flight.leases.values()]
-        if (backing_off := self._board.backoff.heap.first()) is not None:
+        if (backing_off := self._board.backoff.first()) is not None:
             times.append(backing_off.backoff_until_s)
         if (parked := self._board.unschedulable.heap.first()) is not None:
             times.append(parked.timestamp_s + self.settings.unschedulable_max_s)
@@ -300,7 +298,7 @@ class QueueCore(Generic[EventT]):
     def _accept(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> None:
         entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
         self._next_seq += 1
-        self._enter(entry, PodEvent.ADD, now_s)
+        self._back.enter(entry, PodEvent.ADD, now_s)
 
     def _full(self) -> Status:
         return unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
@@ -313,36 +311,7 @@ class QueueCore(Generic[EventT]):
         self._board.go(entry, PodEvent.LEASE)
         return entry.view()
 
-    def _enter(self, entry: PodEntry[EventT], event: PodEvent, now_s: float) -> PodState:
-        """Along an event that leads to ACTIVE or BACKOFF, unless PreEnqueue shuts the gate."""
-        if entry.state is not PodState.BACKOFF:
-            status = self._gate(entry.facts)
-            if not status.is_success:
-                return self._shut(entry, status)
-        entry.gating_plugin = ""
-        state = self._board.go(entry, event)
-        if entry.initial_attempt_s is None and state is PodState.ACTIVE:
-            entry.initial_attempt_s = now_s
-        return state
-
-    def _shut(self, entry: PodEntry[EventT], status: Status) -> PodState:
-        entry.gating_plugin = status.plugin
-        if status.plugin and status.plugin not in entry.rejected_by:
-            entry.rejected_by = (*entry.rejected_by, status.plugin)
-        return self._board.go(entry, PodEvent.GATE)
-
-    def _retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
-        strategy = hints.strategy(entry)
-        if strategy is Strategy.SKIP:
-            return False
-        event = self._way_back(entry, strategy, now_s)
-        return self._enter(entry, event, now_s) is not PodState.GATED
-
-    def _way_back(self, entry: PodEntry[EventT], strategy: Strategy, now_s: float) -> PodEvent:
-        waits = strategy is Strategy.AFTER_BACKOFF and entry.backoff_until_s > now_s
-        return PodEvent.BACK_OFF if waits else PodEvent.ACTIVATE
-
-    def _update_living(
+    def _update(
         self,
         entry: PodEntry[EventT],
         facts: PodFacts,
@@ -351,50 +320,10 @@ class QueueCore(Generic[EventT]):
     ) -> None:
         if events is None and entry.facts == facts:
             return
-        seen: list[EventT | None] = [None] if events is None else list(events)
-        entry.facts = facts
-        if entry.state is PodState.ACTIVE:
-            # The rank may hang on the facts (priority), so the pod goes out and in again.
-            self._board.go(entry, PodEvent.UPDATE)
-            return
-        self._board.stay(entry, PodEvent.UPDATE)
-        if entry.state is PodState.IN_FLIGHT:
-            entry.own_events = [*entry.own_events, *seen]
-            if len(entry.own_events) > OWN_EVENTS_MAX:
-                entry.own_events = [None]
-        elif entry.state is not PodState.BACKOFF:
-            self._retry(entry, Hints(self._hint, seen), now_s)
-
-    def _give_back(
-        self, entry: PodEntry[EventT], report: Requeue, hints: Hints[EventT], now_s: float
-    ) -> None:
-        if report.reason is RequeueReason.CONFLICT:
-            self._enter(entry, PodEvent.CONFLICT, now_s)
-            return
-        self._count_failure(entry, report, now_s)
-        strategy = max(hints.strategy(entry), best_strategy(self._hint, entry.own_events, entry))
-        if not entry.rejected_by:
-            self._enter(entry, PodEvent.FAIL, now_s)
-        elif strategy is Strategy.SKIP:
-            self._board.go(entry, PodEvent.REJECT)
-        else:
-            self._enter(entry, self._way_back(entry, strategy, now_s), now_s)
-
-    def _count_failure(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:
-        if report.reason is RequeueReason.UNSCHEDULABLE:
-            entry.rejected_by = tuple(dict.fromkeys((*report.rejected_by, *report.pending)))
-            entry.pending = report.pending
-        if entry.rejected_by:
-            entry.unschedulable_count += 1
-            entry.consecutive_errors = 0
-        else:
-            entry.consecutive_errors += 1
-        failures = entry.consecutive_errors or entry.unschedulable_count
-        entry.timestamp_s = now_s
-        entry.backoff_until_s = now_s + self.settings.backoff_s(failures)
+        self._back.update(entry, facts, now_s, [None] if events is None else events)
 
     def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:
         uids = tuple(lease.open)
         for entry in list(lease.open.values()):
-            self._enter(entry, PodEvent.EXPIRE, now_s)
+            self._back.enter(entry, PodEvent.EXPIRE, now_s)
         return EndedLease(lease.lease_id, lease.owner, lease.epoch, uids)

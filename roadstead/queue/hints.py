@@ -1,11 +1,12 @@
-"""Is an event worth a retry? The answer per pod, asked once per class of pods.
+"""Is an event worth a retry? The answer per class of pods.
 
-Follows isPodWorthRequeuing of pkg/scheduler/backend/queue/scheduling_queue.go.
+Follows isPodWorthRequeuing of pkg/scheduler/backend/queue/scheduling_queue.go (1.34).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic
 
@@ -15,6 +16,34 @@ from roadstead.queue.pods import EventT, PodEntry
 Hint = Callable[[str, EventT, PodFacts], bool]
 """(plugin, event, facts) -> may the event let the plugin pass this pod? False also where the
 plugin did not register for the event."""
+
+
+def queue_always(plugin: str, event: object, facts: PodFacts) -> bool:
+    """The hint of a plugin without a queueing hint function."""
+    return True
+
+
+def _registered_always(plugin: str, event: object) -> bool:
+    return True
+
+
+def _concerns_all(event: object, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class EventRules(Generic[EventT]):
+    """What events mean to pods that wait; the queue itself never looks inside an event.
+
+    hint: queueing hints. registered: whether a plugin wants to be told of the event; only the
+    plugin that shut a gate can open it. concerns: whether pods rejected by these plugins are looked
+    at when the event comes (upstream narrows them down for a pod that was assigned); pods in flight
+    are, whatever it says.
+    """
+
+    hint: Hint[EventT] = queue_always
+    registered: Callable[[str, EventT], bool] = _registered_always
+    concerns: Callable[[EventT, PodFacts, tuple[str, ...]], bool] = _concerns_all
 
 
 class Strategy(IntEnum):
@@ -29,12 +58,12 @@ class Hints(Generic[EventT]):
     """The strategy of pods for one list of events; None among the events stands for "any event".
 
     Pods with the same facts object and the same rejecting plugins get one answer, so a million
-    pods of fifty classes ask the hints fifty times.
+    pods of fifty classes ask the hints fifty times. An event that comes twice is asked about once.
     """
 
     def __init__(self, hint: Hint[EventT], events: Sequence[EventT | None]) -> None:
         self._hint = hint
-        self._events = events
+        self._events = [*{id(event): event for event in events}.values()]
         self._known: dict[tuple[tuple[str, ...], tuple[str, ...], int], Strategy] = {}
 
     def strategy(self, entry: PodEntry[EventT]) -> Strategy:

@@ -10,6 +10,9 @@ from typing import Generic, Protocol
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.queue.pods import EventT, PodEntry, PodEvent
 
+PodClass = tuple[str, tuple[str, ...], tuple[str, ...], int]
+"""(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
+
 
 class Place(Protocol[EventT]):
     """Where entries are put and taken from."""
@@ -31,6 +34,63 @@ class Shelf(Generic[EventT]):
 
     def take(self, entry: PodEntry[EventT]) -> None:
         self.heap.take(entry.uid)
+
+
+class ClassShelf(Shelf[EventT]):
+    """A shelf that also knows which pods are alike: same facts object, same plugins said no."""
+
+    def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
+        super().__init__(key)
+        self._classes: dict[PodClass, dict[str, PodEntry[EventT]]] = {}
+        self._class_of: dict[str, PodClass] = {}
+
+    def put(self, entry: PodEntry[EventT]) -> None:
+        super().put(entry)
+        key = (entry.gating_plugin, entry.rejected_by, entry.pending, id(entry.facts))
+        self._class_of[entry.uid] = key
+        self._classes.setdefault(key, {})[entry.uid] = entry
+
+    def take(self, entry: PodEntry[EventT]) -> None:
+        super().take(entry)
+        key = self._class_of.pop(entry.uid)
+        del self._classes[key][entry.uid]
+        if not self._classes[key]:
+            del self._classes[key]
+
+    def classes(self) -> list[list[PodEntry[EventT]]]:
+        """The pods by class, each class in order of arrival here; none is empty."""
+        return [[*pods.values()] for pods in self._classes.values()]
+
+
+class BackoffShelves(Generic[EventT]):
+    """backoffQ: pods that plugins rejected, and apart from them those whose attempt failed.
+
+    Of the first, those whose backoff ends in one window are ordered by QueueSort, and the first may
+    be popped while it still waits, if nothing else is to be done (SchedulerPopFromBackoffQ). The
+    others wait whatever happens: their backoff is there to spare what failed.
+    """
+
+    def __init__(self, sort: Callable[[PodEntry[EventT]], SortKey]) -> None:
+        self.rejected: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s, *sort(pod)))
+        self.failed: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s,))
+
+    def __len__(self) -> int:
+        return len(self.rejected.heap) + len(self.failed.heap)
+
+    def put(self, entry: PodEntry[EventT]) -> None:
+        (self.rejected if entry.rejected_by else self.failed).put(entry)
+
+    def take(self, entry: PodEntry[EventT]) -> None:
+        (self.rejected if entry.uid in self.rejected.heap else self.failed).take(entry)
+
+    def first(self) -> PodEntry[EventT] | None:
+        """The pod whose backoff is over first."""
+        ends = (self.rejected.heap.first(), self.failed.heap.first())
+        return min((e for e in ends if e), key=lambda pod: pod.backoff_until_s, default=None)
+
+    def ordered(self) -> list[PodEntry[EventT]]:
+        """All pods: those that plugins rejected, then the others."""
+        return [*self.rejected.heap.ordered(), *self.failed.heap.ordered()]
 
 
 class Outside(Generic[EventT]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -57,12 +58,17 @@ class RequeueReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """Bounds and durations (upstream's defaults where upstream has them)."""
+    """Bounds and durations (upstream's defaults where upstream has them).
+
+    backoff_window_s: backoffs end in whole windows, so that the pods of one window come back in the
+    order of QueueSort (backoffQOrderingWindowDuration).
+    """
 
     max_pods: int = 2_000_000
     lease_s: float = 30.0
     backoff_initial_s: float = 1.0
     backoff_max_s: float = 10.0
+    backoff_window_s: float = 1.0
     unschedulable_max_s: float = 300.0
     max_in_flight_events: int = 10_000
     max_done_remembered: int = 65_536
@@ -72,6 +78,14 @@ class QueueSettings:
         # After 64 doublings any duration is at its maximum; the bound keeps the power finite.
         doubled = self.backoff_initial_s * 2.0 ** min(failures - 1, 64)
         return min(doubled, self.backoff_max_s)
+
+    def backoff_until_s(self, failures: int, now_s: float) -> float:
+        """When a backoff that begins now is over: with the window in which it would end.
+
+        Upstream's isPodBackingoff: a pod whose backoff ends in the present window still waits.
+        """
+        ends = now_s + self.backoff_s(failures)
+        return (math.floor(ends / self.backoff_window_s) + 1) * self.backoff_window_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +233,6 @@ QueueSort = Callable[[PodFacts, float], SortKey]
 def admit_all(facts: PodFacts) -> Status:
     """The gate of a profile without PreEnqueue plugins."""
     return SUCCESS
-
-
-def queue_always(plugin: str, event: object, facts: PodFacts) -> bool:
-    """The hint of a plugin without a queueing hint function."""
-    return True
 
 
 def priority_sort(facts: PodFacts, timestamp_s: float) -> SortKey:

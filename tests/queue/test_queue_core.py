@@ -8,6 +8,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.queue import (
     EndedLease,
+    EventRules,
     PodState,
     QueueCore,
     QueueSettings,
@@ -36,7 +37,7 @@ def named_hint(plugin: str, event: str, facts: PodFacts) -> bool:
 
 def queue_of(*names: str, facts: PodFacts = PLAIN, **settings: float) -> QueueCore[str]:
     core: QueueCore[str] = QueueCore(
-        gate=gate, hint=named_hint, settings=replace(QueueSettings(), **settings)
+        gate=gate, rules=EventRules(hint=named_hint), settings=replace(QueueSettings(), **settings)
     )
     core.add([(pod(name), facts) for name in names], 0.0)
     return core
@@ -276,7 +277,7 @@ class TestComingBack:
 
     def test_error_after_a_rejection_is_an_error_and_not_the_old_rejection(self):
         core = parked("a")
-        core.move(FIT, 5.0)
+        core.move([FIT], 5.0)
         lease = core.lease("s", 1, 1, 5.0)
         assert lease.pods[0].rejected_by == ()
         core.requeue(lease.lease_id, [failed("a")], 5.0)
@@ -300,7 +301,7 @@ class TestComingBack:
             core.requeue(core.lease("s", 1, 1, now_s).lease_id, [failed("a")], now_s)
             core.flush_backoff(now_s + 50.0)
         core.requeue(core.lease("s", 1, 1, 300.0).lease_id, [rejected("a", FIT)], 300.0)
-        core.move(FIT, 300.0)
+        core.move([FIT], 300.0)
         assert core.next_wakeup_s() == 301.0
 
     def test_backoff_stays_finite_after_very_many_failures(self):
@@ -323,45 +324,45 @@ class TestComingBack:
 class TestHints:
     def test_event_that_helps_after_the_backoff_brings_the_pod_to_active(self):
         core = parked("a")
-        assert core.move(FIT, 1.0) == ("uid-a",)
+        assert core.move([FIT], 1.0) == ("uid-a",)
         assert core.state_of("uid-a") is PodState.ACTIVE
 
     def test_event_that_helps_during_the_backoff_brings_the_pod_to_backoff(self):
         core = parked("a")
-        assert core.move(FIT, 0.5) == ("uid-a",)
+        assert core.move([FIT], 0.5) == ("uid-a",)
         assert core.state_of("uid-a") is PodState.BACKOFF
         assert core.next_wakeup_s() == 1.0
 
     def test_event_that_does_not_help_leaves_the_pod(self):
         core = parked("a")
-        assert core.move(TAINT, 5.0) == ()
+        assert core.move([TAINT], 5.0) == ()
         assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
 
     def test_without_hints_every_event_helps(self):
         core: QueueCore[str] = QueueCore()
         core.add([(pod("a"), PLAIN)], 0.0)
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a", FIT)], 0.0)
-        assert core.move("anything", 2.0) == ("uid-a",)
+        assert core.move(["anything"], 2.0) == ("uid-a",)
 
     def test_event_for_a_pending_plugin_skips_the_backoff(self):
         core = queue_of("a")
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
-        core.move("DynamicResources", 0.1)
+        core.move(["DynamicResources"], 0.1)
         assert core.state_of("uid-a") is PodState.ACTIVE
 
     def test_event_for_another_rejecting_plugin_does_not_skip_it(self):
         core = queue_of("a")
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
-        core.move(FIT, 0.1)
+        core.move([FIT], 0.1)
         assert core.state_of("uid-a") is PodState.BACKOFF
 
     def test_best_of_several_events_in_flight_decides(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         for event in (TAINT, FIT, "DynamicResources", TAINT):
-            core.move(event, 0.0)
+            core.move([event], 0.0)
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(lease.lease_id, [report], 0.0)
         assert core.state_of("uid-a") is PodState.ACTIVE
@@ -373,11 +374,11 @@ class TestHints:
             asked.append((plugin, facts))
             return True
 
-        core: QueueCore[str] = QueueCore(hint=hint)
+        core: QueueCore[str] = QueueCore(rules=EventRules(hint=hint))
         core.add([(pod(str(number)), PLAIN) for number in range(100)], 0.0)
         lease = core.lease("s", 1, 100, 0.0)
         core.requeue(lease.lease_id, [rejected(str(n), FIT) for n in range(100)], 0.0)
-        assert len(core.move("event", 5.0)) == 100
+        assert len(core.move(["event"], 5.0)) == 100
         assert asked == [(FIT, PLAIN)]
 
 
@@ -385,14 +386,14 @@ class TestEventsInFlight:
     def test_event_between_lease_and_rejection_is_not_lost(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
-        core.move(FIT, 0.5)
+        core.move([FIT], 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is PodState.BACKOFF
 
     def test_event_before_the_lease_does_not_count(self):
         core = queue_of("a", "b")
         core.lease("s", 1, 1, 0.0)
-        core.move(FIT, 0.5)
+        core.move([FIT], 0.5)
         late = core.lease("s", 1, 1, 0.6)
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
         assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
@@ -400,16 +401,16 @@ class TestEventsInFlight:
     def test_event_of_no_interest_does_not_count(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
-        core.move(TAINT, 0.5)
+        core.move([TAINT], 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
 
     def test_events_are_kept_only_while_some_lease_may_need_them(self):
         core = queue_of("a", "b")
         first = core.lease("s", 1, 1, 0.0)
-        core.move(FIT, 0.1)
+        core.move([FIT], 0.1)
         second = core.lease("t", 1, 1, 0.2)
-        core.move(TAINT, 0.3)
+        core.move([TAINT], 0.3)
         assert core._board.in_flight.event_count == 2
         core.done(first.lease_id, ["uid-a"])
         assert core._board.in_flight.event_count == 1
@@ -421,7 +422,7 @@ class TestEventsInFlight:
         core = queue_of("a", "b")
         first = core.lease("s", 1, 1, 0.0)
         second = core.lease("t", 1, 1, 0.0)
-        core.move(FIT, 0.1)
+        core.move([FIT], 0.1)
         core.done(second.lease_id, ["uid-b"])
         core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is PodState.BACKOFF
@@ -430,7 +431,7 @@ class TestEventsInFlight:
         core = queue_of("a", "b", max_in_flight_events=3)
         first = core.lease("s", 1, 1, 0.0)
         for _ in range(4):
-            core.move(TAINT, 0.1)
+            core.move([TAINT], 0.1)
         assert core._board.in_flight.event_count == 1
         late = core.lease("s", 1, 1, 0.2)
         core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
@@ -466,7 +467,7 @@ class TestEventsInFlight:
     def test_expired_lease_ends_the_keeping_of_events(self):
         core = queue_of("a", lease_s=10.0)
         core.lease("s", 1, 1, 0.0)
-        core.move(FIT, 1.0)
+        core.move([FIT], 1.0)
         core.expire(10.0)
         assert core._board.in_flight.event_count == 0
 
@@ -532,7 +533,7 @@ class TestGates:
     def test_event_that_the_gating_plugin_ignores_does_not_ask_the_gate(self):
         core = queue_of("a", facts=self.SHUT)
         history = core._board.living["uid-a"].history
-        core.move(FIT, 1.0)
+        core.move([FIT], 1.0)
         assert core._board.living["uid-a"].history == history
 
     def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
@@ -540,7 +541,7 @@ class TestGates:
         core.update(pod("a"), self.SHUT, 5.0, [FIT])
         history = core._board.living["uid-a"].history
         assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
-        core.move(FIT, 6.0)
+        core.move([FIT], 6.0)
         assert core._board.living["uid-a"].history == history
 
     def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
@@ -552,23 +553,25 @@ class TestGates:
 
     def test_event_for_the_gating_plugin_asks_the_gate_again(self):
         core = queue_of("a", facts=self.SHUT)
-        assert core.move(GATES, 1.0) == ()
+        assert core.move([GATES], 1.0) == ()
         assert core.state_of("uid-a") is PodState.GATED
 
     def test_gate_opened_by_an_event_lets_the_pod_through(self):
         open_now = []
         core: QueueCore[str] = QueueCore(
             gate=lambda facts: SUCCESS if open_now else Status(Code.PENDING, ("wait",), GATES),
-            hint=named_hint,
+            rules=EventRules(hint=named_hint),
         )
         core.add([(pod("a"), PLAIN)], 0.0)
         open_now.append(True)
-        assert core.move(GATES, 1.0) == ("uid-a",)
+        assert core.move([GATES], 1.0) == ("uid-a",)
 
     def test_gate_that_names_no_plugin_is_asked_on_every_event(self):
-        core: QueueCore[str] = QueueCore(gate=lambda facts: Status(Code.PENDING), hint=named_hint)
+        core: QueueCore[str] = QueueCore(
+            gate=lambda facts: Status(Code.PENDING), rules=EventRules(hint=named_hint)
+        )
         core.add([(pod("a"), PLAIN)], 0.0)
-        assert core.move("anything", 1.0) == ()
+        assert core.move(["anything"], 1.0) == ()
         assert core.pods(PodState.GATED)[0].rejected_by == ()
 
     def test_pod_that_comes_back_to_a_shut_gate_is_gated(self):
@@ -605,7 +608,7 @@ class TestGates:
 class TestActivate:
     def test_activate_skips_the_backoff(self):
         core = parked("a", "b")
-        core.move(FIT, 0.5)
+        core.move([FIT], 0.5)
         assert core.activate(["uid-a", "uid-z"], 0.6) == ("uid-a",)
         assert core.state_of("uid-a") is PodState.ACTIVE
         assert core.state_of("uid-b") is PodState.BACKOFF

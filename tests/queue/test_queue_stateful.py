@@ -11,6 +11,7 @@ from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.queue import (
     LIVING,
+    EventRules,
     PodState,
     QueueCore,
     QueueSettings,
@@ -48,7 +49,11 @@ def new_queue() -> QueueCore[str]:
     def gate(one: PodFacts) -> Status:
         return Status(Code.PENDING, (), "SchedulingGates") if one.scheduling_gates else SUCCESS
 
-    return QueueCore(gate=gate, hint=lambda plugin, event, _: plugin == event, settings=SETTINGS)
+    return QueueCore(
+        gate=gate,
+        rules=EventRules(hint=lambda plugin, event, _: plugin == event),
+        settings=SETTINGS,
+    )
 
 
 def picture(core: QueueCore[str]) -> object:
@@ -131,7 +136,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(event=events)
     def move(self, event) -> None:
         now_s = self.now_s
-        self.do(lambda core: core.move(event, now_s))
+        self.do(lambda core: core.move([event], now_s))
 
     @rule(chosen=uids)
     def activate(self, chosen) -> None:

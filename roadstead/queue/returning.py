@@ -1,0 +1,159 @@
+"""How pods come back: past the gate, to activeQ or backoffQ, by what events and reports say.
+
+Follows moveToActiveQ, moveToBackoffQ, requeuePodWithQueueingStrategy, AddUnschedulableIfNotPresent
+and movePodsToActiveOrBackoffQueue of pkg/scheduler/backend/queue/scheduling_queue.go (1.34).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from roadstead.facts.pod import PodFacts
+from roadstead.protocol.status import Status
+from roadstead.queue.board import Board
+from roadstead.queue.hints import EventRules, Hints, Strategy, best_strategy
+from roadstead.queue.pods import (
+    EventT,
+    Gate,
+    PodEntry,
+    PodEvent,
+    PodState,
+    QueueSettings,
+    Requeue,
+    RequeueReason,
+)
+
+OWN_EVENTS_MAX = 64
+"""Events kept for one pod in flight before they become one "any event"."""
+
+
+class Returning(Generic[EventT]):
+    """Moves pods of a board along the ways that lead to ACTIVE and BACKOFF, or to the gate."""
+
+    def __init__(
+        self, board: Board[EventT], gate: Gate, rules: EventRules[EventT], settings: QueueSettings
+    ) -> None:
+        self._board = board
+        self._gate = gate
+        self._rules = rules
+        self._settings = settings
+
+    def hints(self, events: Sequence[EventT | None]) -> Hints[EventT]:
+        """What some events mean to pods, remembered for as long as the answer is kept."""
+        return Hints(self._rules.hint, events)
+
+    def enter(self, entry: PodEntry[EventT], event: PodEvent, now_s: float) -> PodState:
+        """Along an event that leads to ACTIVE or BACKOFF, unless PreEnqueue shuts the gate."""
+        if entry.state is not PodState.BACKOFF:
+            status = self._gate(entry.facts)
+            if not status.is_success:
+                return self._shut(entry, status)
+        entry.gating_plugin = ""
+        state = self._board.go(entry, event)
+        if entry.initial_attempt_s is None and state is PodState.ACTIVE:
+            entry.initial_attempt_s = now_s
+        return state
+
+    def _shut(self, entry: PodEntry[EventT], status: Status) -> PodState:
+        entry.gating_plugin = status.plugin
+        if status.plugin and status.plugin not in entry.rejected_by:
+            entry.rejected_by = (*entry.rejected_by, status.plugin)
+        return self._board.go(entry, PodEvent.GATE)
+
+    def retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
+        """Bring a waiting pod back if the events are worth it; answers whether it moved."""
+        strategy = hints.strategy(entry)
+        if strategy is Strategy.SKIP:
+            return False
+        event = _way_back(entry, strategy, now_s)
+        return self.enter(entry, event, now_s) is not PodState.GATED
+
+    def move(
+        self,
+        events: Sequence[EventT],
+        now_s: float,
+        among: Callable[[PodEntry[EventT]], bool] | None = None,
+    ) -> list[str]:
+        """Bring back the pods that any of these events may help; answers who moved.
+
+        Whole classes of waiting pods are asked about at once. among: which pods may move at all.
+        """
+        moved: list[str] = []
+        rules = self._rules
+        # Both lists stand before anything moves: a pod is tried once.
+        classes = [*self._board.unschedulable.classes(), *self._board.gated.classes()]
+        for pods in classes:
+            first = pods[0]
+            facts, rejected_by, plugin = first.facts, first.rejected_by, first.gating_plugin
+            heard = [
+                event
+                for event in events
+                if rules.concerns(event, facts, rejected_by)
+                # Only the plugin that shut the gate can open it.
+                and (not plugin or rules.registered(plugin, event))
+            ]
+            hints = self.hints(heard)
+            if heard and hints.strategy(first) is not Strategy.SKIP:
+                chosen = (entry for entry in pods if among is None or among(entry))
+                moved += [entry.uid for entry in chosen if self.retry(entry, hints, now_s)]
+        return moved
+
+    def give_back(
+        self, entry: PodEntry[EventT], report: Requeue, hints: Hints[EventT], now_s: float
+    ) -> None:
+        """A leased pod comes back; `hints`: of the events that were seen while it was away."""
+        if report.reason is RequeueReason.CONFLICT:
+            self.enter(entry, PodEvent.CONFLICT, now_s)
+            return
+        self._count_failure(entry, report, now_s)
+        own = best_strategy(self._rules.hint, entry.own_events, entry)
+        strategy = max(hints.strategy(entry), own)
+        if not entry.rejected_by:
+            self.enter(entry, PodEvent.FAIL, now_s)
+        elif strategy is Strategy.SKIP:
+            self._board.go(entry, PodEvent.REJECT)
+        else:
+            self.enter(entry, _way_back(entry, strategy, now_s), now_s)
+
+    def update(
+        self,
+        entry: PodEntry[EventT],
+        facts: PodFacts,
+        now_s: float,
+        events: Sequence[EventT | None],
+    ) -> None:
+        """A living pod has other facts; events: what changed, for the hints."""
+        entry.facts = facts
+        if entry.state is PodState.IN_FLIGHT:
+            self._board.stay(entry, PodEvent.UPDATE)
+            self.remember(entry, events)
+            return
+        # Rank and class may hang on the facts, so the pod goes out and in again.
+        self._board.go(entry, PodEvent.UPDATE)
+        if entry.state in (PodState.UNSCHEDULABLE, PodState.GATED):
+            self.retry(entry, self.hints(events), now_s)
+
+    def remember(self, entry: PodEntry[EventT], events: Sequence[EventT | None]) -> None:
+        """Events that concern this pod in flight alone."""
+        entry.own_events = [*entry.own_events, *events]
+        if len(entry.own_events) > OWN_EVENTS_MAX:
+            entry.own_events = [None]
+
+    def _count_failure(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:
+        if report.reason is RequeueReason.UNSCHEDULABLE:
+            entry.rejected_by = tuple(dict.fromkeys((*report.rejected_by, *report.pending)))
+            entry.pending = report.pending
+        if entry.rejected_by:
+            entry.unschedulable_count += 1
+            entry.consecutive_errors = 0
+        else:
+            entry.consecutive_errors += 1
+        failures = entry.consecutive_errors or entry.unschedulable_count
+        entry.timestamp_s = now_s
+        entry.backoff_until_s = self._settings.backoff_until_s(failures, now_s)
+
+
+def _way_back(entry: PodEntry[EventT], strategy: Strategy, now_s: float) -> PodEvent:
+    waits = strategy is Strategy.AFTER_BACKOFF and entry.backoff_until_s > now_s
+    return PodEvent.BACK_OFF if waits else PodEvent.ACTIVATE
