@@ -17,8 +17,8 @@ Upstream: pkg/scheduler/framework/plugins/serviceaffinity/service_affinity.go of
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,14 +55,27 @@ _REFUSED = unschedulable("node(s) didn't match service affinity")
 
 
 @dataclass(frozen=True, slots=True)
-class FirstPod:
-    """The node of the first pod like the new one: its arrival, and its affinity labels."""
+class LikeNode:
+    """A node with pods like the new one: when it came, how many, and its affinity labels."""
 
     arrival: int
+    name: str
+    pods: int
     labels: Labels
 
-    def merge(self, other: FirstPod) -> FirstPod:
-        return min(self, other, key=lambda each: (each.arrival, each.labels))
+
+@dataclass(frozen=True, slots=True)
+class FirstNodes:
+    """The first two of those nodes: what is left if all such pods leave one node."""
+
+    nodes: tuple[LikeNode, ...]
+
+    def merge(self, other: FirstNodes) -> FirstNodes:
+        return _first_two((*self.nodes, *other.nodes))
+
+
+def _first_two(nodes: Iterable[LikeNode]) -> FirstNodes:
+    return FirstNodes(tuple(sorted(nodes, key=lambda each: (each.arrival, each.name))[:2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +106,7 @@ class ServiceAffinity(
 ):
     name = "ServiceAffinity"
     reads = Reads.CLUSTER
-    filter_summary_type = FirstPod
+    filter_summary_type = FirstNodes
     score_summary_type = ServicePods
 
     def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:
@@ -113,17 +126,39 @@ class ServiceAffinity(
         rows = np.flatnonzero(like)
         if not len(rows):
             return None
-        first = int(rows[table.arrivals[rows].argmin()])
-        labels = dict(table.facts(first).labels)
+        first = rows[np.argsort(table.arrivals[rows])[:2]].tolist()
+        return _first_two(self._node(table, row, int(like[row])) for row in first)
+
+    def _node(self, table: Table, row: int, pods: int) -> LikeNode:
+        facts = table.facts(row)
+        labels = dict(facts.labels)
         known = tuple((key, labels[key]) for key in self._affinity if key in labels)
-        return FirstPod(int(table.arrivals[first]), known)
+        return LikeNode(int(table.arrivals[row]), facts.name, pods, known)
+
+    def moved(
+        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> Summary | None:
+        """A pod that comes is the last of all: upstream appends it to its list."""
+        change = sum(count for info, count in moves.items() if _is_like(pod, info))
+        if not change or not self._asks_for_first(pod.facts):
+            return summary
+        assert summary is None or isinstance(summary, FirstNodes)
+        known = () if summary is None else summary.nodes
+        name = row.names[0]
+        if not known and change > 0:
+            return FirstNodes((self._node(row, 0, change),))
+        left = (replace(n, pods=n.pods + change) if n.name == name else n for n in known)
+        nodes = tuple(each for each in left if each.pods > 0)
+        if nodes == known:
+            return summary
+        return FirstNodes(nodes) if nodes else None
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
         if not self._affinity:
             return PreFilterResult(SKIP)
         first = state.filter_summaries.get(self.name)
-        assert first is None or isinstance(first, FirstPod)
-        found = dict(first.labels) if first is not None else {}
+        assert first is None or isinstance(first, FirstNodes)
+        found = dict(first.nodes[0].labels) if first is not None else {}
         state.write(self.name, tuple((found | self._named(pod.facts)).items()))
         return PreFilterResult()
 
@@ -163,9 +198,7 @@ class ServiceAffinity(
         """The score counts on feasible nodes, and any pod may fill one; the filter by labels."""
         if self._service(pod.facts) is not None:
             return True
-        if not self._asks_for_first(pod.facts) or placed.facts.namespace != pod.facts.namespace:
-            return False
-        return pod.labels.items() <= placed.labels.items()
+        return self._asks_for_first(pod.facts) and _is_like(pod, placed)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         """Upstream's but for Services, which do not change in a run."""
@@ -205,6 +238,12 @@ class ServiceAffinity(
         labels = dict(facts.labels)
         services = self._services.get(facts.namespace, ())
         return next((each for each in services if each.matches(labels)), None)
+
+
+def _is_like(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether another pod is of the same namespace and has all the labels of this one."""
+    same_namespace = pod.facts.namespace == other.facts.namespace
+    return same_namespace and pod.labels.items() <= other.labels.items()
 
 
 def _exactly(labels: Labels) -> LabelSelector:

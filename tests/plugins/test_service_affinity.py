@@ -8,7 +8,7 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import ActionType, EventResource
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.plugins.service_affinity import FirstPod, ServiceAffinity, ServicePods
+from roadstead.plugins.service_affinity import FirstNodes, LikeNode, ServiceAffinity, ServicePods
 from tests.builders import node, pod, put, refused, require, score_with, table_of
 
 WEB = LabelSelector((require("app", "In", "web"),))
@@ -116,10 +116,71 @@ def test_of_several_pods_the_one_on_the_node_that_came_first_counts():
     assert fitting(web(), table, plugin("zone")) == {"early"}
 
 
-def test_the_earlier_of_two_shards_first_pods_is_the_first():
-    one, other = FirstPod(4, (("zone", "a"),)), FirstPod(2, (("zone", "b"),))
+def like(arrival, name="m1", pods=1, zone="a"):
+    return LikeNode(arrival, name, pods, (("zone", zone),))
 
-    assert one.merge(other) == other.merge(one) == other
+
+def test_the_earliest_two_nodes_of_all_shards_are_kept():
+    one, other = FirstNodes((like(4), like(7))), FirstNodes((like(2, zone="b"),))
+
+    assert one.merge(other) == other.merge(one) == FirstNodes((like(2, zone="b"), like(4)))
+
+
+def after(table, told, facts, name, **moves):
+    """Where a pod fits once pods of these kinds come to a node or leave it."""
+    info = table.classes.info(facts)
+    kinds = {"web": web(), "db": pod(labels={"app": "db"}), "far": web(namespace="far")}
+    changes = {table.classes.info(kinds[kind]): count for kind, count in moves.items()}
+    row = table.view(np.array([table.row_of(name)]))
+    summary = told.moved(told.filter_summary(info, table), info, row, changes)
+    state = CycleState(len(table))
+    if summary is not None:
+        state.filter_summaries[told.name] = summary
+    told.pre_filter(state, info)
+    result = told.filter(state, info, table)
+    codes = [0] * len(table) if result.codes is None else result.codes.tolist()
+    return {name for name, code in zip(table.names, codes, strict=True) if not code}
+
+
+def test_when_the_first_pods_leave_those_of_the_next_node_are_first():
+    table, told = machines(), plugin("region", "zone")
+    put(table, "m1", web(), web())
+    put(table, "m3", web())
+
+    assert after(table, told, web(), "m1", web=-1) == {"m1"}
+    assert after(table, told, web(), "m1", web=-2) == {"m3"}
+    assert after(table, told, web(), "m3", web=-1) == {"m1"}
+
+
+def test_when_the_only_ones_leave_every_node_fits():
+    table = machines()
+    put(table, "m3", web())
+
+    assert after(table, plugin("zone"), web(), "m3", web=-1) == set(table.names)
+
+
+def test_a_pod_that_comes_is_first_only_if_there_is_no_other():
+    table, told = machines(), plugin("zone")
+    assert after(table, told, web(), "m1", web=1) == {"m1"}
+
+    put(table, "m3", web())
+
+    assert after(table, told, web(), "m1", web=1) == {"m3"}
+    assert after(table, told, web(), "m3", web=1) == {"m3"}
+
+
+def test_moves_of_other_pods_leave_the_summary_as_it_is():
+    table, told = machines(), plugin("zone")
+    put(table, "m1", web())
+    info = table.classes.info
+    summary = told.filter_summary(info(web()), table)
+    row = table.view(np.array([0]))
+
+    assert told.moved(summary, info(web()), row, {info(web(namespace="far")): -1}) is summary
+    named = info(web(node_selector={"zone": "z11"}))
+    assert told.moved(None, named, row, {info(web()): 1}) is None
+    elsewhere = table.view(np.array([2]))
+    assert told.moved(summary, info(web()), elsewhere, {info(web()): 1}) is summary
 
 
 @pytest.mark.parametrize(
