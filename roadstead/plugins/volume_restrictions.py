@@ -12,8 +12,8 @@ Upstream: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,15 +48,22 @@ _NO_DISK, _IN_USE = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ClaimUses:
-    """How often pods use the ReadWriteOncePod claims of a pod: (claim name, uses above zero)."""
+    """The ReadWriteOncePod claims of a pod that pods use: sorted names.
 
-    uses: tuple[tuple[str, int], ...]
+    moved: uses by pods that come in a what-if, less those that go. As upstream, a claim that is in
+    use counts once, be it used by several pods, while each use that comes or goes counts.
+    """
+
+    in_use: tuple[str, ...]
+    moved: int = 0
+
+    @property
+    def conflicts(self) -> int:
+        return len(self.in_use) + self.moved
 
     def merge(self, other: ClaimUses) -> ClaimUses:
-        merged = dict(self.uses)
-        for name, count in other.uses:
-            merged[name] = merged.get(name, 0) + count
-        return ClaimUses(tuple(sorted(merged.items())))
+        in_use = tuple(sorted({*self.in_use, *other.in_use}))
+        return ClaimUses(in_use, self.moved + other.moved)
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter):
@@ -73,22 +80,38 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter):
         found = []
         for name in sorted(self._exclusive(pod.facts)):
             users = self._users.of_claim(f"{pod.facts.namespace}/{name}")
-            uses = sum(times * counts.get(info, 0) for info, times in users)
-            if uses:
-                found.append((name, uses))
+            if any(info in counts for info in users):
+                found.append(name)
         return ClaimUses(tuple(found)) if found else None
+
+    def moved(
+        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> Summary | None:
+        """As upstream, uses are told by the claim's name: those of other namespaces count, too."""
+        exclusive = self._exclusive(pod.facts)
+        change = sum(
+            times * sum(name in exclusive for name in _claim_names(other.facts))
+            for other, times in moves.items()
+        )
+        if not change:
+            return summary
+        before = ClaimUses(()) if summary is None else summary
+        assert isinstance(before, ClaimUses)
+        return replace(before, moved=before.moved + change)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
         for name in _claim_names(pod.facts):
             if f"{pod.facts.namespace}/{name}" not in self._storage.claims:
                 return PreFilterResult(unresolvable(str(not_found(name))))
-        in_use = self.name in state.filter_summaries
+        summary = state.filter_summaries.get(self.name)
+        in_use = isinstance(summary, ClaimUses) and summary.conflicts > 0
         if not in_use and not _disks(pod.facts):
             return PreFilterResult(SKIP)
+        state.write(self.name, in_use)
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
-        in_use = self.name in state.filter_summaries
+        in_use = state.read(self.name, bool)
         codes = np.full(len(table), _IN_USE if in_use else 0, dtype=np.int32)
         rivals = {
             info

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from roadstead.nodes.pod_info import PodClasses, PodInfo
@@ -28,15 +27,12 @@ class VolumeUsers:
     def __init__(self, classes: PodClasses) -> None:
         self._classes = classes
         self._seen = 0
-        self._of_claim: dict[str, list[tuple[PodInfo, int]]] = {}
+        self._of_claim: dict[str, list[PodInfo]] = {}
         self._of_any: dict[str, list[PodInfo]] = {}
         self._of_disk: dict[tuple[str, str], list[PodInfo]] = {}
 
-    def of_claim(self, key: str) -> Sequence[tuple[PodInfo, int]]:
-        """Classes whose pods use a claim (`namespace/name`), and in how many of their volumes.
-
-        Ephemeral volumes do not count.
-        """
+    def of_claim(self, key: str) -> Sequence[PodInfo]:
+        """Classes whose pods name a claim (`namespace/name`); ephemeral volumes do not count."""
         self._catch_up()
         return self._of_claim.get(key, ())
 
@@ -59,17 +55,17 @@ class VolumeUsers:
 
     def _add(self, info: PodInfo) -> None:
         namespace = info.facts.namespace
-        uses: Counter[str] = Counter()
+        named: dict[str, None] = {}
         disks: dict[tuple[str, str], None] = {}
         for volume in info.facts.volumes:
             source = dict(volume.source)
             if volume.kind == CLAIM:
-                uses[f"{namespace}/{source['claimName']}"] += 1
+                named[f"{namespace}/{source['claimName']}"] = None
             elif volume.kind in DISKS:
                 disks[disk_identity(volume.kind, source)] = None
         for key in dict.fromkeys(claim_keys(info.facts)):
             self._of_any.setdefault(key, []).append(info)
-        for key, times in uses.items():
-            self._of_claim.setdefault(key, []).append((info, times))
+        for key in named:
+            self._of_claim.setdefault(key, []).append(info)
         for identity in disks:
             self._of_disk.setdefault(identity, []).append(info)
