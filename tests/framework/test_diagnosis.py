@@ -75,11 +75,11 @@ def test_nodes_that_pre_filter_left_out_name_the_plugins():
 
 
 def test_counts_of_shards_add_up():
-    diagnosis = diagnosis_of((CPU, 2, 1), nodes=6)
+    diagnosis = diagnosis_of((CPU, 2), nodes=6)
 
-    diagnosis.merge(diagnosis_of((CPU, 1, 1), (TAINT, 3)))
+    diagnosis.merge(diagnosis_of((CPU, 1), (TAINT, 3)))
 
-    assert diagnosis.refused == {CPU: [3, 2], TAINT: [3, 0]}
+    assert diagnosis.refused == {CPU: 3, TAINT: 3}
     assert diagnosis.node_count == 6
     assert diagnosis.reasons() == {
         "Insufficient cpu": 3,
@@ -97,10 +97,22 @@ def test_the_plugins_that_refused_are_named_once_and_sorted():
 
 
 def test_removing_pods_helps_only_where_a_node_was_refused_with_unschedulable():
-    diagnosis = diagnosis_of((CPU, 4, 2), (CPU_AND_MEMORY, 1, 1), (TAINT, 5), (error("x"), 1))
+    diagnosis = diagnosis_of((CPU, 4), (CPU_AND_MEMORY, 1), (TAINT, 5), (error("x"), 1))
 
-    assert diagnosis.helpful() == (5, 3)
-    assert Diagnosis(1).helpful() == (0, 0)
+    assert diagnosis.helpful() == 5
+    assert Diagnosis(1).helpful() == 0
+
+
+def test_the_lowest_priority_of_all_shards_is_kept():
+    diagnosis = Diagnosis(3)
+    assert diagnosis.lowest_priority is None
+
+    diagnosis.merge(Diagnosis(0, lowest_priority=5))
+    diagnosis.merge(Diagnosis(0, lowest_priority=-2))
+    diagnosis.merge(Diagnosis(0, lowest_priority=9))
+    diagnosis.merge(Diagnosis(0))
+
+    assert diagnosis.lowest_priority == -2
 
 
 def test_plugins_that_narrowed_the_nodes_count_among_those_that_refused():

@@ -229,7 +229,7 @@ def test_signatures_differ_for_pods_that_some_plugin_tells_apart(facts):
 
 
 def test_post_filter_plugins_sign_too():
-    low, high = pod(), pod(priority=10)
+    low, high = pod(), pod(preemption_policy="Never")
     points = {"filter": ["NodeResourcesFit"]}
     without = profile_of(points)
     with_victims = profile_of(points | {"postFilter": ["DefaultPreemption"]})
@@ -296,3 +296,19 @@ def test_no_placement_matters_elsewhere_where_plugins_read_rows():
 @given(st.permutations(["NodeName", "NodePorts", "NodeUnschedulable", "TaintToleration"]))
 def test_any_order_of_the_configuration_is_kept(order):
     assert names(profile_of({"filter": order}).filter) == order
+
+
+def test_priority_tells_pods_apart_since_it_says_which_nominated_pods_they_yield_to():
+    profile = profile_of({"filter": ["NodeResourcesFit"]})
+
+    assert profile.signature(pod(), "1") != profile.signature(pod(priority=1), "2")
+
+
+def test_nominated_pods_share_a_class_only_with_their_like():
+    profile = profile_of({"filter": ["NodeResourcesFit"]})
+    one, other = pod(labels={"a": "b"}), pod()
+
+    assert profile.signature(one, "1") == profile.signature(other, "2")
+    nominated = [replace(each, nominated_node_name="n1") for each in (one, other)]
+    assert profile.signature(nominated[0], "1") != profile.signature(nominated[1], "2")
+    assert profile.signature(nominated[0], "1") == profile.signature(nominated[0], "3")

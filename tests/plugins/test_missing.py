@@ -57,7 +57,7 @@ def test_nothing_is_reserved_and_nothing_prepared_for_a_bind(kind):
 def test_dynamic_resources_have_no_claims_to_give_back():
     plugin = missing.DynamicResources()
 
-    result = plugin.post_filter(pod(), PostFilterView(3, 3, 0, SUCCESS))
+    result = plugin.post_filter(pod(), PostFilterView(3, 3, SUCCESS))
 
     assert result.status.code is Code.UNSCHEDULABLE
     assert result.status.reasons == ("no new claims to deallocate",)
@@ -67,7 +67,7 @@ def test_dynamic_resources_have_no_claims_to_give_back():
 
 
 def test_dynamic_resources_fail_where_their_pre_filter_did_not_run():
-    failed = PostFilterView(3, 0, 0, SUCCESS, unreached=("DynamicResources",))
+    failed = PostFilterView(3, 0, SUCCESS, unreached=("DynamicResources",))
 
     status = missing.DynamicResources().post_filter(pod(), failed).status
 
