@@ -60,7 +60,7 @@ def failed(name: str) -> Requeue:
 
 
 def parked(*names: str, plugin: str = FIT) -> QueueCore[str]:
-    """Pods that `plugin` rejected at 0 s; their backoff ends at 1 s."""
+    """Pods that `plugin` rejected at 0 s; their backoff ends at 2 s."""
     core = queue_of(*names)
     lease = core.lease("s", 1, len(names), 0.0)
     core.requeue(lease.lease_id, [rejected(name, plugin) for name in names], 0.0)
@@ -266,8 +266,8 @@ class TestComingBack:
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 3.0)
         assert core.state_of("uid-a") is PodState.BACKOFF
-        assert core.flush_backoff(3.9) == 0
-        assert core.flush_backoff(4.0) == 1
+        assert core.flush_backoff(4.9) == 0
+        assert core.flush_backoff(5.0) == 1
         assert core.state_of("uid-a") is PodState.ACTIVE
 
     def test_rejection_without_a_plugin_counts_as_an_error(self):
@@ -284,7 +284,7 @@ class TestComingBack:
         assert core.state_of("uid-a") is PodState.BACKOFF
         assert core.pods(PodState.BACKOFF)[0].rejected_by == ()
 
-    def test_backoff_doubles_from_one_second_to_ten(self):
+    def test_backoff_doubles_from_one_second_to_ten_and_lasts_to_the_end_of_its_window(self):
         core = queue_of("a")
         waits = []
         now_s = 0.0
@@ -293,7 +293,7 @@ class TestComingBack:
             waits.append(core.next_wakeup_s() - now_s)
             now_s = core.next_wakeup_s()
             core.flush_backoff(now_s)
-        assert waits == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+        assert waits == [2.0, 3.0, 5.0, 9.0, 11.0, 11.0]
 
     def test_backoff_of_errors_starts_anew_after_a_rejection(self):
         core = queue_of("a", backoff_max_s=1000.0)
@@ -302,7 +302,7 @@ class TestComingBack:
             core.flush_backoff(now_s + 50.0)
         core.requeue(core.lease("s", 1, 1, 300.0).lease_id, [rejected("a", FIT)], 300.0)
         core.move([FIT], 300.0)
-        assert core.next_wakeup_s() == 301.0
+        assert core.next_wakeup_s() == 302.0
 
     def test_backoff_stays_finite_after_very_many_failures(self):
         assert QueueSettings().backoff_s(100_000) == 10.0
@@ -312,7 +312,51 @@ class TestComingBack:
         for _ in range(5):
             core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [conflict("a")], 0.0)
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
-        assert core.next_wakeup_s() == 1.0
+        assert core.next_wakeup_s() == 2.0
+
+    def test_backoffs_that_end_in_one_window_are_over_at_once(self):
+        core = queue_of("a", "b", backoff_window_s=5.0)
+        lease = core.lease("s", 1, 2, 0.0)
+        core.requeue(lease.lease_id, [failed("a")], 1.0)
+        core.requeue(lease.lease_id, [failed("b")], 3.9)
+        assert core.flush_backoff(4.9) == 0
+        assert core.flush_backoff(5.0) == 2
+
+    def test_rejected_pods_of_one_window_are_ordered_as_in_active(self):
+        core = queue_of("a", "b")
+        core.update(pod("b"), PodFacts(priority=9), 0.0)
+        lease = core.lease("s", 1, 2, 0.0)
+        core.move([FIT], 0.1)
+        core.requeue(lease.lease_id, [rejected("a", FIT)], 0.2)
+        core.requeue(lease.lease_id, [rejected("b", FIT)], 0.4)
+        assert names(core.pods(PodState.BACKOFF)) == ["b", "a"]
+
+    def test_rejected_pods_that_back_off_are_lent_while_nothing_else_waits(self):
+        core = parked("a")
+        core.move([FIT], 0.5)
+        core.add([(pod("b"), PLAIN)], 0.5)
+        assert names(core.lease("s", 1, 1, 0.6).pods) == ["b"]
+        lease = core.lease("s", 1, 1, 0.7)
+        assert names(lease.pods) == ["a"]
+        assert lease.pods[0].attempts == 2
+        core.validate()
+
+    def test_failed_pods_that_back_off_are_not_lent(self):
+        core = queue_of("a")
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
+        assert core.lease("s", 1, 1, 0.5).pods == ()
+        assert core.state_of("uid-a") is PodState.BACKOFF
+
+    def test_failed_and_rejected_pods_come_back_in_the_order_of_their_backoffs(self):
+        core = queue_of("a", "b")
+        lease = core.lease("s", 1, 2, 0.0)
+        core.requeue(lease.lease_id, [failed("a")], 0.0)
+        core.move([FIT], 5.0)
+        core.requeue(lease.lease_id, [rejected("b", FIT)], 5.0)
+        assert names(core.pods(PodState.BACKOFF)) == ["b", "a"]
+        assert core.next_wakeup_s() == 2.0
+        assert core.flush_backoff(2.0) == 1
+        assert names(core.pods(PodState.ACTIVE)) == ["a"]
 
     def test_pod_unschedulable_for_five_minutes_is_tried_again(self):
         core = parked("a")
@@ -324,19 +368,37 @@ class TestComingBack:
 class TestHints:
     def test_event_that_helps_after_the_backoff_brings_the_pod_to_active(self):
         core = parked("a")
-        assert core.move([FIT], 1.0) == ("uid-a",)
+        assert core.move([FIT], 2.0) == ("uid-a",)
         assert core.state_of("uid-a") is PodState.ACTIVE
 
     def test_event_that_helps_during_the_backoff_brings_the_pod_to_backoff(self):
         core = parked("a")
         assert core.move([FIT], 0.5) == ("uid-a",)
         assert core.state_of("uid-a") is PodState.BACKOFF
-        assert core.next_wakeup_s() == 1.0
+        assert core.next_wakeup_s() == 2.0
 
     def test_event_that_does_not_help_leaves_the_pod(self):
         core = parked("a")
         assert core.move([TAINT], 5.0) == ()
         assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+
+    def test_event_moves_only_pods_that_it_concerns(self):
+        rules = EventRules(concerns=lambda event, facts, rejected_by: event in rejected_by)
+        core: QueueCore[str] = QueueCore(rules=rules)
+        core.add([(pod(name), PLAIN) for name in "ab"], 0.0)
+        lease = core.lease("s", 1, 2, 0.0)
+        core.requeue(lease.lease_id, [rejected("a", FIT), rejected("b", TAINT)], 0.0)
+        assert core.move([TAINT], 1.0) == ("uid-b",)
+
+    def test_event_moves_only_pods_among_the_chosen(self):
+        core = parked("a", "b")
+        chosen = core.move([FIT], 5.0, among=lambda identity, facts: identity.name == "b")
+        assert chosen == ("uid-b",)
+        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+
+    def test_one_of_several_events_is_enough(self):
+        core = parked("a")
+        assert core.move([TAINT, FIT], 5.0) == ("uid-a",)
 
     def test_without_hints_every_event_helps(self):
         core: QueueCore[str] = QueueCore()
@@ -499,7 +561,7 @@ class TestUpdatesAndDeletes:
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         core.update(pod("a"), PodFacts(priority=3), 0.5)
-        assert core.next_wakeup_s() == 1.0
+        assert core.next_wakeup_s() == 2.0
         assert core.pods(PodState.BACKOFF)[0].facts.priority == 3
 
     @pytest.mark.parametrize("leave", ["delete", "assigned"])
@@ -517,6 +579,15 @@ class TestUpdatesAndDeletes:
 
 
 class TestGates:
+    def parked_and_shut(self, registered) -> QueueCore[str]:
+        """One pod, rejected by FIT, and gated since it was updated."""
+        rules = EventRules(hint=named_hint, registered=registered)
+        core: QueueCore[str] = QueueCore(gate=gate, rules=rules)
+        core.add([(pod("a"), PLAIN)], 0.0)
+        core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a", FIT)], 0.0)
+        core.update(pod("a"), self.SHUT, 5.0, [FIT])
+        return core
+
     SHUT = PodFacts(scheduling_gates=("wait",))
 
     def test_gated_pod_waits_apart_and_has_no_first_attempt(self):
@@ -537,18 +608,24 @@ class TestGates:
         assert core._board.living["uid-a"].history == history
 
     def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
-        core = parked("a")
-        core.update(pod("a"), self.SHUT, 5.0, [FIT])
+        core = self.parked_and_shut(registered=lambda plugin, event: plugin == event)
         history = core._board.living["uid-a"].history
         assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
         core.move([FIT], 6.0)
         assert core._board.living["uid-a"].history == history
 
+    def test_event_that_the_gating_plugin_registered_lets_any_rejecting_plugin_speak(self):
+        core = self.parked_and_shut(registered=lambda plugin, event: plugin == GATES)
+        history = core._board.living["uid-a"].history
+        core.move([FIT], 6.0)
+        assert core.state_of("uid-a") is PodState.GATED
+        assert core._board.living["uid-a"].history == (*history, "gate→gated")
+
     def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         core.update(pod("a"), self.SHUT, 0.5)
-        core.flush_backoff(1.0)
+        core.flush_backoff(2.0)
         assert core.state_of("uid-a") is PodState.ACTIVE
 
     def test_event_for_the_gating_plugin_asks_the_gate_again(self):
@@ -649,7 +726,7 @@ class TestTime:
         while (now_s := core.next_wakeup_s()) is not None:
             wakeups.append(now_s)
             core.tick(now_s)
-        assert wakeups == [1.0, 50.0, 300.0]
+        assert wakeups == [2.0, 50.0, 300.0]
         assert core.counts().active == 3
 
     def test_tick_answers_the_leases_that_it_ended(self):

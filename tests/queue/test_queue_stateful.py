@@ -49,11 +49,11 @@ def new_queue() -> QueueCore[str]:
     def gate(one: PodFacts) -> Status:
         return Status(Code.PENDING, (), "SchedulingGates") if one.scheduling_gates else SUCCESS
 
-    return QueueCore(
-        gate=gate,
-        rules=EventRules(hint=lambda plugin, event, _: plugin == event),
-        settings=SETTINGS,
+    rules = EventRules(
+        hint=lambda plugin, event, _: plugin == event,
+        registered=lambda plugin, event: plugin == event,
     )
+    return QueueCore(gate=gate, rules=rules, settings=SETTINGS)
 
 
 def picture(core: QueueCore[str]) -> object:

@@ -63,6 +63,14 @@ def pod_in(state: PodState) -> QueueCore[str]:
     return core
 
 
+def rejected_and_backing_off() -> QueueCore[str]:
+    core = pod_in(PodState.IN_FLIGHT)
+    core.move(["event"], 0.5)
+    report(core, 1, PodEvent.REJECT)
+    assert core.state_of(POD.uid) is PodState.BACKOFF
+    return core
+
+
 def entry_of(core: QueueCore[str], state: PodState):
     board = core._board
     entry = board.living.get(POD.uid) or board.done.entries[POD.uid]
@@ -113,6 +121,9 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
         gates = GATED.scheduling_gates if state is PodState.GATED else ()
         core.update(POD, PodFacts(priority=1, scheduling_gates=gates), 1.0, [])
     elif event is PodEvent.LEASE:
+        if state is PodState.BACKOFF:
+            # Only pods that a plugin rejected are lent from there.
+            core = rejected_and_backing_off()
         core.lease("t", 1, 1, 1.0)
     else:
         entry = entry_of(core, state)
