@@ -84,10 +84,11 @@ def default_selector(pod, selecting):
             label_set |= {r.key: r.values[0] for r in each.selector.requirements}
     added = ()
     for each in selecting:
-        is_owner = pod.owner is not None and (each.kind, each.namespace, each.name) == (
-            pod.owner.kind,
-            pod.namespace,
-            pod.owner.name,
+        is_owner = pod.owner is not None and (
+            (each.kind, each.namespace, each.name)
+            == (pod.owner.kind, pod.namespace, pod.owner.name)
+            and pod.owner.api_version
+            == ("v1" if each.kind == "ReplicationController" else "apps/v1")
         )
         if not is_owner or each.selector is None or each.kind == "Service":
             continue
