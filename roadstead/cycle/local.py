@@ -13,6 +13,7 @@ from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.narrowing import LocalRoster, Narrower
 from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.cycle.shard import ShardCore
 from roadstead.cycle.sharded import MAX_ROUNDS, NarrowTask, ShardedCycle
 from roadstead.facts.node import NodeFacts
@@ -170,7 +171,8 @@ class LocalShards:
     def _try(self, pod: PodInCycle, ask: DryRun) -> Tried:
         question = pack(to_wire(self.cycle.dry_run_ask(pod.signature, ask)))
         answers = [each.dry_run(from_wire(DryRunAsk, unpack(question))) for each in self.shards]
-        return merge([from_wire(Tried, unpack(pack(to_wire(each)))) for each in answers], ask)
+        parts = [from_wire(Tried, unpack(pack(to_wire(each)))) for each in answers]
+        return ask_extenders(self.cycle.extenders, pod, merge(parts, ask))
 
     def begin(self, pods: Sequence[PodInCycle]) -> BatchRun:
         """All rounds with the shards, up to a batch that is ready to decide."""

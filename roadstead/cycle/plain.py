@@ -13,6 +13,7 @@ from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.narrowing import Narrower, RosterOf, found_of
 from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.cycle.shard import view_of
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
@@ -21,8 +22,8 @@ from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.victims import DryRun, Tried
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.nodes.table import NodeTable
-from roadstead.storage import VolumeLedger
 from roadstead.preemption.dry_run import dry_run, merge
+from roadstead.storage import VolumeLedger
 
 
 class PlainCycle:
@@ -74,13 +75,14 @@ class PlainCycle:
             return decision
         profile, tie_break = evaluation.profile, self._chooser.tie_break
         ask = wanted(profile, pod, decision.diagnosis, tie_break)
-        tried = None if ask is None else self._try(evaluation, ask)
+        tried = None if ask is None else self._try(evaluation, pod, ask)
         result = conclude(profile, pod, decision.diagnosis, tie_break, tried)
         return replace(decision, post_filter=result)
 
-    @staticmethod
-    def _try(evaluation: Evaluation, ask: DryRun) -> Tried:
-        return merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)
+    def _try(self, evaluation: Evaluation, pod: PodInCycle, ask: DryRun) -> Tried:
+        tried = merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)
+        extenders = None if self._narrower is None else self._narrower.extenders
+        return ask_extenders(extenders, pod, tried)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         """Takes back a placement, and the volumes that it took."""
@@ -104,7 +106,7 @@ class PlainCycle:
         found = explain(profile, pod, views, filters, scores, run.narrowing, tie_break)
         if found.dry_run is None:
             return found
-        tried = self._try(evaluation, found.dry_run)
+        tried = self._try(evaluation, pod, found.dry_run)
         return with_post_filter(found, profile, pod, tie_break, tried)
 
     def _narrow(self, run: ClassRun, pod: PodInCycle) -> None:

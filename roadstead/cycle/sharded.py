@@ -34,6 +34,7 @@ from roadstead.cycle.wire import (
     status_in,
     summaries_out,
 )
+from roadstead.extenders.chain import Extenders
 from roadstead.facts.wire import facts_in, facts_out
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
@@ -130,6 +131,11 @@ class ShardedCycle:
             if self.narrows(pod):
                 return pods[: max(place, 1)]
         return pods
+
+    @property
+    def extenders(self) -> Extenders | None:
+        """The extenders of the configuration, if there are any."""
+        return None if self._narrower is None else self._narrower.extenders
 
     def narrows(self, pod: PodInCycle) -> bool:
         """Whether a pod needs `roster`: all nodes in their order, as its cycle begins."""

@@ -180,10 +180,11 @@ def test_flags_go_before_the_settings_file(
     settings.write_text(SETTINGS)
 
     run("schedule", "--trace", trace, "--settings", settings, "--shards", 5, "--runtime", "inline",
-        "--schedulers", 2, "--journal", tmp_path / "journal")  # fmt: skip
+        "--schedulers", 2, "--journal", tmp_path / "journal", "--score-nodes", "all")  # fmt: skip
 
     plan = launcher.plan.settings
     assert (plan.shards, plan.batch, plan.tie_break) == (5, 16, "first")
+    assert plan.score_nodes == "all"
     assert (plan.runtime, plan.schedulers, plan.journal) == ("inline", 2, tmp_path / "journal")
 
 

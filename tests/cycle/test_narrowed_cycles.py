@@ -11,13 +11,17 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.local import LocalShards
 from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.victims import Candidate, Tried, Victim
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.status import Code
 from tests.actors import fleets
 from tests.builders import node, pod
 from tests.cycle.test_local import told
@@ -248,3 +252,67 @@ def test_nodes_that_come_and_go_are_sampled_in_their_order(few_are_enough):
 
     facts = [pod(cpu=200)] * 3
     assert world.decide_together(facts) == world.decide_alone(facts)
+
+
+class Chooses:
+    """An extender of preemptions that answers with what a test says of the candidates."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, []
+
+    def call(self, verb, payload):
+        self.asked.append(payload)
+        found = self.answer(payload["NodeNameToMetaVictims"])
+        return found if "Error" in found else {"NodeNameToMetaVictims": found}
+
+
+def preempting(answer, shards=2, **fields):
+    """One important pod on a full fleet, alone and together; what PostFilter said of it."""
+    config = config_of(node_cache_capable=True, preempt_verb="preempt", **fields)
+    chain = Extenders([Extender(config, Chooses(answer))])
+    world = World(fleet(3), shards, lambda: Narrower({}, chain))
+    for index in range(3):
+        facts = pod(cpu=3000)
+        uid, key = f"uid-{index}", f"default/low-{index}"
+        world.plain.table.add_pod(
+            f"n{index}", world.plain.table.classes.info(facts), uid=uid, key=key
+        )
+        world.local.add_pod(f"n{index}", facts, PodIdentity(uid, "default", f"low-{index}"))
+    important = pod(cpu=3000, priority=10)
+    alone = world.plain.decide(world.alone(0, important))
+    (together,) = world.local.decide([world.together(0, important)])
+    assert together.post_filter == alone.post_filter
+    return alone.post_filter
+
+
+def test_an_extender_chooses_where_a_pod_preempts():
+    told = preempting(lambda found: {"n2": found["n2"]})
+
+    assert (told.status.code, told.nominated_node) == (Code.SUCCESS, "n2")
+    assert [each.node_name for each in told.candidates] == ["n2"]
+    assert [victim.uid for victim in told.candidates[0].victims] == ["uid-2"]
+
+
+def test_an_extender_that_refuses_all_candidates_leaves_none():
+    told = preempting(lambda found: {})
+
+    assert told.status.code is Code.UNSCHEDULABLE
+    assert told.status.message.endswith("preemption: no candidate node for preemption")
+
+
+def test_an_extender_that_fails_ends_the_preemption_unless_it_may_be_ignored():
+    told = preempting(lambda found: {"n0": {"Pods": []}})
+    ignored = preempting(lambda found: {"n9": found["n0"]}, ignorable=True)
+
+    assert told.status.code is Code.ERROR
+    assert told.status.reasons == ('preemption: expected at least one victim pod on node "n0"',)
+    assert (ignored.status.code, ignored.nominated_node) == (Code.SUCCESS, "n0")
+
+
+def test_an_extender_without_the_verb_is_not_asked_about_a_preemption():
+    config = config_of(node_cache_capable=True)
+    tried = Tried((Candidate("n0", (Victim("u", "ns/p", 0),)),))
+    asked = PodInCycle("u", "ns/q", NodeTable().classes.info(pod(cpu=1)), "s")
+
+    assert ask_extenders(Extenders([Extender(config, Moody(0))]), asked, tried) is tried
+    assert ask_extenders(None, asked, tried) is tried

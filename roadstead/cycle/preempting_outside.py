@@ -1,0 +1,57 @@
+"""What extenders make of the candidates of a preemption.
+
+Upstream: pkg/scheduler/framework/preemption/preemption.go (callExtenders).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.extenders.caller import ExtenderError
+from roadstead.extenders.chain import Extenders
+from roadstead.extenders.extender import Asker, Victims
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.victims import Candidate, Tried, Victim
+
+
+def ask_extenders(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -> Tried:
+    """The candidates that extenders leave, with the victims that they name; may block.
+
+    They choose among the candidates and their victims. One that fails, and may not be ignored,
+    ends the preemption.
+    """
+    if extenders is None or not tried.candidates or not extenders.preempts(pod.info.facts):
+        return tried
+    known = {victim.uid: victim for each in tried.candidates for victim in each.victims}
+    asked = {each.node_name: _victims(each) for each in tried.candidates}
+    asker = Asker(_identity(pod.uid, pod.key), pod.info.facts)
+    try:
+        left = extenders.process_preemption(asker, asked)
+    except ExtenderError as failure:
+        return Tried(errors=(str(failure),))
+    candidates = tuple(
+        Candidate(
+            each.node_name,
+            tuple(known[pod.identity.uid] for pod in left[each.node_name].pods),
+            left[each.node_name].pdb_violations,
+        )
+        for each in tried.candidates
+        if each.node_name in left
+    )
+    return replace(tried, candidates=candidates, none_left=not candidates)
+
+
+def _victims(candidate: Candidate) -> Victims:
+    return Victims(tuple(map(_asker, candidate.victims)), candidate.violations)
+
+
+def _asker(victim: Victim) -> Asker:
+    """A victim as it is told of: who it is, and its priority."""
+    identity = _identity(victim.uid, victim.key)
+    return Asker(identity, PodFacts(identity.namespace, priority=victim.priority))
+
+
+def _identity(uid: str, key: str) -> PodIdentity:
+    namespace, _, name = key.rpartition("/")
+    return PodIdentity(uid, namespace, name)

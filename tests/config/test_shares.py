@@ -1,0 +1,42 @@
+"""Which profiles sample: those for which the document itself says how much."""
+
+import pytest
+
+from roadstead.config.load import load_config
+from roadstead.config.model import default_config
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def shares(text: str) -> dict[str, int]:
+    return load_config(HEAD + text, source="x").config.shares()
+
+
+def test_the_default_configuration_samples_nothing() -> None:
+    assert default_config().shares() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", {}),
+        ("percentageOfNodesToScore: null", {}),
+        ("percentageOfNodesToScore: 100", {}),
+        ("percentageOfNodesToScore: 0", {"default-scheduler": 0}),
+        ("percentageOfNodesToScore: 99", {"default-scheduler": 99}),
+    ],
+)
+def test_only_what_is_written_is_in_force(text: str, found: dict[str, int]) -> None:
+    assert shares(text) == found
+
+
+def test_what_a_profile_says_goes_before_what_the_document_says() -> None:
+    profiles = """
+profiles:
+- {schedulerName: a, percentageOfNodesToScore: 30}
+- {schedulerName: b, percentageOfNodesToScore: 100}
+- {schedulerName: c}
+"""
+
+    assert shares(profiles) == {"a": 30}
+    assert shares("percentageOfNodesToScore: 0" + profiles) == {"a": 30, "c": 0}
