@@ -19,6 +19,7 @@ from roadstead.actors.messages import (
     RunningPods,
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing
+from roadstead.actors.volumes import BinderVolumes
 from roadstead.binder import (
     Acknowledge,
     AppendJournal,
@@ -29,7 +30,10 @@ from roadstead.binder import (
     Halted,
 )
 from roadstead.cycle.verify import Verifier
+from roadstead.facts.rules import Rules
 from roadstead.journal import Journal, JournalError, NullJournal
+from roadstead.journal.disk import RealDisk
+from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
 from roadstead.protocol.status import Status
 from roadstead.run import RunPlan, build_profiles
@@ -40,21 +44,30 @@ class BinderActor:
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
         store = TableStore()
-        self._verifier = Verifier(store.table, build_profiles(plan, store.table.classes))
-        self.core = BinderCore(store, self._verify)
-        self._journal = journal or NullJournal()
+        profiles = build_profiles(plan, store.table.classes)
+        self._verifier = Verifier(store.table, profiles)
+        self._volumes = BinderVolumes(profiles)
+        self._journal = journal or open_journal(plan)
+        tells_all = not isinstance(self._journal, NullJournal)
+        self.core = BinderCore(store, self._verify, tells_all=tells_all)
+        self._perform(self.core.describe(plan.cluster))
+        self._perform(self.core.describe(rules_of(plan)))
         self._bound: dict[str, str] = {}
         self._batches = 0
         self._verifying_s = 0.0
         self._halted = ""
 
     def _verify(self, request: BindRequest) -> Status:
-        return self._verifier.verify(request.facts, request.node_name)
+        status = self._verifier.verify(request.facts, request.node_name)
+        if not status.is_success or not request.facts.volumes:
+            return status
+        node = self.core.placements.nodes[request.node_name]
+        return self._volumes.commit(request.token, request.facts, node)
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear."""
-        for facts in batch.nodes:
-            self.core.add_node(facts)
+        effects = [effect for facts in batch.nodes for effect in self.core.add_node(facts)]
+        self._perform(effects)
         return NOTHING
 
     async def add_running(self, batch: RunningPods) -> Nothing:
@@ -68,7 +81,7 @@ class BinderActor:
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
         """Pods that may be bound from now on."""
-        self.core.add_pods((i.uid, i.key, facts) for i, facts in batch.pods())
+        self._perform(self.core.add_pods((i.uid, i.key, facts) for i, facts in batch.pods()))
         return NOTHING
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
@@ -81,6 +94,7 @@ class BinderActor:
         ]
         if self.core.current_epoch(batch.owner) is None:
             self.core.advance_epoch(batch.owner, batch.epoch)
+        self._volumes.asked = {each.token: each.bindings for each in batch.volumes}
         answers = self._perform(self.core.bind(requests))
         self._verifying_s += time.perf_counter() - started
         self._batches += 1
@@ -139,6 +153,12 @@ class BinderActor:
         uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
         return BoundPage(uids, nodes, len(self._bound))
 
+    async def stop(self, _: Nothing) -> Nothing:
+        """Gives the journal free: nothing is committed any more."""
+        if isinstance(self._journal, FileJournal):
+            self._journal.close()
+        return NOTHING
+
     async def status(self, _: Nothing) -> ActorStatus:
         return ActorStatus(
             f"had committed {len(self._bound)} binds in {self._batches} batches",
@@ -146,3 +166,26 @@ class BinderActor:
             timings_s=(("bind", self._verifying_s),),
             counts=(("bound", len(self._bound)), ("batches", self._batches)),
         )
+
+
+def open_journal(plan: RunPlan) -> Journal:
+    """The journal of a run. JournalError where its folder is in use or holds another run."""
+    folder = plan.settings.journal
+    if folder is None:
+        return NullJournal()
+    journal = FileJournal(RealDisk(folder))
+    before = sum(1 for _ in journal.recovered())
+    if before:
+        journal.close()
+        raise JournalError(f"journal {folder}: holds {before} records of another run")
+    return journal
+
+
+def rules_of(plan: RunPlan) -> Rules:
+    """Which filters each profile holds its pods to."""
+    return Rules(
+        tuple(
+            (each.scheduler_name, tuple(ref.name for ref in each.at("filter")))
+            for each in plan.config().profiles
+        )
+    )

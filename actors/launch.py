@@ -66,14 +66,15 @@ class ActorLauncher:
         return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
 
-def _check_supported(settings: Settings) -> None:
-    """InputError for what a setting promises and no actor keeps yet."""
-    if settings.journal is not None:
+def _check_journal(settings: Settings) -> None:
+    """InputError where the journal of an earlier run would be written on."""
+    folder = settings.journal
+    if folder is not None and folder.is_dir() and any(folder.glob("journal-*.segment")):
         raise InputError(
-            "is not there yet: binds live as long as the run",
+            "holds the journal of another run; name a new or empty folder",
             source="settings",
             field="journal",
-            value=cut_short(str(settings.journal)),
+            value=cut_short(str(folder)),
         )
 
 
@@ -84,7 +85,7 @@ async def _with_actors(
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
 ) -> T:
     """Starts the actors of a plan, does the work while they are watched, and ends them."""
-    _check_supported(plan.settings)
+    _check_journal(plan.settings)
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")

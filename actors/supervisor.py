@@ -7,6 +7,7 @@ itself, and the run ends: recovery is still to come, hanging is not an option.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 
 from roadstead.actors.binder_actor import BinderActor
@@ -26,6 +27,7 @@ from roadstead.actors.queue_actor import QueueActor
 from roadstead.actors.scheduler import SchedulerActor
 from roadstead.actors.seam import (
     NOTHING,
+    ActorError,
     ActorLostError,
     DeadlineError,
     Factory,
@@ -136,10 +138,13 @@ class Supervisor:
         return f"{what}.{did} The run ends here; what the binder acknowledged is in its list."
 
     async def stop(self) -> None:
-        """Tells the schedulers to take no more, then ends all actors, within the deadline."""
+        """Schedulers take no more, the binder closes its journal, and all actors end, in time."""
         timeout_s = self._plan.settings.deadlines.stop_s
         schedulers = [ref for name, ref in self.refs.items() if name.startswith(SCHEDULER)]
         stops = (ref.call(STOP, NOTHING, timeout_s=timeout_s) for ref in schedulers)
         await asyncio.gather(*stops, return_exceptions=True)
+        if BINDER in self.refs:
+            with contextlib.suppress(ActorError, ActorLostError, DeadlineError):
+                await self.refs[BINDER].call(STOP, NOTHING, timeout_s=timeout_s)
         async with asyncio.timeout(timeout_s):
             await self._runtime.stop()

@@ -30,8 +30,11 @@ from roadstead.binder.pods import (
     Verify,
 )
 from roadstead.binder.tokens import TokenMemory, conflict
+from roadstead.binder.validation import check_invariants
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.rules import Rules
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.placements import NodeStore, Placements
 from roadstead.protocol.errors import IllegalTransitionError
@@ -48,7 +51,8 @@ class BinderCore:
     """Commits binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
-    record, one after the last of the journal.
+    record, one after the last of the journal. tells_all: journal also what binds are bound to,
+    nodes and accepted pods, so that the journal alone shows whether they were right.
     """
 
     def __init__(
@@ -57,12 +61,15 @@ class BinderCore:
         verify: Verify,
         settings: BinderSettings | None = None,
         next_lsn: int = 1,
+        *,
+        tells_all: bool = False,
     ) -> None:
         self.settings = settings or BinderSettings()
         self.placements = Placements(store)
         self.halted: Halted | None = None
         self.flushed_lsn = self.last_lsn = next_lsn - 1
         self._verify = verify
+        self._tells_all = tells_all
         self._records: dict[str, PodRecord] = {}
         self._gone: OrderedDict[str, PodRecord] = OrderedDict()
         self._epochs: dict[str, int] = {}
@@ -113,6 +120,7 @@ class BinderCore:
                 self._tokens.answer(effect.token, effect.decision)
             if effect is not None:
                 effects.append(effect)
+        self.flushed_lsn = max(self.flushed_lsn, lsn)
         return effects
 
     def flush_failed(self, reason: str) -> list[Effect]:
@@ -122,12 +130,33 @@ class BinderCore:
             self.halted = Halted(reason, self.flushed_lsn, self.last_lsn, unanswered)
         return [self.halted]
 
-    def add_pods(self, pods: Iterable[tuple[str, str, PodFacts]]) -> None:
+    def add_pods(self, pods: Iterable[tuple[str, str, PodFacts]]) -> list[Effect]:
         """Pods (uid, key, facts) that may be bound; told twice, nothing changes."""
         self._check_running()
+        journal: list[JournalRecord] = []
         for uid, key, facts in pods:
             if uid not in self._records:
-                self._go(self._fresh(uid, key, facts), PodEvent.ADD)
+                record = self._fresh(uid, key, facts)
+                self._go(record, PodEvent.ADD)
+                if self._tells_all:
+                    journal.append(self._number(record, RecordKind.ADD))
+        return _append(journal)
+
+    def describe(self, subject: ClusterFacts | Rules) -> list[Effect]:
+        """What the cluster has beside nodes and pods, or what profiles hold their pods to."""
+        return self._tell(RecordKind.CLUSTER, "", subject)
+
+    def _tell(
+        self, kind: RecordKind, node_name: str, subject: NodeFacts | ClusterFacts | Rules | None
+    ) -> list[Effect]:
+        if not self._tells_all:
+            return []
+        self._check_running()
+        self.last_lsn += 1
+        record = JournalRecord(
+            self.last_lsn, kind, node_name, node_name, node_name, subject=subject
+        )
+        return _append([record])
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
         """Pods (uid, key, facts, node) that the cluster shows bound; told twice, nothing changes.
@@ -168,19 +197,22 @@ class BinderCore:
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
         raise self._illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
 
-    def add_node(self, facts: NodeFacts) -> None:
+    def add_node(self, facts: NodeFacts) -> list[Effect]:
         """A node appears, and with it the pods bound to it before; a known one is updated."""
         self.placements.add_node(facts)
+        return self._tell(RecordKind.NODE, facts.name, facts)
 
-    def update_node(self, facts: NodeFacts) -> None:
+    def update_node(self, facts: NodeFacts) -> list[Effect]:
         """A node's own facts change; an unknown one is added."""
         self.placements.update_node(facts)
+        return self._tell(RecordKind.NODE, facts.name, facts)
 
-    def remove_node(self, name: str) -> None:
+    def remove_node(self, name: str) -> list[Effect]:
         """A node disappears; its pods stay bound to it. Raises for a node that is not there."""
         if name not in self.placements.nodes:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
         self.placements.remove_node(name)
+        return self._tell(RecordKind.NODE_GONE, name, None)
 
     def advance_epoch(self, owner: str, epoch: int) -> None:
         """Fence an owner: its requests of epochs before `epoch` are refused from now on."""
@@ -213,28 +245,7 @@ class BinderCore:
 
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
-        self.placements.validate()
-        self._validate_records()
-        numbers = [lsn for lsn, _, _ in self._unflushed]
-        assert numbers == sorted(set(numbers)), "records wait out of order"
-        assert not numbers or self.flushed_lsn < numbers[0], "a flushed record waits"
-        assert not numbers or numbers[-1] <= self.last_lsn, "a record waits that was not appended"
-        waiting = {e.token for _, _, e in self._unflushed if isinstance(e, Acknowledge)}
-        assert waiting == set(self._tokens.unanswered()), "tokens and records wait apart"
-
-    def _validate_records(self) -> None:
-        waiting = {lsn for lsn, _, _ in self._unflushed}
-        for uid, record in self._records.items():
-            assert record.state not in (PodState.UNKNOWN, PodState.DELETED), f"{uid} is kept"
-            if record.state in COUNTED:
-                assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
-                assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
-            tentative = record.state is PodState.TENTATIVE
-            assert not tentative or record.lsn in waiting, f"{uid} waits for nothing"
-        counted = sum(record.state in COUNTED for record in self._records.values())
-        assert len(self.placements) == counted, "a pod is counted and not bound"
-        assert not self._gone.keys() & self._records.keys(), "a pod is here and gone"
-        assert len(self._gone) <= self.settings.max_gone_remembered, "too many are remembered"
+        check_invariants(self)
 
     def _check_running(self) -> None:
         if self.halted is not None:
@@ -342,7 +353,8 @@ class BinderCore:
             return JournalRecord(
                 *of_pod, request.token, request.owner, request.epoch, facts=record.facts
             )
-        return JournalRecord(*of_pod, facts=record.facts if kind is RecordKind.LOAD else None)
+        tells_facts = kind in (RecordKind.LOAD, RecordKind.ADD)
+        return JournalRecord(*of_pod, facts=record.facts if tells_facts else None)
 
     def _go(self, record: PodRecord, event: PodEvent) -> None:
         """The one mutator of states; placements and journal follow it."""

@@ -28,7 +28,7 @@ class DisruptionBudget:
     name: str
     selector: LabelSelector | None
     disruptions_allowed: int = 0
-    disrupted_pods: frozenset[str] = frozenset()
+    disrupted_pods: tuple[str, ...] = ()
 
 
 def compile_budgets(
@@ -51,7 +51,7 @@ def compile_budgets(
             each.metadata.name,
             selector_of(each),
             each.status.disruptions_allowed,
-            frozenset(each.status.disrupted_pods),
+            tuple(sorted(each.status.disrupted_pods)),
         )
         for each in budgets
     )

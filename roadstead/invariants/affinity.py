@@ -35,11 +35,12 @@ def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 def crowded(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I2: nothing near that a required anti-affinity term of the pod, or of the other, excludes."""
-    for there, other in world.running():
+    for there, other in world.running() if pod.pod_anti_affinity else ():
         for term in pod.pod_anti_affinity:
             if _same_place(there, node, term) and _meant(world, term, other):
                 yield f"anti-affinity over {term.topology_key}: such a pod is near"
                 return
+    for there, other in world.running_that_exclude():
         for term in other.pod_anti_affinity:
             if _same_place(there, node, term) and _meant(world, term, pod):
                 yield f"a pod near excludes it over {term.topology_key}"

@@ -112,7 +112,7 @@ def claim_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
         if READ_WRITE_ONCE_POD in claim.access_modes
     }
     mine = alone & _claims(pod)
-    for _, other in world.running():
+    for _, other in world.running() if mine else ():
         for namespace, name in sorted(mine & _claims(other)):
             yield f"claim {namespace}/{name} is for one pod alone"
 

@@ -13,11 +13,15 @@ from roadstead.facts.selectors import LabelSelector
 
 @dataclass(slots=True)
 class World:
-    """nodes by name; pods: node name → uid → facts, also of nodes that are gone."""
+    """nodes by name; pods: node name → uid → facts, also of nodes that are gone.
+
+    excluding: uid → node name, of the pods that have anti-affinity terms: they are few.
+    """
 
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     pods: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
+    excluding: dict[str, str] = field(default_factory=dict)
 
     def on(self, node_name: str) -> list[PodFacts]:
         """The pods of one node."""
@@ -29,11 +33,20 @@ class World:
             for facts in self.pods.get(name, {}).values():
                 yield node, facts
 
+    def running_that_exclude(self) -> Iterator[tuple[NodeFacts, PodFacts]]:
+        """Those of them that have anti-affinity terms."""
+        for uid, name in self.excluding.items():
+            if name in self.nodes:
+                yield self.nodes[name], self.pods[name][uid]
+
     def put(self, uid: str, node_name: str, facts: PodFacts) -> None:
         self.pods.setdefault(node_name, {})[uid] = facts
+        if facts.pod_anti_affinity:
+            self.excluding[uid] = node_name
 
     def take(self, uid: str, node_name: str) -> None:
         self.pods.get(node_name, {}).pop(uid, None)
+        self.excluding.pop(uid, None)
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         return next(

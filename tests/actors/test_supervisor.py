@@ -186,6 +186,7 @@ async def test_stop_tells_the_schedulers_first_and_then_ends_all():
 
     assert runtime.stopped
     assert [name for name, ref in runtime.refs.items() if ref.told("stop")] == [
+        "binder",
         "scheduler-0",
         "scheduler-1",
     ]

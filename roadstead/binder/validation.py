@@ -1,0 +1,37 @@
+"""The invariants of the binder's state, checked from its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.binder.pods import COUNTED, Acknowledge, PodState
+
+if TYPE_CHECKING:
+    from roadstead.binder.core import BinderCore
+
+
+def check_invariants(core: BinderCore) -> None:
+    """Raises AssertionError where the binder's records, placements and tokens do not agree."""
+    core.placements.validate()
+    _check_records(core)
+    numbers = [lsn for lsn, _, _ in core._unflushed]
+    assert numbers == sorted(set(numbers)), "records wait out of order"
+    assert not numbers or core.flushed_lsn < numbers[0], "a flushed record waits"
+    assert not numbers or numbers[-1] <= core.last_lsn, "a record waits that was not appended"
+    waiting = {e.token for _, _, e in core._unflushed if isinstance(e, Acknowledge)}
+    assert waiting == set(core._tokens.unanswered()), "tokens and records wait apart"
+
+
+def _check_records(core: BinderCore) -> None:
+    waiting = {lsn for lsn, _, _ in core._unflushed}
+    for uid, record in core._records.items():
+        assert record.state not in (PodState.UNKNOWN, PodState.DELETED), f"{uid} is kept"
+        if record.state in COUNTED:
+            assert core.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
+            assert core.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
+        tentative = record.state is PodState.TENTATIVE
+        assert not tentative or record.lsn in waiting, f"{uid} waits for nothing"
+    counted = sum(record.state in COUNTED for record in core._records.values())
+    assert len(core.placements) == counted, "a pod is counted and not bound"
+    assert not core._gone.keys() & core._records.keys(), "a pod is here and gone"
+    assert len(core._gone) <= core.settings.max_gone_remembered, "too many are remembered"
