@@ -47,6 +47,16 @@ class PodAffinityTerm:
     weight: int = 0
     error: str = ""
 
+    def means(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> bool:
+        """Whether a pod of these labels is meant; namespace_labels: those of its namespace."""
+        if namespace not in self.namespaces:
+            chosen = self.namespace_selector
+            if chosen is None or not chosen.matches(namespace_labels):
+                return False
+        return self.selector is not None and self.selector.matches(labels)
+
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:

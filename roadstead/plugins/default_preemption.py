@@ -19,8 +19,19 @@ from collections import Counter
 from collections.abc import Hashable
 
 from roadstead.config.plugin_args import DefaultPreemptionArgs
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
+    EnqueueExtensions,
     PostFilterPlugin,
     PostFilterResult,
     PostFilterView,
@@ -40,7 +51,7 @@ _NONE_LEFT = unschedulable("preemption: no candidate node for preemption")
 _PERCENT = 100
 
 
-class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     name = "DefaultPreemption"
     reads = Reads.NODE
 
@@ -50,6 +61,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def pre_enqueue(self, pod: PodFacts) -> Status:
         """A pod whose victims are still to be evicted is in flight, and so never asks."""
         return SUCCESS
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (on(EventResource.POD, ActionType.DELETE, self.after_pod_deleted),)
+
+    def after_pod_deleted(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Never worth a retry: the plugins whose refusal preemption is to lift say when it is."""
+        return QueueingHint.QUEUE_SKIP
 
     def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
         helpful, lowest = self._helpful(failed), failed.lowest_priority

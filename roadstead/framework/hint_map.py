@@ -1,0 +1,94 @@
+"""HintMap: which plugin of which profile registered what, and what its hints say.
+
+Upstream: buildQueueingHintMap of pkg/scheduler/scheduler.go, and buildEventMap and
+isEventOfInterest of pkg/scheduler/backend/queue/scheduling_queue.go (1.34).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.events import (
+    Change,
+    ClusterEvent,
+    Hint,
+    HintError,
+    QueueingHint,
+    RegisteredEvent,
+)
+
+if TYPE_CHECKING:
+    from roadstead.framework.profile import Profile
+
+Hints = tuple[Hint[object] | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenEvent:
+    """An event that arrived, with the object that changed; one is the same as itself only."""
+
+    event: ClusterEvent
+    change: Change[object]
+
+
+class HintMap:
+    """The registered events of all profiles by scheduler name, as the queue asks them.
+
+    cluster: what hints look up besides the object that changed; to be replaced when it changes.
+    """
+
+    def __init__(self, profiles: Mapping[str, Profile], cluster: ClusterFacts) -> None:
+        self.cluster = cluster
+        self._registered = {name: profile.registered_events() for name, profile in profiles.items()}
+        self._hints: dict[tuple[str, str, ClusterEvent], Hints] = {}
+        self._by_any_profile: dict[tuple[str, ClusterEvent], bool] = {}
+
+    def may_help(self, plugin: str, seen: SeenEvent, pod: PodFacts) -> bool:
+        """Whether a plugin that rejected the pod says that the event may help.
+
+        Also yes where a hint cannot tell, and for a pod of no profile: better a retry in vain than
+        a pod that is stuck.
+        """
+        if pod.scheduler_name not in self._registered:
+            return True
+        hints = self._hints_for(pod.scheduler_name, plugin, seen.event)
+        return any(hint is None or self._ask(hint, seen.change, pod) for hint in hints)
+
+    def is_registered(self, plugin: str, seen: SeenEvent) -> bool:
+        """Whether a plugin registered the event, in any profile."""
+        key = (plugin, seen.event)
+        known = self._by_any_profile.get(key)
+        if known is None:
+            profiles = self._registered
+            known = any(self._hints_for(name, plugin, seen.event) for name in profiles)
+            self._by_any_profile[key] = known
+        return known
+
+    def is_of_interest(self, event: ClusterEvent) -> bool:
+        """Whether any plugin of any profile registered the event."""
+        return event.is_wildcard or any(
+            each.event.matches(event)
+            for by_plugin in self._registered.values()
+            for registered in by_plugin.values()
+            for each in registered
+        )
+
+    def _hints_for(self, profile: str, plugin: str, event: ClusterEvent) -> Hints:
+        """The hints of the registered events that match; () where none does."""
+        key = (profile, plugin, event)
+        known = self._hints.get(key)
+        if known is None:
+            registered: tuple[RegisteredEvent, ...] = self._registered[profile].get(plugin, ())
+            known = tuple(each.hint for each in registered if each.event.matches(event))
+            self._hints[key] = known
+        return known
+
+    def _ask(self, hint: Hint[object], change: Change[object], pod: PodFacts) -> bool:
+        try:
+            return hint(pod, change, self.cluster) is QueueingHint.QUEUE
+        except HintError:
+            return True
