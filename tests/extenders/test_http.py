@@ -2,11 +2,12 @@
 
 import base64
 import json
+import socket
 
 import pytest
 
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.http import HttpCaller
+from roadstead.extenders.http import HttpCaller, _Deadline
 from roadstead.protocol.errors import InputError
 from tests.extenders.servers import Server, config_of, raw_server, reply
 
@@ -184,3 +185,15 @@ def test_json_may_be_of_any_kind():
         told = HttpCaller(config_of(server.port)).call("prioritize", {})
 
     assert json.dumps(told) == '[1, "a", null]'
+
+
+def test_a_deadline_that_is_over_lets_no_socket_begin():
+    deadline = _Deadline(60.0)
+    deadline._shut()
+    closed = socket.socket()
+    closed.close()
+
+    with pytest.raises(TimeoutError, match="no whole answer within 60 s"):
+        deadline.watch(closed)
+    deadline._shut()
+    assert deadline.is_over

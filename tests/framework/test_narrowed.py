@@ -1,0 +1,111 @@
+"""An outside verdict on the rows of an evaluation, and how Filter's answers come back after it."""
+
+import numpy as np
+
+from roadstead.config.model import default_config
+from roadstead.framework.evaluation import EXCLUDED, PASSED, Evaluation
+from roadstead.framework.narrowed import NOT_SEEN, Narrowed, no_arrivals
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.status import Status, unschedulable
+from tests.builders import named, node, pod
+
+NO_GPU = Status(unschedulable().code, ("no gpu",), "Extender")
+
+
+def evaluated(facts, nodes=4):
+    """An evaluation over nodes of 4 CPUs, the last of which has one."""
+    table = NodeTable()
+    for index in range(nodes):
+        table.add_node(node(f"n{index}", cpu=4000 if index < nodes - 1 else 1000))
+    profile = Profile(default_config().profiles[0], in_tree_registry(), Handle(table.classes))
+    evaluation = Evaluation(profile, table.classes.info(facts), table)
+    evaluation.update(nodes, evaluation.own_filter_summaries())
+    return evaluation
+
+
+def narrowed(*stays, scores=None, seen=None, refused=()):
+    stays = np.array(stays, dtype=np.int64)
+    added = np.zeros(len(stays), dtype=np.int64) if scores is None else np.array(scores)
+    found = tuple((status, np.array(them, dtype=np.int64)) for status, them in refused)
+    return Narrowed(stays, added, None if seen is None else np.array(seen, dtype=np.int64), found)
+
+
+def said(evaluation):
+    """Per row: True where it is feasible, else its status (None where it is excluded)."""
+    words = {PASSED: True, EXCLUDED: None}
+    return [
+        words[code] if code in words else evaluation.statuses[code - 1]
+        for code in evaluation.codes.tolist()
+    ]
+
+
+def test_rows_that_do_not_stay_were_not_seen_or_are_refused():
+    evaluation = evaluated(pod(cpu=2000))
+    too_small = said(evaluation)[3]
+
+    evaluation.narrow(narrowed(1, refused=[(NO_GPU, [0])]))
+
+    assert said(evaluation) == [NO_GPU, True, NOT_SEEN, too_small]
+    assert evaluation.feasible.tolist() == [False, True, False, False]
+
+
+def test_a_refusal_of_filter_counts_only_where_it_was_seen():
+    evaluation = evaluated(pod(cpu=2000))
+
+    evaluation.narrow(narrowed(1, seen=[0, 1]))
+
+    assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NOT_SEEN]
+
+
+def test_a_refusal_from_outside_goes_before_that_of_filter():
+    evaluation = evaluated(pod(cpu=2000))
+
+    evaluation.narrow(narrowed(1, seen=[1], refused=[(NO_GPU, [3])]))
+
+    assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NO_GPU]
+
+
+def test_rows_that_prefilter_left_out_speak_for_those_that_were_not_seen():
+    evaluation = evaluated(pod(cpu=100, required_node_terms=(named("n1"), named("n2"))))
+    assert said(evaluation) == [None, True, True, None]
+
+    evaluation.narrow(narrowed(2))
+
+    assert said(evaluation) == [None, None, True, None]
+
+
+def test_scores_from_outside_stand_beside_the_rows():
+    evaluation = evaluated(pod(cpu=100))
+
+    evaluation.narrow(narrowed(2, 0, scores=[7, -3]))
+
+    assert evaluation.added.tolist() == [-3, 0, 7, 0]
+
+
+def test_the_next_update_brings_back_what_filter_said():
+    evaluation = evaluated(pod(cpu=2000))
+    before = said(evaluation)
+    evaluation.narrow(Narrowed(no_arrivals(), no_arrivals()))
+    assert not evaluation.feasible.any()
+    assert evaluation.added is None
+
+    evaluation.update(4, evaluation.own_filter_summaries())
+
+    assert said(evaluation) == before
+    assert evaluation.wide is None
+
+
+def test_scores_are_computed_anew_before_and_after():
+    evaluation = evaluated(pod(cpu=100))
+    evaluation.update_scores(evaluation.own_score_summaries())
+    before = [None if raw is None else raw.tolist() for raw in evaluation.raw]
+
+    evaluation.narrow(narrowed(0))
+    assert evaluation.update_scores(evaluation.own_score_summaries())[1] is None
+    evaluation.update(4, evaluation.own_filter_summaries())
+    assert evaluation.update_scores(evaluation.own_score_summaries())[1] is None
+
+    assert [None if raw is None else raw.tolist() for raw in evaluation.raw] == before
