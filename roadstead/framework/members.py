@@ -12,11 +12,12 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 class GroupMembers:
     """UIDs by group. `is_known`: somebody keeps count; without it nobody can tell."""
 
-    __slots__ = ("_uids", "is_known")
+    __slots__ = ("_group_of", "_uids", "is_known")
 
     def __init__(self, *, is_known: bool = False) -> None:
         self.is_known = is_known
         self._uids: dict[GroupKey, set[str]] = {}
+        self._group_of: dict[str, GroupKey] = {}
 
     def add(self, uid: str, facts: PodFacts) -> bool:
         """A pod exists; whether it is a new member of a group."""
@@ -26,15 +27,20 @@ class GroupMembers:
         members = self._uids.setdefault(key, set())
         before = len(members)
         members.add(uid)
+        self._group_of[uid] = key
         return len(members) > before
 
-    def remove(self, uid: str, facts: PodFacts) -> None:
+    def remove(self, uid: str) -> None:
         """A pod is gone."""
-        key = group_key(facts)
-        members = self._uids.get(key, set()) if key is not None else set()
-        members.discard(uid)
-        if key is not None and not members:
-            self._uids.pop(key, None)
+        key = self._group_of.pop(uid, None)
+        if key is not None:
+            self._uids[key].remove(uid)
+            if not self._uids[key]:
+                del self._uids[key]
+
+    def group_of(self, uid: str) -> GroupKey | None:
+        """The group of a pod; None if it is nobody's member."""
+        return self._group_of.get(uid)
 
     def count(self, key: GroupKey) -> int:
         return len(self._uids.get(key, ()))

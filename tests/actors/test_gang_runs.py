@@ -72,11 +72,18 @@ def test_a_gang_that_fits_lands_whole_and_one_that_does_not_leaves_its_room_to_o
         gang("b", 4, 4, cpu=2000),
     )
 
-    assert placed["big"] == 0
-    assert placed["a"] in (0, 6)
-    assert placed["b"] in (0, 4)
-    assert len(pending) == 15 - placed.total()
+    assert placed == {"a": 6, "b": 4}
+    assert len(pending) == 5
     assert any("big" in message and "does not fit" in message for message in pending.values())
+
+
+def test_two_gangs_that_do_not_fit_wake_each_other_not_for_ever():
+    placed, pending = run(
+        plan(batch=64), gang("x", 5, 5, cpu=4000), gang("y", 6, 6, cpu=4000), gang("z", 1, 1)
+    )
+
+    assert placed == {"z": 1}
+    assert len(pending) == 11
 
 
 def test_all_gangs_land_where_there_is_room_for_all():

@@ -51,7 +51,8 @@ def test_a_pod_without_a_group_is_nobodys_member():
     members = GroupMembers()
 
     assert not members.add("u1", pod())
-    members.remove("u1", pod())
+    members.remove("u1")
+    assert members.group_of("u1") is None
     assert not members.is_known
 
 
@@ -59,8 +60,9 @@ def test_members_that_go_are_forgotten():
     members = GroupMembers()
     members.add("u1", GANG)
 
-    members.remove("u1", GANG)
-    members.remove("u1", GANG)
+    assert members.group_of("u1") == ("default", "a")
+    members.remove("u1")
+    members.remove("u1")
 
     assert members.count(("default", "a")) == 0
     assert members.add("u1", GANG)
