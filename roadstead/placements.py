@@ -72,14 +72,16 @@ class DeltaKind(StrEnum):
     ADD_NODE = "add_node"
     UPDATE_NODE = "update_node"
     REMOVE_NODE = "remove_node"
+    NOMINATE = "nominate"
+    WITHDRAW = "withdraw"
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
     """One change of the store; `version` is one more than that of the delta before it.
 
-    pod and uid are there for pod kinds, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE comes
-    after the REMOVE_PODs of all that was on the node.
+    pod and uid are there for pods and nominations, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE
+    comes after the REMOVE_PODs of all that was on the node.
     """
 
     version: int
@@ -91,7 +93,11 @@ class Delta:
 
 
 class Placements:
-    """Nodes, pods on nodes, and the store that follows them."""
+    """Nodes, pods on nodes, and the store that follows them.
+
+    nominated: pods that are to come to a node (known or not) once it has room, by UID. They are
+    counted by nobody here; a pod that is placed is nominated no more.
+    """
 
     def __init__(self, store: NodeStore) -> None:
         assert not store.node_names(), "placements start with an empty store"
@@ -100,6 +106,7 @@ class Placements:
         self.nodes: dict[str, NodeFacts] = {}
         self._pods_on: dict[str, dict[str, PodFacts]] = {}
         self._node_of: dict[str, str] = {}
+        self.nominated: dict[str, tuple[str, PodFacts]] = {}
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -120,7 +127,8 @@ class Placements:
         self.store.add_node(facts)
         deltas = [self._delta(DeltaKind.ADD_NODE, facts.name, node=facts)]
         aside = self._pods_on.get(facts.name, {})
-        return deltas + [self._count(facts.name, uid, pod) for uid, pod in aside.items()]
+        deltas += [self._count(facts.name, uid, pod) for uid, pod in aside.items()]
+        return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
 
     def update_node(self, facts: NodeFacts) -> list[Delta]:
         """A node's own facts change; an unknown one is added; nothing changed is no delta."""
@@ -137,7 +145,8 @@ class Placements:
         """A known node disappears; its pods stay placed on it, aside."""
         del self.nodes[name]
         pods = self._pods_on.get(name, {})
-        deltas = [self._discount(name, uid, pod) for uid, pod in pods.items()]
+        deltas = self._nominated_to(name, DeltaKind.WITHDRAW)
+        deltas += [self._discount(name, uid, pod) for uid, pod in pods.items()]
         self.store.remove_node(name)
         return [*deltas, self._delta(DeltaKind.REMOVE_NODE, name)]
 
@@ -146,7 +155,36 @@ class Placements:
         assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
         self._node_of[uid] = node_name
         self._pods_on.setdefault(node_name, {})[uid] = facts
-        return [self._count(node_name, uid, facts)] if node_name in self.nodes else []
+        deltas = self.withdraw(uid)
+        if node_name in self.nodes:
+            deltas.append(self._count(node_name, uid, facts))
+        return deltas
+
+    def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
+        """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""
+        if uid in self._node_of or self.nominated.get(uid) == (node_name, facts):
+            return []
+        deltas = self.withdraw(uid)
+        self.nominated[uid] = node_name, facts
+        if node_name in self.nodes:
+            deltas.append(self._delta(DeltaKind.NOMINATE, node_name, uid, facts))
+        return deltas
+
+    def withdraw(self, uid: str) -> list[Delta]:
+        """A pod is nominated to no node any more; nothing changes where it was not."""
+        node_name, facts = self.nominated.pop(uid, ("", None))
+        if node_name not in self.nodes:
+            return []
+        return [self._delta(DeltaKind.WITHDRAW, node_name, uid, facts)]
+
+    def withdraw_below(self, node_name: str, priority: int) -> list[Delta]:
+        """Pods of lower priority are nominated to a node no more."""
+        lower = [
+            uid
+            for uid, (name, facts) in self.nominated.items()
+            if name == node_name and facts.priority < priority
+        ]
+        return [delta for uid in lower for delta in self.withdraw(uid)]
 
     def lift(self, uid: str) -> list[Delta]:
         """A placed pod leaves its node."""
@@ -175,7 +213,12 @@ class Placements:
             for name in self.nodes
             for uid, facts in self._pods_on.get(name, {}).items()
         ]
-        return nodes + pods
+        nominated = [
+            Delta(self.version, DeltaKind.NOMINATE, name, uid=uid, pod=facts)
+            for uid, (name, facts) in self.nominated.items()
+            if name in self.nodes
+        ]
+        return nodes + pods + nominated
 
     def compare(self, other: Placements) -> list[str]:
         """What two placements say differently, one line each, order of events aside."""
@@ -197,6 +240,13 @@ class Placements:
         assert listed == self._node_of, "pods by node and nodes by pod disagree"
         assert all(self._pods_on.values()), "an empty list of pods is kept"
         assert set(self.store.node_names()) == set(self.nodes), "the store has other nodes"
+
+    def _nominated_to(self, node_name: str, kind: DeltaKind) -> list[Delta]:
+        return [
+            self._delta(kind, node_name, uid, facts)
+            for uid, (name, facts) in self.nominated.items()
+            if name == node_name
+        ]
 
     def _count(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
         self.store.add_pod(node_name, facts)

@@ -146,6 +146,20 @@ class CacheCore:
             deltas += self.placements.lift(record.uid) if was_counted else []
         return deltas
 
+    def nominate(
+        self, uid: str, node_name: str, facts: PodFacts, *, preempts: bool = False
+    ) -> list[Delta]:
+        """A pod that waits is nominated to a node, or to none any more (""); told twice: nothing.
+
+        preempts: it made room there, so that pods of lower priority lose their nominations to that
+        node. A pod that is counted has no nomination.
+        """
+        placements = self.placements
+        if not node_name:
+            return placements.withdraw(uid)
+        lower = placements.withdraw_below(node_name, facts.priority) if preempts else []
+        return lower + placements.nominate(uid, node_name, facts)
+
     def expire(self, now_s: float) -> list[AskBinder]:
         """Assumptions whose time is over: ask the binder first (I6); `resolve` ends them."""
         asks: list[AskBinder] = []

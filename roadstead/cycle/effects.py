@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.pods import Attempt, PodRecord
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.victims import Victim
 
 
 class RequeueReason(StrEnum):
@@ -28,13 +30,17 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequeueItem:
-    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending."""
+    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending.
+
+    nominated_node: None leaves the pod's nomination as it is, "" clears it.
+    """
 
     uid: str
     reason: RequeueReason
     rejected_by: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     message: str = ""
+    nominated_node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,29 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
+class Nomination:
+    """A pod is nominated to a node, or to none any more (""); `victims` must go for it.
+
+    token: names the eviction to the binder.
+    """
+
+    uid: str
+    key: str
+    facts: PodFacts
+    node_name: str
+    victims: tuple[Victim, ...] = ()
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """Effect: evict the victims, then tell the cache of the nominations; before the Requeue of
+    the same pods, so that none is tried again before its victims are gone."""
+
+    nominations: tuple[Nomination, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """Effect: tell the queue that these pods of a lease are bound."""
 
@@ -124,7 +153,18 @@ class Report:
     reports: tuple[PodReport, ...]
 
 
-Effect = Forget | Assume | AskBinder | FinishBinding | Bind | Confirm | Done | Requeue | Report
+Effect = (
+    Forget
+    | Assume
+    | AskBinder
+    | FinishBinding
+    | Bind
+    | Confirm
+    | Nominate
+    | Done
+    | Requeue
+    | Report
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +172,7 @@ class Verdict:
     """What is said of a pod whose lease ends without a bind of ours.
 
     reason: why it goes back to the queue; None if it does not. is_taken: another one bound it.
+    victims: whom preemption evicts from the nominated node.
     """
 
     reason: RequeueReason | None = None
@@ -141,6 +182,7 @@ class Verdict:
     pending: tuple[str, ...] = ()
     nominated_node: str | None = None
     is_taken: bool = False
+    victims: tuple[Victim, ...] = ()
 
     def report(self, pod: PodInCycle) -> PodReport:
         is_failed = self.reason is RequeueReason.ERROR
@@ -163,6 +205,7 @@ class Outbox:
     bind: list[Attempt] = field(default_factory=list)
     confirm: list[Attempt] = field(default_factory=list)
     done: dict[int, list[str]] = field(default_factory=dict)
+    nominate: list[Nomination] = field(default_factory=list)
     requeue: dict[int, list[RequeueItem]] = field(default_factory=dict)
     reports: list[PodReport] = field(default_factory=list)
 
@@ -174,10 +217,20 @@ class Outbox:
         if reason is None:
             return
         rejected_by = verdict.plugins if reason is RequeueReason.UNSCHEDULABLE else ()
-        item = RequeueItem(uid, reason, rejected_by, verdict.pending, verdict.message)
+        nominated = verdict.nominated_node
+        item = RequeueItem(uid, reason, rejected_by, verdict.pending, verdict.message, nominated)
+        self._nominate(record, verdict)
         self.requeue.setdefault(record.lease_id, []).append(item)
         if reason is not RequeueReason.CONFLICT:
             self.reports.append(verdict.report(record.pod))
+
+    def _nominate(self, record: PodRecord, verdict: Verdict) -> None:
+        pod, node_name = record.pod, verdict.nominated_node
+        if node_name or (node_name == "" and pod.info.facts.nominated_node_name):
+            token = f"{pod.uid}/{record.lease_id}/{pod.attempt}"
+            self.nominate.append(
+                Nomination(pod.uid, pod.key, pod.info.facts, node_name, verdict.victims, token)
+            )
 
     def tell_done(self, record: PodRecord) -> None:
         """The pod is bound: it leaves the queue."""
@@ -200,6 +253,8 @@ class Outbox:
             found += [FinishBinding(tuple(self.bind)), Bind(tuple(self.bind))]
         if self.confirm:
             found.append(Confirm(tuple(self.confirm)))
+        if self.nominate:
+            found.append(Nominate(tuple(self.nominate)))
         found += [Done(lease_id, tuple(uids)) for lease_id, uids in self.done.items()]
         found += [Requeue(lease_id, tuple(items)) for lease_id, items in self.requeue.items()]
         if self.reports:

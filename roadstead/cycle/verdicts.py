@@ -12,6 +12,7 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.victims import Victim
 from roadstead.protocol.status import Code, Status
 
 
@@ -28,7 +29,8 @@ def no_node(
     """
     result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
-    return _unschedulable(diagnosis, suffix, result.nominated_node)
+    victims = () if result.chosen is None else result.chosen.victims
+    return _unschedulable(diagnosis, suffix, result.nominated_node, victims)
 
 
 def refused_on_node(status: Status) -> Verdict:
@@ -54,7 +56,12 @@ def conflict(message: str) -> Verdict:
     return Verdict(RequeueReason.CONFLICT, message)
 
 
-def _unschedulable(diagnosis: Diagnosis, suffix: str, nominated_node: str | None) -> Verdict:
+def _unschedulable(
+    diagnosis: Diagnosis,
+    suffix: str,
+    nominated_node: str | None,
+    victims: tuple[Victim, ...] = (),
+) -> Verdict:
     statuses = (diagnosis.pre_filter, *diagnosis.refused)
     pending = {each.plugin for each in statuses if each.code is Code.PENDING and each.plugin}
     return Verdict(
@@ -64,4 +71,5 @@ def _unschedulable(diagnosis: Diagnosis, suffix: str, nominated_node: str | None
         diagnosis.plugins,
         tuple(sorted(pending)),
         nominated_node,
+        victims=victims,
     )

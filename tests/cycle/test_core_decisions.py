@@ -134,7 +134,9 @@ def test_cycle_that_failed_is_retried_after_backoff_with_its_text():
     world = World()
     world.lease()
     effects = world.core.decided([world.to_error(text="PreScore broke")])
-    assert item_of(effects) == RequeueItem("u1", RequeueReason.ERROR, message="PreScore broke")
+    assert item_of(effects) == RequeueItem(
+        "u1", RequeueReason.ERROR, message="PreScore broke", nominated_node=""
+    )
     assert report_of(effects) == PodReport(
         "u1", "default/u1", ReportKind.FAILED, "PreScore broke", nominated_node=""
     )

@@ -51,7 +51,7 @@ def test_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, as
     assert tokens(Forget, effects) == ["s/1/1"]
     message = "0/1 nodes are available: 1 full."
     reason = RequeueReason.UNSCHEDULABLE
-    assert requeued(effects) == RequeueItem("u1", reason, ("A",), (), message)
+    assert requeued(effects) == RequeueItem("u1", reason, ("A",), (), message, "")
     kind = ReportKind.UNSCHEDULABLE
     assert reported(effects) == PodReport(
         "u1", "default/u1", kind, message, (("full", 1),), ("A",), nominated_node=""
@@ -98,7 +98,9 @@ def test_failure_of_a_plugin_is_undone_and_the_pod_retried_after_backoff(says, m
 def test_refusal_from_prebind_on_is_a_failure_that_names_its_plugin(point):
     world, effects = ended_by({point: unschedulable("the volume is elsewhere")})
     item = requeued(effects)
-    assert item == RequeueItem("u1", RequeueReason.ERROR, message="the volume is elsewhere")
+    assert item == RequeueItem(
+        "u1", RequeueReason.ERROR, message="the volume is elsewhere", nominated_node=""
+    )
     assert reported(effects).plugins == ("A",)
     assert world.log[-2:] == UNDONE
 
@@ -155,7 +157,9 @@ def test_bind_that_failed_is_undone_and_retried_after_backoff():
     world.binding()
     effects = world.answer(BindOutcome.FAILED, message="halted")
     assert kinds(effects) == ["Forget", "Requeue", "Report"]
-    assert requeued(effects) == RequeueItem("u1", RequeueReason.ERROR, message="halted")
+    assert requeued(effects) == RequeueItem(
+        "u1", RequeueReason.ERROR, message="halted", nominated_node=""
+    )
     assert world.log[-2:] == UNDONE
 
 
