@@ -14,7 +14,7 @@ findNodesThatPassFilters, findNodesThatPassExtenders, prioritizeNodes).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,12 +37,21 @@ MAX_SCORE = 1 << 60
 """Where sums of extenders' scores end, either way, so that totals never overflow."""
 
 
-@dataclass(frozen=True, slots=True)
 class Roster:
     """All nodes in the order of a cycle. arrivals: int64[node], aligned with `nodes`."""
 
-    nodes: tuple[NodeFacts, ...] = ()
-    arrivals: I64 = field(default_factory=no_arrivals)
+    __slots__ = ("_places", "arrivals", "nodes")
+
+    def __init__(self, nodes: tuple[NodeFacts, ...] = (), arrivals: I64 | None = None) -> None:
+        self.nodes = nodes
+        self.arrivals = no_arrivals() if arrivals is None else arrivals
+        self._places: dict[str, int] | None = None
+
+    def place_of(self, name: str) -> int | None:
+        """Where a node stands in the order; None for a name that is no node's."""
+        if self._places is None:
+            self._places = {node.name: place for place, node in enumerate(self.nodes)}
+        return self._places.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,7 @@ class LocalRoster:
     def __init__(self) -> None:
         self._tree, self._order = NodeTree(), NodeOrder()
         self._nodes: dict[str, tuple[NodeFacts, int]] = {}
+        self._taken: tuple[int, Roster] = -1, Roster()
 
     def add(self, facts: NodeFacts, arrival: int) -> None:
         self._tree.put(facts.name, facts.zone)
@@ -103,9 +113,12 @@ class LocalRoster:
         del self._nodes[name]
 
     def take(self) -> Roster:
-        found = [self._nodes[name] for name in self._order.snapshot(self._tree)]
-        arrivals = np.array([arrival for _, arrival in found], dtype=np.int64)
-        return Roster(tuple(facts for facts, _ in found), arrivals)
+        if self._taken[0] != self._tree.version:
+            found = [self._nodes[name] for name in self._order.snapshot(self._tree)]
+            arrivals = np.array([arrival for _, arrival in found], dtype=np.int64)
+            roster = Roster(tuple(facts for facts, _ in found), arrivals)
+            self._taken = self._tree.version, roster
+        return self._taken[1]
 
 
 class Narrower:
@@ -164,7 +177,7 @@ class Narrower:
 
     def _nominated_passes(self, asker: Asker, search: _Search, name: str) -> bool:
         """Whether the nominated node takes the pod; it is asked first, and alone."""
-        place = search.place_of(name)
+        place = search.roster.place_of(name)
         if place is None:
             return False
         if not search.fits[place]:
@@ -195,16 +208,10 @@ class _Search:
         self.told: set[int] = set()
         self._visited: Rows = self.considered
         self._refused: dict[str, Status] = {}
-        self._places: dict[str, int] | None = None
-
-    def place_of(self, name: str) -> int | None:
-        if self._places is None:
-            self._places = {node.name: place for place, node in enumerate(self.roster.nodes)}
-        return self._places.get(name)
 
     def refuse(self, refused: Mapping[str, Status]) -> None:
         self._refused |= refused
-        places = (self.place_of(name) for name in refused)
+        places = (self.roster.place_of(name) for name in refused)
         self.told |= {place for place in places if place is not None}
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
@@ -217,7 +224,7 @@ class _Search:
         """Behind all that were found or refused, as upstream counts them."""
         fits = self.fits[self._visited]
         refused = self.told.union(self._visited[~fits].tolist())
-        strangers = sum(self.place_of(name) is None for name in self._refused)
+        strangers = sum(self.roster.place_of(name) is None for name in self._refused)
         processed = int(fits.sum()) + len(refused) + strangers
         return (start + processed) % max(len(self.roster.nodes), 1)
 
@@ -239,7 +246,7 @@ class _Search:
         by_status: dict[Status, list[str]] = {}
         strangers = []
         for name, status in self._refused.items():
-            if self.place_of(name) is None:
+            if self.roster.place_of(name) is None:
                 strangers.append(status)
             else:
                 by_status.setdefault(status, []).append(name)
@@ -256,7 +263,7 @@ class _Search:
         return seen
 
     def _arrivals(self, names: Sequence[str]) -> I64:
-        places = [self.place_of(name) for name in names]
+        places = [self.roster.place_of(name) for name in names]
         arrivals: I64 = self.roster.arrivals[np.array(places, dtype=np.intp)]
         return arrivals
 
