@@ -15,12 +15,24 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from roadstead.facts.csi_migration import DRIVERS
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.csi_migration import DRIVERS, PLUGIN_OF, MigrationError, inline_handle
 from roadstead.facts.pod import PodFacts, Volume
-from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, CsiSource
+from roadstead.facts.storage import AttachmentFacts, ClaimFacts, CsiNodeFacts, CsiSource
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    HintError,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -41,7 +53,7 @@ from roadstead.plugins.attached_volumes import (
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.protocol.status import SKIP, Status, error, unresolvable, unschedulable
 from roadstead.storage.binding import candidates
-from roadstead.storage.claims import ClaimError, claim_keys
+from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MAX_TABLES = 2
@@ -50,7 +62,7 @@ MIN_KEPT_ROWS = 64
 """Volumes of a smaller table are counted anew each time."""
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "NodeVolumeLimits"
     reads = Reads.CLUSTER
 
@@ -129,6 +141,58 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             return True
         return bool(candidates(self._storage.volumes_of_class(claim.storage_class), claim)[1])
 
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        claim = EventResource.PERSISTENT_VOLUME_CLAIM
+        attachment = EventResource.VOLUME_ATTACHMENT
+        return (
+            on(EventResource.CSI_NODE, ActionType.ADD),
+            on(EventResource.CSI_NODE, ActionType.UPDATE, self.after_csi_node_updated),
+            on(EventResource.POD, ActionType.DELETE, self.after_pod_deleted),
+            on(claim, ActionType.ADD, self.after_claim_added),
+            on(attachment, ActionType.DELETE, self.after_attachment_deleted),
+        )
+
+    def after_csi_node_updated(
+        self, pod: PodFacts, change: Change[CsiNodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A driver takes more volumes; one without a limit counts as one that takes none."""
+        assert change.old is not None
+        assert change.new is not None
+        before = {each.name: each.limit or 0 for each in change.old.drivers}
+        return QueueingHint.when(
+            any((each.limit or 0) > before.get(each.name, 0) for each in change.new.drivers)
+        )
+
+    def after_pod_deleted(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A pod that held, or was nominated to, a node had a volume that counts."""
+        assert change.old is not None
+        gone = change.old.facts
+        counted = any(volume.kind in (CLAIM, EPHEMERAL, *PLUGIN_OF) for volume in gone.volumes)
+        held = change.old.assigned or bool(gone.nominated_node_name)
+        return QueueingHint.when(held and counted)
+
+    def after_claim_added(
+        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A claim of the pod, be it of an ephemeral volume, came."""
+        assert change.new is not None
+        return QueueingHint.when(change.new.key in claim_keys(pod))
+
+    def after_attachment_deleted(
+        self, pod: PodFacts, change: Change[AttachmentFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A volume was detached: the pod names a claim, or has a volume of that very driver.
+
+        HintError where a volume in the pod cannot be translated for its CSI driver.
+        """
+        assert change.old is not None
+        for volume in pod.volumes:
+            if volume.kind == CLAIM or _driver(volume) == change.old.attacher:
+                return QueueingHint.QUEUE
+        return QueueingHint.QUEUE_SKIP
+
     def sign(self, pod: PodFacts) -> Hashable:
         found = tuple((each.kind, each.source) for each in _attachable(pod))
         return (pod.namespace if claim_keys(pod) else "", found)
@@ -149,3 +213,16 @@ def _coming(sources: list[CsiSource], attached: AttachedVolumes) -> I64:
 def _rows_with(sources: list[CsiSource], attached: AttachedVolumes) -> Iterator[int]:
     for source in sources:
         yield from attached.rows_of(source)
+
+
+def _driver(volume: Volume) -> str | None:
+    """The CSI driver that took over an in-tree volume of a pod; None for other volumes."""
+    plugin = PLUGIN_OF.get(volume.kind)
+    if plugin is None:
+        return None
+    try:
+        inline_handle(volume.kind, dict(volume.source))
+    except MigrationError as error:
+        text = f"converting volume({volume.name}) from inline to csi: {error}"
+        raise HintError(text) from error
+    return DRIVERS[plugin]

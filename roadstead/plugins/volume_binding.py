@@ -20,10 +20,27 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.storage import (
+    CapacityFacts,
+    ClaimFacts,
+    CsiDriverFacts,
+    CsiNodeFacts,
+    StorageClassFacts,
+)
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -56,9 +73,17 @@ _STATUSES = tuple(
     for wrong in range(1, 1 << len(REASONS))
 )
 
+_ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
+
 
 class VolumeBinding(
-    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+    PreFilterPlugin,
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+    EnqueueExtensions,
 ):
     name = "VolumeBinding"
     reads = Reads.CLUSTER
@@ -125,6 +150,60 @@ class VolumeBinding(
             return True
         volumes = self._storage.volumes_of_class(claim.storage_class)
         return claim.storage_class in classes and bool(candidates(volumes, claim)[1])
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (
+            on(EventResource.STORAGE_CLASS, _ADD_OR_UPDATE, self.after_class_change),
+            on(EventResource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE, self.after_claim_change),
+            on(EventResource.PERSISTENT_VOLUME, _ADD_OR_UPDATE),
+            on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            on(EventResource.CSI_NODE, _ADD_OR_UPDATE, self.after_csi_node_change),
+            on(EventResource.CSI_DRIVER, ActionType.UPDATE, self.after_csi_driver_change),
+            on(EventResource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE, self.after_capacity_change),
+        )
+
+    def after_class_change(
+        self, pod: PodFacts, change: Change[StorageClassFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A class came, or may be provisioned elsewhere than before."""
+        assert change.new is not None
+        before = change.old and change.old.allowed_topologies
+        return QueueingHint.when(change.old is None or before != change.new.allowed_topologies)
+
+    def after_claim_change(
+        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A claim of the pod, be it of an ephemeral volume, came or changed."""
+        assert change.new is not None
+        return QueueingHint.when(change.new.key in claim_keys(pod))
+
+    def after_csi_node_change(
+        self, pod: PodFacts, change: Change[CsiNodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Drivers of a node became known, or other in-tree plugins have moved to CSI there."""
+        assert change.new is not None
+        return QueueingHint.when(change.old is None or change.old.migrated != change.new.migrated)
+
+    def after_csi_driver_change(
+        self, pod: PodFacts, change: Change[CsiDriverFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Free storage of a driver that makes a volume of the pod no longer counts."""
+        assert change.old is not None
+        assert change.new is not None
+        wanted = ("driver", change.new.name)
+        used = any(wanted in volume.source for volume in pod.volumes if volume.kind == "csi")
+        opened = change.old.tracks_capacity and not change.new.tracks_capacity
+        return QueueingHint.when(used and opened)
+
+    def after_capacity_change(
+        self, pod: PodFacts, change: Change[CapacityFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Free storage became known, or larger volumes can be made of it."""
+        assert change.new is not None
+        if change.old is None:
+            return QueueingHint.QUEUE
+        before, after = change.old.limit_bytes, change.new.limit_bytes
+        return QueueingHint.when(after is not None and (before is None or after > before))
 
     def sign(self, pod: PodFacts) -> Hashable:
         found = tuple((each.kind, each.source) for each, _ in claim_volumes(pod))

@@ -17,11 +17,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, Volume
-from roadstead.facts.storage import READ_WRITE_ONCE_POD
+from roadstead.facts.storage import READ_WRITE_ONCE_POD, ClaimFacts
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -66,7 +77,7 @@ class ClaimUses:
         return ClaimUses(in_use, self.moved + other.moved)
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter):
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, EnqueueExtensions):
     name = "VolumeRestrictions"
     reads = Reads.CLUSTER
     filter_summary_type = ClaimUses
@@ -135,6 +146,38 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter):
         if pod.facts.namespace != placed.facts.namespace:
             return False
         return not self._exclusive(pod.facts).isdisjoint(_claim_names(placed.facts))
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        claim = EventResource.PERSISTENT_VOLUME_CLAIM
+        return (
+            on(EventResource.POD, ActionType.DELETE, self.after_pod_deleted),
+            on(EventResource.NODE, ActionType.ADD),
+            on(claim, ActionType.ADD, self.after_claim_added),
+        )
+
+    def after_pod_deleted(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A pod of the namespace shared a claim, or kept one of the disks from others.
+
+        How the claim may be accessed is not looked up.
+        """
+        assert change.old is not None
+        gone = change.old.facts
+        if gone.namespace != pod.namespace:
+            return QueueingHint.QUEUE_SKIP
+        shared = set(_claim_names(pod)).intersection(_claim_names(gone))
+        pairs = ((mine, theirs) for mine in _disks(pod) for theirs in _disks(gone))
+        return QueueingHint.when(bool(shared) or any(_conflict(*pair) for pair in pairs))
+
+    def after_claim_added(
+        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A claim came that the pod names."""
+        claim = change.new
+        assert claim is not None
+        in_namespace = claim.namespace == pod.namespace
+        return QueueingHint.when(in_namespace and claim.name in _claim_names(pod))
 
     def sign(self, pod: PodFacts) -> Hashable:
         names = tuple(_claim_names(pod))

@@ -14,6 +14,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.csi_migration import (
     BETA_REGION,
     BETA_ZONE,
@@ -23,9 +24,18 @@ from roadstead.facts.csi_migration import (
 )
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import Requirement
-from roadstead.facts.storage import VolumeFacts
+from roadstead.facts.storage import ClaimFacts, StorageClassFacts, VolumeFacts
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    on,
+)
 from roadstead.framework.plugin import (
+    EnqueueExtensions,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -45,9 +55,10 @@ _CONFLICT = unresolvable("node(s) had no available volume zone")
 
 Topology = tuple[str, tuple[str, ...]]
 """A label key of a volume and the values that it allows."""
+_ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin):
+class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeZone"
     reads = Reads.NODE
 
@@ -106,6 +117,39 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             volume_name = claim.volume_name if claim is not None else ""
             found.append((claim is None, volume_name, volume_name in self._storage.volumes))
         return tuple(found)
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (
+            on(EventResource.STORAGE_CLASS, ActionType.ADD, self.after_class_added),
+            on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            on(EventResource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE, self.after_claim_change),
+            on(EventResource.PERSISTENT_VOLUME, _ADD_OR_UPDATE, self.after_volume_change),
+        )
+
+    def after_class_added(
+        self, pod: PodFacts, change: Change[StorageClassFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Claims of the class may stay unbound until a pod needs them."""
+        assert change.new is not None
+        return QueueingHint.when(change.new.waits)
+
+    def after_claim_change(
+        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A claim that the pod names came or changed."""
+        claim = change.new
+        assert claim is not None
+        in_namespace = claim.namespace == pod.namespace
+        return QueueingHint.when(in_namespace and claim.name in _claim_names(pod))
+
+    def after_volume_change(
+        self, pod: PodFacts, change: Change[VolumeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A volume came, or lies in other zones or regions."""
+        assert change.new is not None
+        return QueueingHint.when(
+            change.old is None or topologies_of(change.old) != topologies_of(change.new)
+        )
 
     def sign(self, pod: PodFacts) -> Hashable:
         names = tuple(_claim_names(pod))
