@@ -12,6 +12,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
 from roadstead.queue.board import Board
 from roadstead.queue.hints import EventRules
+from roadstead.queue.nominator import Nominator
 from roadstead.queue.places import Lease
 from roadstead.queue.pods import (
     AddResult,
@@ -60,6 +61,7 @@ class QueueCore(Generic[EventT]):
     ) -> None:
         self.settings = settings or QueueSettings()
         self._board: Board[EventT] = Board(sort, self.settings)
+        self._nominator: Nominator[EventT] = Nominator(self._board.living)
         self._back: Returning[EventT] = Returning(
             self._board, gate, rules or EventRules(), self.settings
         )
@@ -151,9 +153,14 @@ class QueueCore(Generic[EventT]):
         hints = self._back.hints(self._board.in_flight.events_since(lease))
         for entry in todo:
             report = reports[entry.uid]
+            self._nominate(entry, report, now_s)
             self._back.give_back(entry, report, hints, now_s)
             lease.closed[entry.uid] = _REPORTED[report.reason]
         return answer
+
+    def nominated(self, node_name: str) -> tuple[str, ...]:
+        """UIDs of the pods that are nominated to a node, in order of arrival."""
+        return tuple(entry.uid for entry in self._nominator.nominated(node_name))
 
     def update(
         self,
@@ -298,7 +305,19 @@ class QueueCore(Generic[EventT]):
     def _accept(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> None:
         entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
         self._next_seq += 1
+        self._nominator.note(entry.uid, facts.nominated_node_name)
         self._back.enter(entry, PodEvent.ADD, now_s)
+
+    def _nominate(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:
+        node_name, nominator = report.nominated_node, self._nominator
+        if node_name is None:
+            return
+        entry.facts = nominator.facts_for(entry.facts, node_name)
+        nominator.note(entry.uid, node_name)
+        for lower in nominator.lower(node_name, entry.facts.priority) if report.preempts else ():
+            # Its room is taken: it looks for another one when its backoff is over.
+            nominator.note(lower.uid, "")
+            self._back.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
 
     def _full(self) -> Status:
         return unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")

@@ -108,12 +108,18 @@ class QueuedPod:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending."""
+    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending.
+
+    nominated_node: None leaves the pod's nomination as it is, "" clears it. preempts: pods made, or
+    make, room there, and pods of lower priority lose their nominations to that node.
+    """
 
     uid: str
     reason: RequeueReason
     rejected_by: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
+    nominated_node: str | None = None
+    preempts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,57 @@
+"""Nominator: which waiting pods are nominated to which nodes.
+
+A nomination stands in the pod's facts, so that whoever leases the pod sees it; here it is only
+found by node. The shards learn of it through the cache.
+Upstream: pkg/scheduler/backend/queue/nominator.go and framework/preemption (prepareCandidate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Generic
+
+from roadstead.facts.pod import PodFacts
+from roadstead.queue.pods import EventT, PodEntry
+
+MAX_FACTS_KNOWN = 4096
+
+
+class Nominator(Generic[EventT]):
+    """living: all pods of the queue by UID, as they are now."""
+
+    def __init__(self, living: Mapping[str, PodEntry[EventT]]) -> None:
+        self._living = living
+        self._uids: set[str] = set()
+        self._facts: dict[tuple[int, str], tuple[PodFacts, PodFacts]] = {}
+
+    def note(self, uid: str, node_name: str) -> None:
+        """A pod's facts name a node from now on, or none ("")."""
+        if node_name:
+            self._uids.add(uid)
+        else:
+            self._uids.discard(uid)
+
+    def lower(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
+        """The pods of lower priority that are nominated to a node."""
+        return [each for each in self.nominated(node_name) if each.facts.priority < priority]
+
+    def nominated(self, node_name: str) -> tuple[PodEntry[EventT], ...]:
+        """The pods nominated to a node, in the order in which they came to the queue."""
+        self._uids &= self._living.keys()
+        entries = (self._living[uid] for uid in self._uids)
+        found = [entry for entry in entries if entry.facts.nominated_node_name == node_name]
+        return tuple(sorted(found, key=lambda entry: entry.seq))
+
+    def facts_for(self, facts: PodFacts, node_name: str) -> PodFacts:
+        """Facts with another nomination; the same object for the same facts, which tell classes."""
+        if facts.nominated_node_name == node_name:
+            return facts
+        known = self._facts.get((id(facts), node_name))
+        if known is not None and known[0] is facts:
+            return known[1]
+        if len(self._facts) >= MAX_FACTS_KNOWN:
+            self._facts.clear()
+        changed = replace(facts, nominated_node_name=node_name)
+        self._facts[id(facts), node_name] = facts, changed
+        return changed
