@@ -27,7 +27,7 @@ OK, DIFFERENT, WRONG_USE = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; 0 if all that was compared matches, 1 if not, 2 for a wrong use."""
+    """Runs the command; 0 if every decision was compared and matches, 1 if not, 2 for wrong use."""
     options = _parser().parse_args(arguments)
     try:
         files = find_files([Path(each) for each in options.paths_of_cases])
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report.add(answer)
         _progress(sys.stderr, done, len(files), answers[0].file.name)
     sys.stdout.write("\n".join(report.lines(options.show)) + "\n")
-    return DIFFERENT if report.mismatches else OK
+    return DIFFERENT if report.mismatches or report.unsupported else OK
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -27,6 +27,14 @@ class Report:
     def mismatches(self) -> int:
         return sum(len(total.mismatches) for _, total in self._rows.values())
 
+    @property
+    def unsupported(self) -> int:
+        """Decisions that were not, or not wholly, compared."""
+        left = (
+            total.unsupported.total() + total.partly.total() for _, total in self._rows.values()
+        )
+        return sum(left)
+
     def lines(self, shown: int) -> list[str]:
         """The table, and under it at most `shown` mismatches of each of its lines."""
         rows = [COLUMNS, *(self._row(*key) for key in self._rows)]
