@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events
 from roadstead.actors.messages import (
     ActorStatus,
     GivenBack,
@@ -23,19 +24,22 @@ from roadstead.actors.messages import (
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import group_key
+from roadstead.framework.fact_changes import seen_waiting_pod
+from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import Status, unresolvable
-from roadstead.queue import EventRules, PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue import (
+    Among,
+    PodState,
+    QueueCore,
+    QueueSettings,
+    Requeue,
+    RequeueReason,
+)
+from roadstead.queue.rules import rules_of
 from roadstead.run import RunPlan, build_profiles
-
-ASSIGNED_POD = "AssignedPodAdd"
-MEMBER_POD = "UnschedulablePodAdd"
-"""A pod of a gang came."""
-
-WOKEN_BY_PODS = frozenset({"InterPodAffinity", "PodTopologySpread"})
-"""Plugins whose refusal another pod's arrival may lift (upstream's EventsToRegister)."""
 
 WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
 
@@ -53,13 +57,6 @@ _TICK_S = 0.25
 _UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE
 
 
-def hint(plugin: str, event: str, facts: PodFacts) -> bool:
-    """Whether an event may help a pod that a plugin rejected. Finer hints are still to come."""
-    if event == MEMBER_POD:
-        return plugin == GANGS
-    return event != ASSIGNED_POD or plugin in WOKEN_BY_PODS
-
-
 class QueueActor:
     """The scheduling queue of a run."""
 
@@ -69,9 +66,11 @@ class QueueActor:
         self._profiles = build_profiles(plan, PodClasses(), members=self._members)
         settings = plan.settings
         config = plan.config()
-        self.core: QueueCore[str] = QueueCore(
+        self._events = PodEvents()
+        self._hints = HintMap(self._profiles, plan.cluster)
+        self.core: QueueCore[SeenEvent] = QueueCore(
             gate=self._gate,
-            rules=EventRules(hint=hint),
+            rules=rules_of(self._hints),
             sort=next(iter(self._profiles.values())).queue_sort.sort_key,
             settings=QueueSettings(
                 max_pods=settings.bounds.queue_max_pods,
@@ -92,14 +91,17 @@ class QueueActor:
         return profile.gate(facts)
 
     async def submit(self, batch: PodBatch) -> Submitted:
-        """Takes pods; those that come again are known already."""
+        """Takes pods; those that come again are known already, and updated if they changed."""
         now_s = time.monotonic()
         pods = list(batch.pods())
         # All of a batch are there before the first of them meets its gate.
-        grown = [self._members.add(identity.uid, facts) for identity, facts in pods]
+        members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
+        for identity, facts in pods:
+            known = self.core.facts_of(identity.uid)
+            if known is not None and known != facts:
+                self.core.update(identity, facts, now_s, seen_waiting_pod(known, facts))
         answer = self.core.add(pods, now_s)
-        if any(grown):
-            self.core.move([MEMBER_POD], now_s)
+        self._happened(self._events.waiting(members), now_s)
         for identity, facts in pods:
             status = self._gate(facts)
             if not status.is_success:
@@ -137,11 +139,12 @@ class QueueActor:
         for note in report.notes:
             self._notes[note.uid] = note
         if report.done:
+            bound = [facts for uid in report.done if (facts := self.core.facts_of(uid))]
             self.core.done(report.lease_id, report.done)
             for uid in report.done:
                 self._notes.pop(uid, None)
                 self._failures.pop(uid, None)
-            self.core.move([ASSIGNED_POD], now_s)
+            self._happened(self._events.assigned(bound), now_s)
             self._wakes = 0
         if report.given_back:
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
@@ -166,6 +169,21 @@ class QueueActor:
             if pod.facts.pod_group is None or group_key(pod.facts) not in gave_up
         ]
         self.core.activate(others, now_s)
+
+    async def observe(self, changes: ClusterChanges) -> Nothing:
+        """Nodes came, left or changed; pods left their nodes."""
+        gone = self._events.gone(facts for _, facts in changes.gone.pods())
+        self._happened([*node_events(changes.nodes), *gone], time.monotonic())
+        self._arrived.set()
+        return NOTHING
+
+    def _happened(
+        self, events: Sequence[SeenEvent], now_s: float, among: Among | None = None
+    ) -> None:
+        """Tells the core of those events that some plugin registered."""
+        interesting = [each for each in events if self._hints.is_of_interest(each.event)]
+        if interesting:
+            self.core.move(interesting, now_s, among)
 
     def _requeue(self, lease_id: int, back: GivenBack) -> Requeue:
         reason = RequeueReason(back.reason)

@@ -25,7 +25,7 @@ leases and the bound on pods are ours. Every call is deterministic; time is the 
 """
 
 from roadstead.queue.board import LIVING, TABLE
-from roadstead.queue.core import QueueCore
+from roadstead.queue.core import Among, QueueCore
 from roadstead.queue.hints import EventRules, Hint, queue_always
 from roadstead.queue.pods import (
     AddResult,
@@ -49,6 +49,7 @@ __all__ = [
     "LIVING",
     "TABLE",
     "AddResult",
+    "Among",
     "EndedLease",
     "EventRules",
     "Gate",

@@ -288,6 +288,11 @@ class QueueCore(Generic[EventT]):
         entry = self._board.living.get(uid) or self._board.done.entries.get(uid)
         return entry.state if entry else PodState.NEW
 
+    def facts_of(self, uid: str) -> PodFacts | None:
+        """The facts of a pod that waits or is in flight."""
+        entry = self._board.living.get(uid)
+        return entry.facts if entry is not None else None
+
     def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
         """The pods in one state, in the order in which they would leave it."""
         return tuple(entry.view() for entry in self._board.entries(state))

@@ -3,14 +3,17 @@ import asyncio
 import pytest
 
 from roadstead.actors import queue_actor
+from roadstead.actors.cluster_events import ClusterChanges, NodeChange
 from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport, PageAsk, PendingNote
-from roadstead.actors.queue_actor import ASSIGNED_POD, MAX_FAILURES, QueueActor, hint
+from roadstead.actors.queue_actor import MAX_FAILURES, QueueActor
 from roadstead.actors.seam import NOTHING
 from roadstead.config.settings import Bounds, Deadlines
+from roadstead.facts.pod import PodAffinityTerm
+from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import PodState
 from tests.actors.world import GENEROUS_S, NOBODY, batch_of, plan_of, turns
-from tests.builders import pod
+from tests.builders import node, pod
 
 LONG_S = 1000.0
 ALL = PageAsk(0, 100)
@@ -126,7 +129,7 @@ async def test_a_lease_waits_for_pods_whose_backoff_passes(clock):
     waiting = asyncio.create_task(leased(queue, wait_s=GENEROUS_S))
     await turns()
     assert not waiting.done()
-    clock.now_s += 1.0
+    clock.now_s += 2.0
     second = await waiting
 
     assert second.pods.names == ("a",)
@@ -229,23 +232,119 @@ async def test_pods_that_lost_a_race_are_leased_again_at_once():
     assert await names(queue) == ("a", "b")
 
 
-@pytest.mark.parametrize(("plugin", "moved"), [("InterPodAffinity", True), ("NodeName", False)])
-async def test_a_bound_pod_wakes_those_that_wait_for_other_pods(plugin, moved):
+async def parked(queue, facts, plugin="NodeResourcesFit"):
+    """Pod "a", which a plugin rejected."""
+    await queue.submit(batch_of("a", facts=facts))
+    lease = await leased(queue, max_pods=1)
+    await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable", plugin)]))
+    assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+
+
+def is_parked(queue):
+    return queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+
+
+IS_WEB = LabelSelector((Requirement("app", "In", ("web",)),))
+NEAR_WEB = PodAffinityTerm("zone", IS_WEB, ("default",), None)
+    "zone", LabelSelector((Requirement("app", "In", ("web",)),)), ("default",), None
+)
+
+
+@pytest.mark.parametrize(("app", "woken"), [("web", True), ("db", False)])
+async def test_a_bound_pod_wakes_those_that_want_to_be_near_it(app, woken):
     queue = queue_of()
-    await queue.submit(batch_of("a", "b"))
-    first = await leased(queue, max_pods=1)
-    await queue.report(report_of(first.lease_id, back=[back("a", "unschedulable", plugin)]))
+    await parked(queue, pod(pod_affinity=(NEAR_WEB,)), "InterPodAffinity")
+    await queue.submit(batch_of("b", facts=pod(labels={"app": app})))
     second = await leased(queue, max_pods=1)
 
     await queue.report(report_of(second.lease_id, done=["b"]))
 
-    assert (queue.core.state_of("uid-a") is not PodState.UNSCHEDULABLE) is moved
+    assert is_parked(queue) is not woken
 
 
-def test_only_events_of_other_pods_are_sorted_by_plugin():
-    assert hint("NodeName", "NodeAdd", pod())
-    assert not hint("NodeName", ASSIGNED_POD, pod())
-    assert hint("PodTopologySpread", ASSIGNED_POD, pod())
+async def test_a_bound_pod_wakes_nobody_who_lacks_room():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+    await queue.submit(batch_of("b"))
+    second = await leased(queue, max_pods=1)
+
+    await queue.report(report_of(second.lease_id, done=["b"]))
+
+    assert is_parked(queue)
+
+
+async def test_a_pod_that_left_its_node_wakes_those_who_lack_room():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+
+    await queue.observe(ClusterChanges(gone=batch_of("old", facts=pod(cpu=50))))
+
+    assert not is_parked(queue)
+
+
+@pytest.mark.parametrize(("cpu", "woken"), [(4000, True), (50, False)])
+async def test_a_node_that_came_wakes_those_it_has_room_for(cpu, woken):
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+
+    await queue.observe(ClusterChanges(nodes=(NodeChange(None, node(cpu=cpu)),)))
+
+    assert is_parked(queue) is not woken
+
+
+async def test_a_node_that_changed_in_what_does_not_matter_wakes_nobody():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+    before, after = node(), node(labels={"disk": "ssd"})
+
+    await queue.observe(ClusterChanges(nodes=(NodeChange(before, after),)))
+
+    assert is_parked(queue)
+
+
+async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    lease = await leased(queue)
+
+    await queue.observe(ClusterChanges(nodes=(NodeChange(None, node()),)))
+    given_back = [back("a", "unschedulable", "NodeResourcesFit")]
+    await queue.report(report_of(lease.lease_id, back=given_back))
+
+    assert queue.core.state_of("uid-a") is PodState.BACKOFF
+    assert await names(queue) == ("a",)
+
+
+async def test_a_lease_ends_its_wait_when_an_event_brings_a_pod_back():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+    waiting = asyncio.create_task(leased(queue, wait_s=GENEROUS_S))
+    await turns()
+    assert not waiting.done()
+
+    await queue.observe(ClusterChanges(gone=batch_of("old", facts=pod(cpu=50))))
+
+    assert (await waiting).pods.names == ("a",)
+
+
+async def test_a_gated_pod_submitted_again_without_gates_is_leased():
+    queue = queue_of()
+    await queue.submit(batch_of("a", facts=pod(scheduling_gates=("example.com/hold",))))
+    assert await names(queue) == ()
+
+    await queue.submit(batch_of("a", facts=pod()))
+
+    assert await names(queue) == ("a",)
+
+
+async def test_a_rejected_pod_submitted_again_moves_if_the_change_may_help():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+
+    await queue.submit(batch_of("a", facts=pod(cpu=100, labels={"app": "web"})))
+    assert is_parked(queue)
+    await queue.submit(batch_of("a", facts=pod(cpu=50, labels={"app": "web"})))
+    assert not is_parked(queue)
 
 
 async def test_gated_pods_are_pending_with_their_gates():

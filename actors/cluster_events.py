@@ -1,0 +1,92 @@
+"""The message by which the queue learns what happened in the cluster, and what it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from roadstead.actors.messages import PodBatch
+from roadstead.actors.seam import Nothing, method
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    ActionType,
+    Change,
+    ClusterEvent,
+    EventResource,
+    SeenPod,
+)
+from roadstead.framework.fact_changes import seen_node
+from roadstead.framework.hint_map import SeenEvent
+
+UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+
+MAX_KNOWN = 65_536
+"""Classes of pods whose event is remembered, so that equal events are one."""
+
+
+NO_PODS = PodBatch((), (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A node that came (old None), left (new None) or changed."""
+
+    old: NodeFacts | None
+    new: NodeFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChanges:
+    """Client or binder → queue: nodes changed; pods, deleted or evicted, left their nodes.
+
+    Coming twice, it may bring pods back for a retry in vain.
+    """
+
+    nodes: tuple[NodeChange, ...] = ()
+    gone: PodBatch = NO_PODS
+
+
+OBSERVE = method("observe", ClusterChanges, Nothing)
+
+
+class PodEvents:
+    """Makes events of pods: one object for each kind of event and class of pods."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[ClusterEvent, int], SeenEvent] = {}
+
+    def assigned(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+        """Pods came to nodes; one event per class."""
+        return self._of(ASSIGNED_POD_ADD, pods)
+
+    def gone(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+        """Pods left nodes, or were assumed there and are not bound; one event per class."""
+        return self._of(ASSIGNED_POD_DELETE, pods)
+
+    def waiting(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+        """Pods came to the queue; one event per class."""
+        return self._of(UNSCHEDULABLE_POD_ADD, pods)
+
+    def _of(self, event: ClusterEvent, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+        # By the object: an event keeps its facts alive, so that no other can have its id.
+        classes = {id(facts): facts for facts in pods}
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        return [self._one(event, facts) for facts in classes.values()]
+
+    def _one(self, event: ClusterEvent, facts: PodFacts) -> SeenEvent:
+        known = self._known.get((event, id(facts)))
+        if known is None:
+            seen = SeenPod(facts, event.resource is EventResource.ASSIGNED_POD)
+            is_gone = event.action is ActionType.DELETE
+            change: Change[object] = Change(old=seen) if is_gone else Change(new=seen)
+            known = self._known[event, id(facts)] = SeenEvent(event, change)
+        return known
+
+
+def node_events(changes: Iterable[NodeChange]) -> list[SeenEvent]:
+    """The events of nodes; one node may give several."""
+    return [event for each in changes for event in seen_node(each.old, each.new)]
