@@ -1,0 +1,75 @@
+"""The examples of the documentation run, and pass what `roadstead plugin test` checks."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from roadstead.cli.plugin_choice import choose_plugins, load_with
+from roadstead.testing import ask, check_plugin, node, pod
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+GPU = "alibabacloud.com/gpu-milli"
+ARGS = {"typical": [[4000, 1000, 3], [4000, 500, 1]]}
+
+
+@pytest.fixture(autouse=True)
+def _found(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(EXAMPLES)])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+def gpu_node(name, gpu, cpu_milli=16_000):
+    return node(name, cpu_milli=cpu_milli, resources={GPU: gpu})
+
+
+def gpu_pod(gpu, cpu_milli=4000):
+    return pod(cpu_milli=cpu_milli, resources={GPU: gpu})
+
+
+def test_fgd_fills_what_others_could_not_use():
+    fleet = {gpu_node("whole", 1000): [], gpu_node("half", 1000): [gpu_pod(500)]}
+
+    told = ask("fgd:FGD", gpu_pod(500), fleet, ARGS)
+
+    assert told.raw == (-3 * 500, 3 * 500)
+    assert told.scores == (0, 100)
+
+
+def test_fgd_counts_gpu_that_lacks_the_cpu_beside_it_as_a_fragment():
+    fleet = {gpu_node("poor", 2000, cpu_milli=4000): [], gpu_node("rich", 2000): []}
+
+    told = ask("fgd:FGD", pod(cpu_milli=1000), fleet, ARGS)
+
+    assert told.raw == (-4 * 2000, 0)
+    assert told.scores == (0, 100)
+
+
+def test_fgd_has_no_preference_where_nodes_are_alike():
+    fleet = {gpu_node("one", 1000): [], gpu_node("two", 1000): []}
+
+    assert ask("fgd:FGD", gpu_pod(1000), fleet, ARGS).scores == (0, 0)
+
+
+def test_fgd_passes_every_check():
+    check_plugin("fgd:FGD", ARGS)
+
+
+def test_the_configuration_of_fgd_is_sound():
+    text = (EXAMPLES / "fgd.yaml").read_text()
+
+    loaded = load_with(choose_plugins(["fgd:FGD"], text), text, "fgd.yaml")
+
+    assert [ref.name for ref in loaded.config.profiles[0].at("score")] == ["FGD"]
+    typical = yaml.safe_load(text)["profiles"][0]["pluginConfig"][0]["args"]["typical"]
+    assert sum(how_many for _, _, how_many in typical) <= 10_000
+
+
+def test_the_gang_of_the_documentation_has_a_sound_configuration():
+    text = (EXAMPLES / "gangs.yaml").read_text()
+
+    config = load_with(choose_plugins([], text), text, "gangs.yaml").config
+
+    for point in ("queueSort", "permit", "reserve", "preFilter", "postFilter"):
+        assert "Coscheduling" in [ref.name for ref in config.profiles[0].at(point)]
