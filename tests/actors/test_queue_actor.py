@@ -246,8 +246,6 @@ def is_parked(queue):
 
 IS_WEB = LabelSelector((Requirement("app", "In", ("web",)),))
 NEAR_WEB = PodAffinityTerm("zone", IS_WEB, ("default",), None)
-    "zone", LabelSelector((Requirement("app", "In", ("web",)),)), ("default",), None
-)
 
 
 @pytest.mark.parametrize(("app", "woken"), [("web", True), ("db", False)])
