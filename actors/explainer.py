@@ -6,11 +6,13 @@ import asyncio
 
 from roadstead.actors.messages import SETTLE, VIEW, Settle, ViewAsk
 from roadstead.actors.names import CACHE, worker_name
+from roadstead.actors.preemption import try_on_workers
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import begin_batch
 from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.volumes import SchedulerVolumes
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.explain import Explanation, explain
+from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
@@ -23,6 +25,7 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     identity, facts = pod
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
+    volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
     profile = profiles.get(facts.scheduler_name)
     if profile is None:
         raise InputError(
@@ -40,6 +43,8 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     timeout_s = plan.settings.deadlines.call_s
     cache = supervisor.refs[CACHE]
     reached = await cache.call(SETTLE, Settle((), (), ()), timeout_s=timeout_s)
+    volumes.take(reached.storage)
+    volumes.catch_up()
     if narrower is not None and cycle.narrows(asked):
         roster = RosterCopy(whole=narrower.extenders.wants_manifests)
         cycle.roster = await roster.take(cache, timeout_s)
@@ -50,4 +55,11 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
         *(worker.call(VIEW, message, timeout_s=timeout_s) for worker in workers)
     )
     filters, scores = batch.summaries(signature)
-    return explain(profile, asked, views, filters, scores, cycle.narrowing(signature))
+    tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
+    narrowing = cycle.narrowing(signature)
+    found = explain(profile, asked, views, filters, scores, narrowing, tie_break)
+    if found.dry_run is None:
+        return found
+    versions = reached.worker_seqs
+    tried = await try_on_workers(cycle, asked, found.dry_run, workers, versions, timeout_s)
+    return with_post_filter(found, profile, asked, tie_break, tried)

@@ -9,20 +9,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from roadstead.actors.seam import Nothing, method
-from roadstead.cycle.messages import ClassAsk, EvaluateRequest, ShardAnswer, ShardView
+from roadstead.cycle.messages import ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.wire import facts_in, facts_out
+from roadstead.framework.victims import Tried
+from roadstead.storage import Binding, StorageChange
 
 
 @dataclass(frozen=True, slots=True)
 class PodBatch:
-    """Pods as columns: `class_of[i]` points into `classes` (see `roadstead.facts.wire`)."""
+    """Pods as columns: `class_of[i]` points into `classes` (see `roadstead.facts.wire`).
+
+    started_s: (place, start time) of the pods that have one.
+    """
 
     classes: tuple[bytes, ...]
     uids: tuple[str, ...]
     names: tuple[str, ...]
     class_of: tuple[int, ...]
+    started_s: tuple[tuple[int, float], ...] = ()
+
+    def starts(self) -> dict[str, float]:
+        """Start times by UID, of the pods that have one."""
+        return {self.uids[place]: time_s for place, time_s in self.started_s}
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Each pod's identity and facts; pods of one class share one facts object."""
@@ -35,12 +45,17 @@ class PodBatch:
 def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]]) -> PodBatch:
     """Columns of pods, in order."""
     classes = ClassColumn()
-    uids, names = [], []
+    uids: list[str] = []
+    names, started_s = [], []
     for identity, facts in pods:
+        if identity.started_s is not None:
+            started_s.append((len(uids), identity.started_s))
         uids.append(identity.uid)
         names.append(identity.name)
         classes.add(facts)
-    return PodBatch(classes.table, tuple(uids), tuple(names), tuple(classes.column))
+    return PodBatch(
+        classes.table, tuple(uids), tuple(names), tuple(classes.column), tuple(started_s)
+    )
 
 
 class ClassColumn:
@@ -121,21 +136,27 @@ class PendingNote:
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """One pod that goes back to the queue; `reason` is a RequeueReason."""
+    """One pod that goes back to the queue; see `roadstead.queue.Requeue`."""
 
     uid: str
     reason: str
     rejected_by: tuple[str, ...]
+    nominated_node: str | None = None
+    preempts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseReport:
-    """Scheduler → queue: what became of pods of a lease. The same report twice changes nothing."""
+    """Scheduler → queue: what became of pods of a lease. The same report twice changes nothing.
+
+    gone: pods that were evicted, wherever they were.
+    """
 
     lease_id: int
     done: tuple[str, ...]
     given_back: tuple[GivenBack, ...]
     notes: tuple[PendingNote, ...]
+    gone: PodBatch = PodBatch((), (), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,20 +188,45 @@ class PendingPage:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageNews:
+    """What changed of claims and volumes; the first of the changes is number `start`."""
+
+    start: int = 0
+    changes: tuple[StorageChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundVolumes:
+    """What an attempt's claims are bound to, as long as nobody committed it."""
+
+    token: str
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AssumeBatch:
-    """Scheduler → cache: count these pods on these nodes, ahead of their commits."""
+    """Scheduler → cache: count these pods on these nodes, ahead of their commits.
+
+    known_changes: how many changes of the storage the scheduler has.
+    """
 
     pods: PodBatch
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
+    known_changes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """Cache → scheduler: which tokens were refused, and how far each worker must have come."""
+    """Cache → scheduler: which tokens were refused, and how far each worker must have come.
+
+    volumes: of the attempts with claims that are not settled. storage: what the scheduler lacks.
+    """
 
     refused: tuple[tuple[str, str], ...]
     worker_seqs: tuple[int, ...]
+    volumes: tuple[BoundVolumes, ...] = ()
+    storage: StorageNews = StorageNews()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +237,7 @@ class Settle:
     forget: tuple[tuple[str, str], ...]
     finish: tuple[tuple[str, str], ...]
     confirm: tuple[str, ...]
+    known_changes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +246,9 @@ class DeltaBatch:
 
     kinds[i] is a DeltaKind; pods[i] points into `classes` (-1 for none); `nodes` holds the facts
     of the add_node and update_node deltas, in order, and `arrivals` when each of these nodes came
-    to the whole cluster.
+    to the whole cluster. uids[i] is a pod's UID, "" for none; keys[i] its namespace/name where the
+    UID is another text; started_s: (place among the deltas, start time) of pods that have one.
+    changes: of the storage, one for each delta of kind STORAGE.
     """
 
     first_seq: int
@@ -209,6 +258,14 @@ class DeltaBatch:
     classes: tuple[bytes, ...]
     nodes: tuple[NodeFacts, ...]
     arrivals: tuple[int, ...]
+    changes: tuple[StorageChange, ...] = ()
+    uids: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    started_s: tuple[tuple[int, float], ...] = ()
+
+
+STORAGE = "storage"
+"""The kind of a delta that changes claims and volumes; the same one goes to every worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +305,17 @@ class ViewAsk:
 
 @dataclass(frozen=True, slots=True)
 class BindBatch:
-    """Scheduler → binder: commit these. The same token gets the same answer."""
+    """Scheduler → binder: commit these. The same token gets the same answer.
+
+    volumes: of the attempts among them that bind claims.
+    """
 
     owner: str
     epoch: int
     pods: PodBatch
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
+    volumes: tuple[BoundVolumes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +357,60 @@ class ActorStatus:
     counts: tuple[tuple[str, int], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Scheduler → binder: take these pods from the cluster for another one.
+
+    token: names the eviction. preemptor: namespace/name of the pod that gets the room. Told twice,
+    the same pods are gone.
+    """
+
+    token: str
+    uids: tuple[str, ...]
+    preemptor: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """Binder → scheduler: who is gone; pods that it never had are not among them."""
+
+    gone: PodBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Nominations:
+    """Scheduler or client → cache: pods that wait are nominated to nodes, "" for none any more.
+
+    preempts: for each pod, whether others had to go for it. gone: pods that were evicted. Coming
+    twice, it changes nothing more.
+    """
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    preempts: tuple[bool, ...]
+    gone: tuple[str, ...] = ()
+    known_changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptedNote:
+    """A pod that was evicted from a node, and for which pod."""
+
+    uid: str
+    key: str
+    node_name: str
+    preemptor: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptedPage:
+    """Binder → client: evicted pods in the order of their eviction."""
+
+    notes: tuple[PreemptedNote, ...]
+    total: int
+
+
 STATUS = method("status", Nothing, ActorStatus)
 ADD_NODES = method("add_nodes", NodeBatch, Nothing)
 ADD_RUNNING = method("add_running", RunningPods, Nothing)
@@ -312,6 +427,10 @@ APPLY = method("apply", DeltaBatch, Nothing)
 EVALUATE = method("evaluate", EvaluateRequest, ShardAnswer)
 VIEW = method("view", ViewAsk, ShardView)
 BIND = method("bind", BindBatch, BindAnswers)
+DRY_RUN = method("dry_run", DryRunAsk, Tried)
+EVICT = method("evict", Evict, Evicted)
+NOMINATE = method("nominate", Nominations, Assumed)
+PREEMPTED = method("preempted", PageAsk, PreemptedPage)
 BOUND = method("bound", PageAsk, BoundPage)
 RUN = method("run", Nothing, Nothing)
 STOP = method("stop", Nothing, Nothing)

@@ -6,11 +6,12 @@ import asyncio
 import time
 
 from roadstead.actors.logs import log
-from roadstead.actors.messages import ActorStatus, DeltaBatch, ViewAsk
+from roadstead.actors.messages import STORAGE, ActorStatus, DeltaBatch, ViewAsk
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory, Nothing
-from roadstead.cycle.messages import EvaluateRequest, ShardAnswer, ShardView
+from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
 from roadstead.facts.wire import facts_in
+from roadstead.framework.victims import Tried
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
@@ -54,17 +55,29 @@ class WorkerActor:
 
     def _apply(self, batch: DeltaBatch) -> None:
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
+        changes = iter(batch.changes)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
-        for seq, (kind, name, pod) in enumerate(rows, start=batch.first_seq):
+        started_s = dict(batch.started_s)
+        for place, (kind, name, pod) in enumerate(rows):
+            seq = batch.first_seq + place
             with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
             facts, arrival = next(nodes) if with_node else (None, 0)
+            change = next(changes) if kind == STORAGE else None
             if seq <= self.applied:
                 continue
-            if kind == DeltaKind.ADD_POD:
-                self.table.add_pod(name, infos[pod])
+            if change is not None:
+                self.core.storage.apply(change)
+            elif kind == DeltaKind.ADD_POD:
+                uid, key = batch.uids[place], batch.keys[place]
+                began = started_s.get(place)
+                self.table.add_pod(name, infos[pod], uid=uid, key=key, started_s=began)
             elif kind == DeltaKind.REMOVE_POD:
-                self.table.remove_pod(name, infos[pod])
+                self.table.remove_pod(name, infos[pod], uid=batch.uids[place])
+            elif kind == DeltaKind.NOMINATE:
+                self.table.nominate(name, infos[pod])
+            elif kind == DeltaKind.WITHDRAW:
+                self.table.withdraw(name, infos[pod])
             elif kind == DeltaKind.REMOVE_NODE:
                 self.table.remove_node(name)
             elif kind == DeltaKind.ADD_NODE and facts is not None:
@@ -82,6 +95,11 @@ class WorkerActor:
         self._evaluations += 1
         log(self._name, "evaluated", classes=len(request.classes), applied=self.applied)
         return answer
+
+    async def dry_run(self, request: DryRunAsk) -> Tried:
+        """Tries preemption for one class on this shard's rows."""
+        await self._reach(request.table_version)
+        return self.core.dry_run(request)
 
     async def view(self, request: ViewAsk) -> ShardView:
         """Everything about one class on this shard's rows."""

@@ -113,7 +113,7 @@ def bindings_on(
         if claim.selected_node is None:
             found = _static(storage, claim, labels, chosen)
         if found is None:
-            found = _provisioned(storage, claim, node)
+            found = provisioned(storage, claim, node)
         if found is None:
             return None
         if found.name not in chosen and all(each.claim.key != claim.key for each in made):
@@ -145,7 +145,7 @@ def _bound(claim: ClaimFacts, volume: VolumeFacts) -> Binding:
     )
 
 
-def _provisioned(storage: StorageState, claim: ClaimFacts, node: NodeFacts) -> VolumeFacts | None:
+def provisioned(storage: StorageState, claim: ClaimFacts, node: NodeFacts) -> VolumeFacts | None:
     """The volume that the class's provisioner makes for a claim on a node; None if it cannot."""
     found = storage.classes.get(claim.storage_class)
     labels = dict(node.labels)

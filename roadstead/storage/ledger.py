@@ -13,12 +13,12 @@ RevertAssumedPodVolumes, BindPodVolumes).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.storage.binding import Binding, bindings_on
-from roadstead.storage.claims import ClaimError, claim_keys
+from roadstead.storage.binding import Binding, bindings_on, is_claims, provisioned, reaches
+from roadstead.storage.claims import ClaimError, claim_keys, claims_of
 from roadstead.storage.state import StorageChange, StorageState
 
 
@@ -94,27 +94,36 @@ class VolumeLedger:
         for key in self._held.pop(uid, ()):
             self._open.pop(key, None)
 
-    def commit(self, bindings: tuple[Binding, ...]) -> bool:
-        """Takes over bindings that were found elsewhere, all or none; False where one is not free.
+    def commit(self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts) -> bool:
+        """Takes over a pod's bindings that were found elsewhere, for good.
 
-        A binding that stands already is taken as it is.
+        False, with nothing changed, where a claim or a volume is not free, the node does not reach
+        a volume, or a claim of the pod would stay without. One that stands already is as it is.
         """
         new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
-        if not all(self._is_free(each) for each in new):
+        bound = {each.claim.key for each in new}
+        try:
+            waiting = {claim.key for claim in claims_of(self.storage, pod).waiting}
+        except ClaimError:
+            return False
+        if waiting != bound or not all(self._is_free(each, node) for each in new):
             return False
         for each in new:
             self.storage.apply(each.change)
         return True
 
-    def _is_free(self, binding: Binding) -> bool:
+    def _is_free(self, binding: Binding, node: NodeFacts) -> bool:
         claim = self.storage.claims.get(binding.claim.key)
-        if claim is None or claim.volume_name or claim.is_lost or claim.is_terminating:
+        if claim is None or claim.volume_name:
+            return False
+        if not reaches(binding.volume.node_terms, dict(node.labels)):
             return False
         volume = self.storage.volumes.get(binding.volume.name)
         if volume is None:
-            return binding.volume.name.startswith("pvc-")
-        owner = volume.claim
-        return owner is None or (owner.namespace, owner.name) == (claim.namespace, claim.name)
+            return provisioned(self.storage, claim, node) == replace(
+                binding.volume, claim=None, phase=""
+            )
+        return volume.claim is None or is_claims(volume, claim)
 
     def validate(self) -> None:
         """Asserts that what is open is bound, and that somebody holds it."""
