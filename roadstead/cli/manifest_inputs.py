@@ -47,7 +47,7 @@ def load_manifests(cluster: Sequence[str], pods: Sequence[str], *, with_digests:
     known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
     paths = tuple(dict.fromkeys((*cluster, *pods)))
     cluster_has = replace(
-        cluster_facts(everything, made.replica_sets, all_pods),
+        cluster_facts(everything, made.replica_sets, made.claims, all_pods),
         pod_groups=pod_groups(everything.pod_groups, (facts for _, facts, _ in known)),
     )
     return Loaded(

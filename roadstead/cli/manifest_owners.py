@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar
 
+from roadstead.cli.manifest_storage import storage_facts
 from roadstead.facts.cluster import ClusterFacts, compile_cluster
 from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
@@ -15,6 +16,7 @@ from roadstead.protocol.objects import (
     ApiObject,
     Namespace,
     ObjectMeta,
+    PersistentVolumeClaim,
     Pod,
     ReplicaSet,
     StatefulSet,
@@ -27,9 +29,14 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def cluster_facts(
-    manifests: Manifests, made: Sequence[ReplicaSet], pods: Iterable[Pod]
+    manifests: Manifests,
+    made: Sequence[ReplicaSet],
+    claims: Sequence[PersistentVolumeClaim],
+    pods: Sequence[Pod],
 ) -> ClusterFacts:
     """made: the replica sets that deployments make, which select pods as given ones do.
+
+    claims: those that stateful sets make.
 
     Raises:
         InputError: a selector that does not parse.
@@ -44,6 +51,7 @@ def cluster_facts(
         replication_controllers=map(_placed, manifests.replication_controllers),
         replica_sets=replica_sets,
         stateful_sets=stateful_sets,
+        storage=storage_facts(manifests, claims, pods),
     )
 
 

@@ -9,7 +9,6 @@ from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.supervisor import RunFailedError
 from roadstead.config.settings import Bounds
-from roadstead.facts.pod import Volume
 from roadstead.fleet.generate import generate_fleet, ten_shapes
 from roadstead.protocol.errors import InputError, UnsupportedError
 from roadstead.queue import PodState
@@ -336,14 +335,14 @@ def test_more_pods_than_the_queue_may_hold_are_an_error():
 
 
 def test_a_plugin_that_is_missing_ends_the_run_with_plugin_object_and_field():
-    claim = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
-    inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=pod(volumes=(claim,)))])
+    wants = pod(resource_claims=("gpu",))
+    inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 
     with pytest.raises(UnsupportedError) as refusal:
         launch(inputs)
 
     assert refusal.value.obj == 'Pod "default/q"'
-    assert refusal.value.field == 'spec.volumes["data"].persistentVolumeClaim'
+    assert refusal.value.field == "spec.resourceClaims"
 
 
 def test_preemption_that_would_be_needed_ends_the_run_with_the_pod_that_needs_it():

@@ -17,12 +17,10 @@ from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.worker import WorkerActor
 from roadstead.config.settings import Bounds
 from roadstead.cycle.effects import PodReport, Report, ReportKind
-from roadstead.facts.pod import Volume
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of, turns, until
 from tests.builders import node, pod
 
 ONE_NODE = (node("n1"),)
-CLAIM = Volume("data", "persistentVolumeClaim", (("claimName", "c1"),))
 
 
 async def never(_):
@@ -305,13 +303,12 @@ async def test_deciding_goes_on_while_binds_are_under_way():
 
 
 async def test_a_plugin_that_is_missing_stops_the_scheduler_with_plugin_object_and_field():
-    async with World(["a"], facts=pod(volumes=(CLAIM,))) as world:
+    async with World(["a"], facts=pod(resource_claims=("gpu",))) as world:
         status = await world.error()
 
     assert status.error_kind == "UnsupportedError"
     plugin, obj, field = status.error_parts
-    assert plugin in ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
-    assert (obj, field) == ('Pod "default/a"', 'spec.volumes["data"].persistentVolumeClaim')
+    assert (plugin, obj, field) == ("DynamicResources", 'Pod "default/a"', "spec.resourceClaims")
     assert world.queue.told("report") == []
 
 
