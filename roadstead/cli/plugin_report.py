@@ -16,7 +16,7 @@ from roadstead.cli.plugin_checks import Check, Outcome
 from roadstead.cli.plugin_choice import choose_plugins
 from roadstead.cli.plugin_subject import Subject
 from roadstead.cli.scheduling import print_json
-from roadstead.config.intree import IN_TREE_POINTS
+from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.model import default_config
 from roadstead.framework.plugin import EXTENSION_POINTS, Plugin
 from roadstead.framework.registry import extension_points
@@ -78,7 +78,7 @@ def known_plugins(paths: Sequence[str]) -> list[KnownPlugin]:
     enabled = {ref.name for point in EXTENSION_POINTS for ref in profile.at(point)}
     known = [
         KnownPlugin(name, "in-tree", _sorted(points), name in enabled)
-        for name, points in IN_TREE_POINTS.items()
+        for name, points in {**IN_TREE_POINTS, **OPTIONAL_POINTS}.items()
     ]
     for path in installed_plugins().values():
         known.append(_of_user(load_plugin_class(path), path))

@@ -8,7 +8,7 @@ import pytest
 from roadstead.cli import plugin_choice, plugin_report
 from roadstead.cli.plugin_choice import choose_plugins
 from roadstead.cli.plugin_files import module_of
-from roadstead.config.intree import IN_TREE_POINTS
+from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.protocol.errors import InputError
 
 
@@ -317,7 +317,9 @@ def test_all_plugins_are_listed_with_their_extension_points(run, here, monkeypat
     done = run("plugin", "list", "--plugin", "listed:Listed", "--format", "json")
 
     found = {each["name"]: each for each in json.loads(done.stdout)["plugins"]}
-    assert found.keys() == IN_TREE_POINTS.keys() | {"Listed", "Offered"}
+    in_tree = IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()
+    assert found.keys() == in_tree | {"Listed", "Offered"}
+    assert not found["Coscheduling"]["enabled"]
     assert found["NodeResourcesFit"]["points"] == ["preFilter", "filter", "preScore", "score"]
     assert found["NodeResourcesFit"]["enabled"]
     assert found["Listed"] == {
