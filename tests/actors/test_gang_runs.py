@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from roadstead.actors import client
 from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.ray_runtime import RaySession
 from roadstead.config.settings import Settings
@@ -100,6 +101,15 @@ def test_a_gang_of_which_too_few_exist_does_not_take_part():
     assert set(pending.values()) == {
         'waiting for pod group "default/a": 2 of 3 pods exist',
     }
+
+
+def test_a_gate_opens_when_the_last_member_comes(monkeypatch):
+    monkeypatch.setattr(client, "CHUNK", 2)
+
+    placed, pending = run(plan(), gang("a", 5, 5))
+
+    assert placed == {"a": 5}
+    assert pending == {}
 
 
 def test_members_that_run_already_complete_a_gang():

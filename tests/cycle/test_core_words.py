@@ -1,0 +1,142 @@
+"""What plugins say of waiting pods, heeded by the core at the end of each call."""
+
+from roadstead.cycle.effects import Bind, Report, ReportKind, Requeue
+from roadstead.cycle.pods import BindOutcome, PodState
+from roadstead.framework.plugin import RemembersPods
+from roadstead.framework.waiting import WaitingPods
+from tests.cycle.core_world import WAIT, World, only, tokens
+
+
+class Speaking(World):
+    """A world in which calls of plugins say something; `speaks`: log line → what to do."""
+
+    def __init__(self, **given):
+        super().__init__(**given)
+        self.speaks = {}
+        world = self
+
+        class Log(list):
+            def append(self, line):
+                list.append(self, line)
+                world.speaks.pop(line, lambda: None)()
+
+        self.log = Log()
+        for plugin in self.core._profiles["default-scheduler"].permit:
+            type(plugin).log = self.log
+
+    @property
+    def room(self) -> WaitingPods:
+        return self.core._profiles["default-scheduler"].waiting
+
+
+def waiting(*uids):
+    """Pods that wait for A."""
+    world = Speaking(says={"A": {("permit", uid): (WAIT, 10.0) for uid in uids}})
+    world.lease(*uids, "last")
+    world.accept(*world.place(*uids))
+    return world
+
+
+def test_a_permitted_pod_takes_those_along_that_its_plugin_allows():
+    world = waiting("u1", "u2")
+    world.speaks["permit A last"] = lambda: [world.room.allow(uid, "A") for uid in ("u2", "u1")]
+
+    effects = world.accept(*world.place("last"))
+
+    assert tokens(Bind, effects) == ["s/1/3", "s/1/2", "s/1/1"]
+    world.core.validate()
+
+
+def test_unreserve_of_one_pod_may_reject_others_which_may_reject_more():
+    world = waiting("u1", "u2", "u3")
+    world.speaks["unreserve A u1"] = lambda: world.room.reject("u2", "A", "u1 is gone")
+    world.speaks["unreserve A u2"] = lambda: world.room.reject("u3", "A", "u2 is gone")
+
+    effects = world.core.reject("u1", "A", "enough")
+
+    assert [item.uid for item in only(Requeue, effects).items] == ["u1", "u2", "u3"]
+    assert "u2 is gone" in only(Report, effects).reports[2].message
+
+
+def test_words_of_pods_that_do_not_wait_change_nothing():
+    world = waiting("u1")
+    world.room.allow("nobody", "A")
+    world.room.reject("last", "A", "no")
+    world.room.reject_where(lambda facts: False, "A", "no")
+    before = world.picture()
+
+    assert world.core.tick(0.0) == []
+    assert world.picture() == before
+
+
+def test_a_refusal_of_all_reaches_pods_that_are_being_assumed():
+    world = waiting("u1")
+    (token,) = world.place("last")
+    world.room.reject_where(lambda facts: True, "A", "no room for any")
+    effects = world.core.tick(0.0)
+    assert [item.uid for item in only(Requeue, effects).items] == ["u1"]
+    assert world.core.state_of("last") is PodState.ASSUMING
+
+    effects = world.accept(token)
+
+    assert [item.uid for item in only(Requeue, effects).items] == ["last"]
+    assert "reserve A last" not in world.log
+    world.core.validate()
+
+
+def test_a_refusal_ends_with_the_attempt_that_it_was_meant_for():
+    world = waiting("u1")
+    (token,) = world.place("last")
+    world.room.reject_where(lambda facts: True, "A", "no room for any")
+    world.core.tick(0.0)
+    world.accept(token)
+    world.lease("last", lease_id=2, attempt=2)
+
+    effects = world.accept(*world.place("last", attempt=2))
+
+    assert tokens(Bind, effects) == ["s/1/3"]
+
+
+def test_several_profiles_share_the_room_of_their_process():
+    world = waiting("u1")
+    profile = world.core._profiles["default-scheduler"]
+
+    assert [each.pod.uid for each in profile.waiting] == ["u1"]
+    assert profile.waiting.get("u1").plugins == ("A",)
+    assert profile.waiting.get("last") is None
+
+
+class Remembers(RemembersPods):
+    name = "Remembers"
+    gone = ()
+
+    def pod_gone(self, pod, facts, node_name):
+        self.gone = (*self.gone, (pod.uid, node_name))
+        if len(self.gone) > 1:
+            raise RuntimeError("too much")
+
+
+def test_the_end_of_a_bound_pod_is_told_to_plugins_that_remember_it():
+    world = World()
+    memory = Remembers()
+    world.core._profiles["default-scheduler"].remembers_pods = (memory,)
+    world.binding("u1")
+    world.lease("u2")
+    world.answer(BindOutcome.BOUND)
+
+    assert world.core.deleted(["u1", "u2"]) == []
+    assert memory.gone == (("u1", "n1"),)
+
+
+def test_a_plugin_that_fails_to_forget_is_told_of():
+    world = World()
+    memory = Remembers()
+    world.core._profiles["default-scheduler"].remembers_pods = (memory,)
+    world.binding("u1", "u2")
+    for token in ("s/1/1", "s/1/2"):
+        world.answer(BindOutcome.BOUND, token)
+
+    (report,) = only(Report, world.core.deleted(["u1", "u2"])).reports
+
+    assert (report.uid, report.kind) == ("u2", ReportKind.WARNING)
+    assert 'plugin "Remembers": RuntimeError: too much' in report.message
