@@ -102,6 +102,11 @@ class Runtime(Directory, Protocol):
     async def stop(self) -> None: ...
 
 
+def clock_s() -> float:
+    """The time of the running loop, in seconds: virtual in a simulation."""
+    return asyncio.get_running_loop().time()
+
+
 def late(actor: str, method_name: str, timeout_s: float) -> DeadlineError:
     return DeadlineError(f"{actor} did not answer {method_name} within {timeout_s:g} s")
 

@@ -1,0 +1,53 @@
+"""An event loop whose clock jumps to the next timer when nothing is ready: no run of it waits."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from roadstead.protocol.errors import RoadsteadError
+
+T = TypeVar("T")
+
+START_S = 1_000.0
+"""Where virtual time begins: not at 0, which a program may take for "no time"."""
+
+
+class StalledError(RoadsteadError):
+    """Nothing is ready and nothing will ever be: whoever waits, waits for ever."""
+
+
+class _JumpingSelector(selectors.SelectSelector):
+    """Told to wait, it moves the clock on instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = START_S
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready:
+            return ready
+        if timeout is None:
+            raise StalledError("the simulation stands still: no timer, no message, no work")
+        self.now_s += max(0.0, timeout)
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Timers fire in order at once; `time()` is virtual seconds. No threads, no sockets."""
+
+    def __init__(self) -> None:
+        self._clock = _JumpingSelector()
+        super().__init__(self._clock)
+
+    def time(self) -> float:
+        return self._clock.now_s
+
+
+def run_virtual(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of work on a loop of its own. StalledError where it would wait for ever."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(work())
