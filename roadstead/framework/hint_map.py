@@ -46,6 +46,7 @@ class HintMap:
         self._registered = {name: profile.registered_events() for name, profile in profiles.items()}
         self._hints: dict[tuple[str, str, ClusterEvent], Hints] = {}
         self._by_any_profile: dict[tuple[str, ClusterEvent], bool] = {}
+        self._of_interest: dict[ClusterEvent, bool] = {}
 
     def may_help(self, plugin: str, seen: SeenEvent, pod: PodFacts) -> bool:
         """Whether a plugin that rejected the pod says that the event may help.
@@ -70,12 +71,15 @@ class HintMap:
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered the event."""
-        return event.is_wildcard or any(
-            each.event.matches(event)
-            for by_plugin in self._registered.values()
-            for registered in by_plugin.values()
-            for each in registered
-        )
+        known = self._of_interest.get(event)
+        if known is None:
+            known = self._of_interest[event] = event.is_wildcard or any(
+                each.event.matches(event)
+                for by_plugin in self._registered.values()
+                for registered in by_plugin.values()
+                for each in registered
+            )
+        return known
 
     def _hints_for(self, profile: str, plugin: str, event: ClusterEvent) -> Hints:
         """The hints of the registered events that match; () where none does."""
