@@ -10,6 +10,7 @@ from roadstead.actors.seam import Ref
 from roadstead.cycle.batch import BatchRun, PodInCycle
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer
 from roadstead.cycle.sharded import MAX_ROUNDS, NarrowTask, ShardedCycle, with_version
+from roadstead.framework.narrowed import Narrowing
 from roadstead.protocol.errors import RoadsteadError
 
 
@@ -36,11 +37,14 @@ async def begin_batch(
         if isinstance(following, BatchRun):
             return following
         if isinstance(following, NarrowTask):
-            # Extenders are called: the loop goes on meanwhile.
-            narrowing = await asyncio.to_thread(following.run)
-            following = cycle.narrowed(narrowing)
+            following = cycle.narrowed(await _narrow(following))
         request = following
     raise RoadsteadError("the workers did not agree on the number of nodes and their summaries")
+
+
+async def _narrow(task: NarrowTask) -> Narrowing:
+    """Where extenders are called, the loop goes on meanwhile."""
+    return await asyncio.to_thread(task.run) if task.calls_extenders else task.run()
 
 
 async def _ask(worker: Ref, request: EvaluateRequest, timeout_s: float) -> ShardAnswer:
