@@ -247,6 +247,36 @@ def test_what_a_plugin_refuses_differently_is_told(run, here):
     assert "filter: " in found["signature"][1]
 
 
+def test_what_a_plugin_says_in_pre_filter_is_compared_too(run, here):
+    plugin_file(
+        here,
+        "early",
+        """
+        from roadstead.framework.plugin import FilterPlugin, PreFilterPlugin, PreFilterResult
+        from roadstead.framework.plugin import ALL_PASS
+
+        class P(PreFilterPlugin, FilterPlugin):
+            name = "P"
+            reads = Reads.NODE
+
+            def pre_filter(self, state, pod):
+                late = pod.facts.priority == 1000
+                return PreFilterResult(unschedulable("too late") if late else SUCCESS)
+
+            def filter(self, state, pod, table):
+                return ALL_PASS
+
+            def sign(self, pod):
+                return ()
+        """,
+    )
+
+    code, found = checks(run, "early:P")
+
+    assert code == 1
+    assert "too late" in found["signature"][1]
+
+
 def test_checks_that_fail_are_counted_in_the_table(run, here):
     plugin_file(here, "boundless_too", BROKEN["boundless"][1])
 

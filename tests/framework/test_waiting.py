@@ -60,7 +60,10 @@ def test_members_that_go_are_forgotten():
     members = GroupMembers()
     members.add("u1", GANG)
 
+    members.add("u2", GANG)
     assert members.group_of("u1") == ("default", "a")
+    members.remove("u2")
+    assert members.count(("default", "a")) == 1
     members.remove("u1")
     members.remove("u1")
 
