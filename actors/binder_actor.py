@@ -13,10 +13,15 @@ from roadstead.actors.messages import (
     BindAnswers,
     BindBatch,
     BoundPage,
+    Evict,
+    Evicted,
     NodeBatch,
     PageAsk,
     PodBatch,
+    PreemptedNote,
+    PreemptedPage,
     RunningPods,
+    pod_batch,
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.actors.volumes import BinderVolumes
@@ -28,8 +33,12 @@ from roadstead.binder import (
     Bound,
     Effect,
     Halted,
+    PodState,
+    Released,
 )
+from roadstead.binder.pods import COUNTED
 from roadstead.cycle.verify import Verifier
+from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.facts.rules import Rules
 from roadstead.journal import Journal, JournalError, NullJournal
 from roadstead.journal.disk import RealDisk
@@ -53,6 +62,8 @@ class BinderActor:
         self._perform(self.core.describe(plan.cluster))
         self._perform(self.core.describe(rules_of(plan)))
         self._bound: dict[str, str] = {}
+        self._preemptor: dict[str, str] = {}
+        self._preempted: list[PreemptedNote] = []
         self._batches = 0
         self._verifying_s = 0.0
         self._halted = ""
@@ -73,7 +84,7 @@ class BinderActor:
     async def add_running(self, batch: RunningPods) -> Nothing:
         """Pods that run already: bound from the start."""
         pods = [
-            (identity.uid, identity.key, facts, node)
+            (identity.uid, identity.key, unnominated(facts), node)
             for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
         ]
         self._perform(self.core.load(pods))
@@ -81,7 +92,8 @@ class BinderActor:
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
         """Pods that may be bound from now on."""
-        self._perform(self.core.add_pods((i.uid, i.key, facts) for i, facts in batch.pods()))
+        pods = ((i.uid, i.key, unnominated(facts)) for i, facts in batch.pods())
+        self._perform(self.core.add_pods(pods))
         return NOTHING
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
@@ -102,6 +114,31 @@ class BinderActor:
         log("binder", "batch committed", asked=len(requests), bound=bound)
         return BindAnswers(tuple(answers[r.token] for r in requests if r.token in answers))
 
+    async def evict(self, ask: Evict) -> Evicted:
+        """Takes pods from the cluster; those that are not bound yet will never be."""
+        state = {uid: self.core.standing(uid)[0] for uid in ask.uids}
+        self._preemptor |= dict.fromkeys(ask.uids, ask.preemptor)
+        effects = self.core.evict(uid for uid in ask.uids if state[uid] in COUNTED)
+        # A victim that is only assumed: its scheduler still has to ask for it.
+        effects += self.core.delete(uid for uid in ask.uids if state[uid] is PodState.PENDING)
+        self._perform(effects)
+        gone = [uid for uid in ask.uids if self.core.standing(uid)[0] is PodState.DELETED]
+        log("binder", "evicted", pods=len(gone), preemptor=ask.preemptor, node=ask.node_name)
+        pods = ((uid, *self.core.pod(uid)) for uid in gone)
+        return Evicted(pod_batch((_identity(uid, key), facts) for uid, key, facts in pods))
+
+    def _released(self, effect: Released) -> None:
+        """A pod is gone for good; what was bound is bound no more."""
+        uid = effect.uid
+        node_name = self._bound.pop(uid, effect.node_name)
+        preemptor = self._preemptor.pop(uid, "")
+        self._preempted.append(PreemptedNote(uid, effect.key, node_name, preemptor))
+
+    async def preempted(self, ask: PageAsk) -> PreemptedPage:
+        """Evicted pods in the order of their eviction, a page at a time."""
+        page = self._preempted[ask.start : ask.start + ask.count]
+        return PreemptedPage(tuple(page), len(self._preempted))
+
     def _perform(self, effects: Sequence[Effect]) -> dict[str, BindAnswer]:
         """Performs effects and those that follow from them; the acknowledgements by token."""
         answers: dict[str, BindAnswer] = {}
@@ -112,6 +149,8 @@ class BinderActor:
                 waiting += self._write(effect)
             elif isinstance(effect, Acknowledge):
                 answers[effect.token] = self._answer(effect)
+            elif isinstance(effect, Released):
+                self._released(effect)
             elif isinstance(effect, Halted):
                 self._halted = effect.reason
         return answers
@@ -166,6 +205,11 @@ class BinderActor:
             timings_s=(("bind", self._verifying_s),),
             counts=(("bound", len(self._bound)), ("batches", self._batches)),
         )
+
+
+def _identity(uid: str, key: str) -> PodIdentity:
+    namespace, _, name = key.partition("/")
+    return PodIdentity(uid, namespace, name)
 
 
 def open_journal(plan: RunPlan) -> Journal:

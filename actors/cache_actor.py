@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 from roadstead.actors.messages import (
     APPLY,
+    STORAGE,
     ActorStatus,
     AssumeBatch,
     Assumed,
+    BoundVolumes,
     ClassColumn,
     DeltaBatch,
     NodeBatch,
+    Nominations,
     RosterAsk,
     RosterPage,
     RunningPods,
     Settle,
 )
 from roadstead.actors.names import worker_name
-from roadstead.actors.seam import NOTHING, Directory, Nothing, Ref
-from roadstead.cache import Assumption, CacheCore, Placement
+from roadstead.actors.seam import NOTHING, Directory, Nothing, Ref, clock_s
+from roadstead.actors.volumes import CacheVolumes
+from roadstead.cache import Assumption, CacheCore, Placement, PodState
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import unnominated
 from roadstead.nodes.sharding import Sharding
-from roadstead.nodes.table import NodeTable
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
+from roadstead.storage import StorageChange
 
 ROSTER_PAGE_NODES = 5000
 
+_NO_VOLUMES = "the volumes of its claims are taken"
 _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 
 
@@ -48,6 +53,8 @@ class CacheActor:
         self._seqs = [0] * plan.settings.shards
         self._streams: set[asyncio.Task[None]] = set()
         self._lost = ""
+        self._started_s: dict[str, float] = {}
+        self._volumes = CacheVolumes(plan)
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear; the first batches decide how zones are dealt to workers."""
@@ -64,9 +71,10 @@ class CacheActor:
     async def add_running(self, batch: RunningPods) -> Nothing:
         """Pods that run already."""
         placements = [
-            Placement(identity.uid, identity.key, facts, node)
+            Placement(identity.uid, identity.key, unnominated(facts), node)
             for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
         ]
+        self._started_s |= batch.pods.starts()
         await self._deliver(self.core.confirm(placements))
         return NOTHING
 
@@ -77,19 +85,63 @@ class CacheActor:
             Assumption(identity.uid, identity.key, facts, node, token)
             for (identity, facts), node, token in rows
         ]
-        answer = self.core.assume(assumptions, time.monotonic())
+        answer = self.core.assume(assumptions, clock_s())
         self._stream(answer.deltas)
         token_of = dict(zip(batch.pods.uids, batch.tokens, strict=True))
-        return self._answer([(token_of[r.uid], r.status.message) for r in answer.refused])
+        refused = [(token_of[r.uid], r.status.message) for r in answer.refused]
+        not_taken = {token for token, _ in refused}
+        taken = [each for each in assumptions if each.token not in not_taken]
+        bound, without = self._take_volumes(taken)
+        self._forget([(each.uid, each.token) for each in without])
+        refused += [(each.token, _NO_VOLUMES) for each in without]
+        return self._answer(refused, batch.known_changes, bound)
+
+    def _take_volumes(
+        self, taken: Sequence[Assumption]
+    ) -> tuple[list[BoundVolumes], list[Assumption]]:
+        """Binds claims of assumed pods; (what each is bound to, pods whose claims cannot be)."""
+        bound, without = [], []
+        known = len(self._volumes.log)
+        for each in taken:
+            node = self.core.placements.nodes.get(each.node_name)
+            bindings = self._volumes.assume(each.uid, each.facts, node)
+            if bindings is None:
+                without.append(each)
+            elif bindings:
+                bound.append(BoundVolumes(each.token, bindings))
+        self._stream_changes(self._volumes.log[known:])
+        return bound, without
+
+    def _forget(self, attempts: Sequence[tuple[str, str]]) -> None:
+        """Ends assumptions, and what they alone held of volumes."""
+        answer = self.core.forget(attempts)
+        self._stream(answer.deltas)
+        kept = {refusal.uid for refusal in answer.refused}
+        known = len(self._volumes.log)
+        self._volumes.forget([uid for uid, _ in attempts if uid not in kept])
+        self._stream_changes(self._volumes.log[known:])
 
     async def settle(self, batch: Settle) -> Assumed:
         """Ends assumptions: forgotten, or finished and confirmed."""
-        now_s = time.monotonic()
-        forgotten = self.core.forget(batch.forget)
+        now_s = clock_s()
+        self._forget(batch.forget)
         self.core.finish_binding(batch.finish, now_s)
-        confirmed = self.core.confirm([self.core.placement_of(uid) for uid in batch.confirm])
-        self._stream([*forgotten.deltas, *confirmed])
-        return self._answer(())
+        # One that was evicted meanwhile is counted no more, and stays so.
+        counted = [uid for uid in batch.confirm if self.core.node_of(uid) is not None]
+        self._stream(self.core.confirm([self.core.placement_of(uid) for uid in counted]))
+        for uid in batch.confirm:
+            self._volumes.ledger.confirm(uid)
+        return self._answer((), batch.known_changes)
+
+    async def nominate(self, batch: Nominations) -> Assumed:
+        """Pods are gone, and others are nominated to their nodes, or to none any more."""
+        here = [uid for uid in batch.gone if self.core.state_of(uid) is not PodState.INITIAL]
+        deltas = self.core.remove_pods(here)
+        rows = zip(batch.pods.pods(), batch.nodes, batch.preempts, strict=True)
+        for (identity, facts), node, preempts in rows:
+            deltas += self.core.nominate(identity.uid, node, facts, preempts=preempts)
+        self._stream(deltas)
+        return self._answer((), batch.known_changes)
 
     async def roster(self, ask: RosterAsk) -> RosterPage:
         """A page of the nodes in their order; nothing new where `known` is the present version."""
@@ -106,8 +158,14 @@ class CacheActor:
             tuple(self._seqs),
         )
 
-    def _answer(self, refused: Sequence[tuple[str, str]]) -> Assumed:
-        return Assumed(tuple(refused), tuple(self._seqs))
+    def _answer(
+        self,
+        refused: Sequence[tuple[str, str]],
+        known_changes: int,
+        bound: Sequence[BoundVolumes] = (),
+    ) -> Assumed:
+        news = self._volumes.news(known_changes)
+        return Assumed(tuple(refused), tuple(self._seqs), tuple(bound), news)
 
     async def _deliver(self, deltas: Sequence[Delta]) -> None:
         """Streams deltas and waits until every worker has them."""
@@ -124,11 +182,29 @@ class CacheActor:
             if delta.kind is DeltaKind.REMOVE_NODE:
                 self.sharding.remove(delta.node_name)
         for shard, part in parts.items():
-            batch = _packed(self._seqs[shard] + 1, part, self._table)
-            self._seqs[shard] += len(part)
-            task = asyncio.create_task(self._send(shard, batch))
-            self._streams.add(task)
-            task.add_done_callback(self._streams.discard)
+            batch = self._packed(self._seqs[shard] + 1, part)
+            self._start_sending(shard, batch)
+
+    def _stream_changes(self, changes: Sequence[StorageChange]) -> None:
+        """Hands every worker the changes of claims and volumes, in its own numbering."""
+        for shard in range(len(self._seqs) if changes else 0):
+            batch = DeltaBatch(
+                self._seqs[shard] + 1,
+                kinds=(STORAGE,) * len(changes),
+                names=("",) * len(changes),
+                pods=(-1,) * len(changes),
+                classes=(),
+                nodes=(),
+                arrivals=(),
+                changes=tuple(changes),
+            )
+            self._start_sending(shard, batch)
+
+    def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
+        self._seqs[shard] += len(batch.kinds)
+        task = asyncio.create_task(self._send(shard, batch))
+        self._streams.add(task)
+        task.add_done_callback(self._streams.discard)
 
     async def _send(self, shard: int, batch: DeltaBatch) -> None:
         try:
@@ -142,6 +218,42 @@ class CacheActor:
             self._workers.append(self._directory.find(worker_name(len(self._workers))))
         return self._workers[shard]
 
+    def _packed(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
+        """Deltas as they travel, with when each node came and who each pod is."""
+        nodes = [d.node for d in deltas if d.kind in _NODE_KINDS and d.node is not None]
+        arrival = self._table.arrivals
+        classes = ClassColumn()
+        pods = []
+        for delta in deltas:
+            if delta.pod is None:
+                pods.append(-1)
+            else:
+                classes.add(delta.pod)
+                pods.append(classes.column[-1])
+        return DeltaBatch(
+            first_seq,
+            kinds=tuple(str(delta.kind) for delta in deltas),
+            names=tuple(delta.node_name for delta in deltas),
+            pods=tuple(pods),
+            classes=classes.table,
+            nodes=tuple(nodes),
+            arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
+            uids=tuple(delta.uid for delta in deltas),
+            keys=tuple(map(self._key_of, deltas)),
+            started_s=tuple(
+                (place, self._started_s[delta.uid])
+                for place, delta in enumerate(deltas)
+                if delta.kind is DeltaKind.ADD_POD and delta.uid in self._started_s
+            ),
+        )
+
+    def _key_of(self, delta: Delta) -> str:
+        """The name of a pod that comes, where its UID does not tell it."""
+        if delta.kind is not DeltaKind.ADD_POD:
+            return ""
+        key = self.core.key_of(delta.uid)
+        return "" if key == delta.uid else key
+
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()
         return ActorStatus(
@@ -149,25 +261,3 @@ class CacheActor:
             f"pods; had streamed {sum(self._seqs)} changes",
             error=self._lost,
         )
-
-
-def _packed(first_seq: int, deltas: Sequence[Delta], table: NodeTable) -> DeltaBatch:
-    """Deltas as they travel; `table` knows when each node came."""
-    nodes = [d.node for d in deltas if d.kind in _NODE_KINDS and d.node is not None]
-    classes = ClassColumn()
-    pods = []
-    for delta in deltas:
-        if delta.pod is None or delta.kind in (*_NODE_KINDS, DeltaKind.REMOVE_NODE):
-            pods.append(-1)
-        else:
-            classes.add(delta.pod)
-            pods.append(classes.column[-1])
-    return DeltaBatch(
-        first_seq,
-        kinds=tuple(str(delta.kind) for delta in deltas),
-        names=tuple(delta.node_name for delta in deltas),
-        pods=tuple(pods),
-        classes=classes.table,
-        nodes=tuple(nodes),
-        arrivals=tuple(int(table.arrivals[table.row_of(facts.name)]) for facts in nodes),
-    )

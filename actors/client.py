@@ -13,11 +13,14 @@ from roadstead.actors.messages import (
     ADD_PENDING,
     ADD_RUNNING,
     BOUND,
+    NOMINATE,
     PENDING,
+    PREEMPTED,
     QUEUE_STATE,
     RUN,
     SUBMIT,
     NodeBatch,
+    Nominations,
     PageAsk,
     PodBatch,
     QueueState,
@@ -28,8 +31,8 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.seam import NOTHING, A, Method, Q
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.result import PendingPod, Placement
-from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
+from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
 
@@ -96,7 +99,16 @@ class Client:
         for part in _chunks(inputs.pending):
             batch = pod_batch(part)
             await self._call(BINDER, ADD_PENDING, batch)
+            await self._nominate(part)
             await self._submit_batch(batch)
+
+    async def _nominate(self, pods: Sequence[Pod]) -> None:
+        """Pods that come with a nomination are known to the shards by it."""
+        named = [pod for pod in pods if pod[1].nominated_node_name]
+        if named:
+            nodes = tuple(facts.nominated_node_name for _, facts in named)
+            told = Nominations(pod_batch(named), nodes, (False,) * len(named))
+            await self._call(CACHE, NOMINATE, told)
 
     async def _submit_batch(self, batch: PodBatch) -> None:
         answer = await self._call(QUEUE, SUBMIT, batch)
@@ -131,6 +143,7 @@ class Client:
             ]
             if len(placements) >= page.total:
                 break
+        preempted = await self._preempted()
         pending: list[PendingPod] = []
         while True:
             notes = await self._call(QUEUE, PENDING, PageAsk(len(pending), CHUNK))
@@ -142,7 +155,17 @@ class Client:
         for name in self._supervisor.refs:
             status = await self._supervisor.look(name)
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
-        return RunOutcome(tuple(placements), tuple(pending), scheduling_s, self.timings_s)
+        return RunOutcome(
+            tuple(placements), tuple(pending), scheduling_s, self.timings_s, preempted
+        )
+
+    async def _preempted(self) -> tuple[PreemptedPod, ...]:
+        found: list[PreemptedPod] = []
+        while True:
+            page = await self._call(BINDER, PREEMPTED, PageAsk(len(found), CHUNK))
+            found += [PreemptedPod(n.key, n.uid, n.node_name, n.preemptor) for n in page.notes]
+            if len(found) >= page.total:
+                return tuple(found)
 
 
 def _settled(state: QueueState) -> bool:

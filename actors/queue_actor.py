@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events
 from roadstead.actors.messages import (
@@ -21,7 +21,7 @@ from roadstead.actors.messages import (
     Submitted,
     pod_batch,
 )
-from roadstead.actors.seam import NOTHING, Directory, Nothing
+from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.fact_changes import seen_waiting_pod
@@ -92,7 +92,7 @@ class QueueActor:
 
     async def submit(self, batch: PodBatch) -> Submitted:
         """Takes pods; those that come again are known already, and updated if they changed."""
-        now_s = time.monotonic()
+        now_s = clock_s()
         pods = list(batch.pods())
         # All of a batch are there before the first of them meets its gate.
         members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
@@ -117,9 +117,9 @@ class QueueActor:
 
     async def lease(self, ask: LeaseAsk) -> Leased:
         """Pods under a lease, at once if there are any."""
-        deadline_s = time.monotonic() + ask.wait_s
+        deadline_s = clock_s() + ask.wait_s
         while True:
-            now_s = time.monotonic()
+            now_s = clock_s()
             self.core.tick(now_s)
             batch = self.core.lease(ask.owner, ask.epoch, ask.max_pods, now_s)
             if batch.pods or now_s >= deadline_s:
@@ -135,7 +135,7 @@ class QueueActor:
 
     async def report(self, report: LeaseReport) -> Nothing:
         """What became of leased pods."""
-        now_s = time.monotonic()
+        now_s = clock_s()
         for note in report.notes:
             self._notes[note.uid] = note
         if report.done:
@@ -150,8 +150,17 @@ class QueueActor:
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
             self.core.requeue(report.lease_id, back, now_s)
             self._wake_after(report.given_back, now_s)
+        self._leave(report.gone, now_s)
         self._arrived.set()
         return NOTHING
+
+    def _leave(self, gone: PodBatch, now_s: float) -> None:
+        """Evicted pods leave, and what they held may help others."""
+        self.core.delete(gone.uids)
+        for uid in gone.uids:
+            self._notes.pop(uid, None)
+            self._failures.pop(uid, None)
+        self._happened(self._events.gone(facts for _, facts in gone.pods()), now_s)
 
     def _wake_after(self, back: Sequence[GivenBack], now_s: float) -> None:
         """What a gang held that gave up is free again: pods that had no room may have it now.
@@ -173,7 +182,7 @@ class QueueActor:
     async def observe(self, changes: ClusterChanges) -> Nothing:
         """Nodes came, left or changed; pods left their nodes."""
         gone = self._events.gone(facts for _, facts in changes.gone.pods())
-        self._happened([*node_events(changes.nodes), *gone], time.monotonic())
+        self._happened([*node_events(changes.nodes), *gone], clock_s())
         self._arrived.set()
         return NOTHING
 
@@ -187,13 +196,20 @@ class QueueActor:
 
     def _requeue(self, lease_id: int, back: GivenBack) -> Requeue:
         reason = RequeueReason(back.reason)
+        as_told = Requeue(
+            back.uid,
+            reason,
+            back.rejected_by,
+            nominated_node=back.nominated_node,
+            preempts=back.preempts,
+        )
         if reason is RequeueReason.CONFLICT or (back.rejected_by and reason is _UNSCHEDULABLE):
-            return Requeue(back.uid, reason, back.rejected_by)
+            return as_told
         # By lease, so that a report that comes twice counts once and says the same again.
         failures = self._failures.setdefault(back.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
-            return Requeue(back.uid, reason, back.rejected_by)
-        return Requeue(back.uid, _UNSCHEDULABLE, (FAILS_AGAIN,))
+            return as_told
+        return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(FAILS_AGAIN,))
 
     async def queue_state(self, _: Nothing) -> QueueState:
         counts = self.core.counts()

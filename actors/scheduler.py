@@ -36,6 +36,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages import BindAnswer as WireAnswer
 from roadstead.actors.names import BINDER, CACHE, QUEUE, worker_name
+from roadstead.actors.preemption import after_failure, carry_out
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import begin_batch
 from roadstead.actors.seam import (
@@ -44,8 +45,10 @@ from roadstead.actors.seam import (
     Directory,
     Nothing,
     Ref,
+    clock_s,
     failure_out,
 )
+from roadstead.actors.volumes import SchedulerVolumes
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.effects import (
@@ -57,14 +60,16 @@ from roadstead.cycle.effects import (
     Effect,
     FinishBinding,
     Forget,
+    Nominate,
     Report,
     Requeue,
 )
+from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import unschedulable
@@ -73,6 +78,8 @@ from roadstead.run import RunPlan, build_narrower, build_profiles
 LEASE_WAIT_S = 0.5
 DECISIONS_AT_ONCE = 64
 """Decisions between two looks at the loop, so that answers are not kept waiting."""
+
+NOBODY_GONE = PodBatch((), (), (), ())
 
 _OUTCOMES = {
     "": BindOutcome.BOUND,
@@ -93,8 +100,9 @@ class SchedulerActor:
         self._directory = directory
         self._classes = PodClasses()
         self._profiles = build_profiles(plan, self._classes)
+        self._waiting = next(iter(self._profiles.values())).waiting
         settings = plan.settings
-        tie_break = TieBreak(settings.tie_break, settings.seed)
+        tie_break = self._tie_break = TieBreak(settings.tie_break, settings.seed)
         self._narrower = build_narrower(plan)
         self._extenders = Extenders() if self._narrower is None else self._narrower.extenders
         self._roster = RosterCopy(whole=self._extenders.wants_manifests)
@@ -111,6 +119,7 @@ class SchedulerActor:
         self._failure: BaseException | None = None
         self._spent_s: dict[str, float] = {}
         self._batches = 0
+        self._volumes = SchedulerVolumes(next(iter(self._profiles.values())).storage)
 
     async def run(self, _: Nothing) -> Nothing:
         """Sets the scheduler going; told twice, it goes on."""
@@ -138,7 +147,7 @@ class SchedulerActor:
 
     async def _step(self) -> None:
         """One lease or one batch."""
-        await self._perform(self.core.tick(time.monotonic()))
+        await self._perform(self.core.tick(clock_s()))
         undecided = self.core.undecided(self._plan.settings.batch)
         if not undecided:
             await self._lease()
@@ -183,6 +192,7 @@ class SchedulerActor:
         if self._cycle.narrows(pods[0]):
             self._cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
             self._reached(self._roster.worker_seqs)
+        self._volumes.catch_up()
         batch = await begin_batch(self._cycle, pods, workers, self._seqs, self._call_s)
         self._spend("evaluate", started)
         started = time.perf_counter()
@@ -191,7 +201,21 @@ class SchedulerActor:
             decision = batch.decide(pod)
             if decision is None:
                 break
+            decision, has_tried = await after_failure(
+                decision,
+                self._profiles[pod.info.facts.scheduler_name],
+                self._tie_break,
+                self._cycle,
+                workers,
+                self._seqs,
+                self._call_s,
+            )
             decisions.append(decision)
+            if has_tried:
+                # What follows from it changes the tables on which the next pod is decided.
+                break
+            if gives_up(decision, decisions, self._waiting):
+                break
             if len(decisions) % DECISIONS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._spend("decide", started)
@@ -200,6 +224,7 @@ class SchedulerActor:
     async def _perform(self, effects: Sequence[Effect]) -> None:
         """Performs effects in order; binding goes on beside."""
         finishing: tuple[Attempt, ...] = ()
+        gone = NOBODY_GONE
         notes = _notes(effects)
         for effect in effects:
             if isinstance(effect, Assume):
@@ -210,28 +235,36 @@ class SchedulerActor:
                 self._start_binding(finishing, effect.attempts)
                 finishing = ()
             elif isinstance(effect, Forget):
+                self._volumes.drop([attempt.token for attempt in effect.attempts])
                 await self._settle(Settle(forget=_pairs(effect.attempts), finish=(), confirm=()))
             elif isinstance(effect, Confirm):
+                self._volumes.drop([attempt.token for attempt in effect.attempts])
                 uids = tuple(attempt.uid for attempt in effect.attempts)
                 await self._settle(Settle(forget=(), finish=(), confirm=uids))
+            elif isinstance(effect, Nominate):
+                gone = await self._nominate(effect)
             elif isinstance(effect, (Done, Requeue)):
-                await self._report(effect, notes)
-                notes = ()
+                await self._report(effect, notes, gone)
+                notes, gone = (), NOBODY_GONE
         if notes:
             await self._send_report(LeaseReport(0, (), (), notes))
 
     async def _assume(self, attempts: Sequence[Attempt]) -> None:
         started = time.perf_counter()
         batch = AssumeBatch(
-            _pods(attempts), tuple(a.node_name for a in attempts), tuple(a.token for a in attempts)
+            _pods(attempts),
+            tuple(a.node_name for a in attempts),
+            tuple(a.token for a in attempts),
+            self._volumes.known,
         )
         answer = await self._ref(CACHE).call(ASSUME, batch, timeout_s=self._call_s)
         self._reached(answer.worker_seqs)
+        self._volumes.take(answer.storage, answer.volumes)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         not_taken = {token for token, _ in refused}
         accepted = [a.token for a in attempts if a.token not in not_taken]
         self._spend("assume", started)
-        await self._perform(self.core.assumed(accepted, refused, time.monotonic()))
+        await self._perform(self.core.assumed(accepted, refused, clock_s()))
 
     def _start_binding(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> None:
         task = asyncio.create_task(self._bind(tuple(finishing), tuple(attempts)))
@@ -256,6 +289,7 @@ class SchedulerActor:
                 _pods(attempts),
                 tuple(a.node_name for a in attempts),
                 tuple(a.token for a in attempts),
+                self._volumes.of([a.token for a in attempts]),
             )
             started = time.perf_counter()
             try:
@@ -285,21 +319,42 @@ class SchedulerActor:
         return [attempt for attempt in attempts if attempt.token not in failed]
 
     async def _settle(self, message: Settle) -> None:
+        message = replace(message, known_changes=self._volumes.known)
         answer = await self._ref(CACHE).call(SETTLE, message, timeout_s=self._call_s)
         self._reached(answer.worker_seqs)
+        self._volumes.take(answer.storage)
 
     def _reached(self, worker_seqs: Sequence[int]) -> None:
         pairs = zip(self._seqs, worker_seqs, strict=True)
         self._seqs = [max(known, told) for known, told in pairs]
 
-    async def _report(self, effect: Done | Requeue, notes: tuple[PendingNote, ...]) -> None:
+    async def _nominate(self, effect: Nominate) -> PodBatch:
+        """Evicts victims and nominates; those that are gone."""
+        started = time.perf_counter()
+        binder, cache = self._ref(BINDER), self._ref(CACHE)
+        known = self._volumes.known
+        effects, gone, answer = await carry_out(
+            effect, self.core, binder, cache, known, self._call_s
+        )
+        self._reached(answer.worker_seqs)
+        self._volumes.take(answer.storage)
+        self._spend("preempt", started)
+        await self._perform(effects)
+        return gone
+
+    async def _report(
+        self, effect: Done | Requeue, notes: tuple[PendingNote, ...], gone: PodBatch
+    ) -> None:
         if isinstance(effect, Done):
             await self._send_report(LeaseReport(effect.lease_id, effect.uids, (), notes))
             return
         back = tuple(
-            GivenBack(item.uid, str(item.reason), item.rejected_by) for item in effect.items
+            GivenBack(
+                item.uid, str(item.reason), item.rejected_by, item.nominated_node, item.preempts
+            )
+            for item in effect.items
         )
-        await self._send_report(LeaseReport(effect.lease_id, (), back, notes))
+        await self._send_report(LeaseReport(effect.lease_id, (), back, notes, gone))
 
     async def _send_report(self, report: LeaseReport) -> None:
         started = time.perf_counter()
@@ -336,7 +391,7 @@ class SchedulerActor:
 
 
 def _pods(attempts: Sequence[Attempt]) -> PodBatch:
-    return pod_batch((_identity(attempt), attempt.facts) for attempt in attempts)
+    return pod_batch((_identity(each), unnominated(each.facts)) for each in attempts)
 
 
 def _identity(attempt: Attempt) -> PodIdentity:

@@ -26,7 +26,7 @@ from roadstead.framework.registry import Registry, extension_points
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import Limits
-from roadstead.report.result import PendingPod, Placement
+from roadstead.report.result import PendingPod, Placement, PreemptedPod
 
 if TYPE_CHECKING:
     from roadstead.config.load import LoadedConfig
@@ -149,6 +149,7 @@ class RunOutcome:
     pending: tuple[PendingPod, ...]
     scheduling_s: float
     timings_s: Mapping[str, float]
+    preempted: tuple[PreemptedPod, ...] = ()
 
 
 class Launcher(Protocol):

@@ -222,6 +222,13 @@ class BinderCore:
         """The newest epoch seen of an owner; None for one that is not known."""
         return self._epochs.get(owner)
 
+    def pod(self, uid: str) -> tuple[str, PodFacts]:
+        """Key and facts of a pod that is here, or was lately. KeyError for any other."""
+        record = self._find(uid)
+        if record is None:
+            raise KeyError(uid)
+        return record.key, record.facts
+
     def standing(self, uid: str) -> tuple[PodState, str | None]:
         """A pod's state and node, for who asks what became of a bind.
 

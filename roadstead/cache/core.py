@@ -218,6 +218,11 @@ class CacheCore:
         """The node on which a pod is counted (or kept aside); None if it is not."""
         return self.placements.node_of(uid)
 
+    def key_of(self, uid: str) -> str:
+        """namespace/name of a pod that is counted, or was; its UID for any other."""
+        record = self._find(uid)
+        return uid if record is None else record.key
+
     def placement_of(self, uid: str) -> Placement:
         """A counted pod as the cluster would show it. KeyError for a pod that is not counted."""
         record = self._records[uid]

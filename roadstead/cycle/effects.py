@@ -32,7 +32,8 @@ class ReportKind(StrEnum):
 class RequeueItem:
     """One pod given back. `pending`: the plugins among the rejecting ones that said Pending.
 
-    nominated_node: None leaves the pod's nomination as it is, "" clears it.
+    nominated_node: None leaves the pod's nomination as it is, "" clears it. preempts: others had to
+    go from that node for it.
     """
 
     uid: str
@@ -41,6 +42,7 @@ class RequeueItem:
     pending: tuple[str, ...] = ()
     message: str = ""
     nominated_node: str | None = None
+    preempts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,15 @@ class Outbox:
             return
         rejected_by = verdict.plugins if reason is RequeueReason.UNSCHEDULABLE else ()
         nominated = verdict.nominated_node
-        item = RequeueItem(uid, reason, rejected_by, verdict.pending, verdict.message, nominated)
+        item = RequeueItem(
+            uid,
+            reason,
+            rejected_by,
+            verdict.pending,
+            verdict.message,
+            nominated,
+            bool(verdict.victims),
+        )
         self._nominate(record, verdict)
         self.requeue.setdefault(record.lease_id, []).append(item)
         if reason is not RequeueReason.CONFLICT:

@@ -8,7 +8,7 @@ compare, intern, and cross a boundary as msgpack. Built by `roadstead.facts.comp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Toleration
@@ -183,6 +183,11 @@ class PodIdentity:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def unnominated(facts: PodFacts) -> PodFacts:
+    """The facts with which a pod is counted on a node: it is nominated to none any more."""
+    return replace(facts, nominated_node_name="") if facts.nominated_node_name else facts
 
 
 NOBODY = PodIdentity("", "", "")

@@ -46,6 +46,16 @@ class PendingPod:
     plugins: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PreemptedPod:
+    """A pod that had to go from a node (or was to come to it) for the sake of another pod."""
+
+    pod: str
+    uid: str
+    node: str
+    preemptor: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeUse:
     """Per node and resource: what there is, and what pods ask of it before and after the run.
