@@ -1,7 +1,6 @@
 """Every suite of recordings: which of its lists hold decisions, and how each is compared.
 
-A list that nothing compares yet is counted with the reason, and a document that is not understood
-fails: no recorded decision is passed over.
+No recorded decision is passed over, and a document that is not understood fails.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def check_sampling(case: Json) -> tuple[Json, list[str]]:
     return ours, differing(ours, case)
 
 
-CHECKS: Mapping[str, Mapping[str, Check | OfDocument | str]] = {
+CHECKS: Mapping[str, Mapping[str, Check | OfDocument]] = {
     "config": {"cases": check_config},
     "quantity": {"cases": check_quantity, "arithmetic": check_arithmetic},
     "labels": {"cases": check_labels},
@@ -54,7 +53,7 @@ CHECKS: Mapping[str, Mapping[str, Check | OfDocument | str]] = {
     "queueing": {"cases": OfDocument(hint_check), "classification": check_classification},
     "queueing-events": {"registered": OfDocument(events_check)},
 }
-"""Per suite and list: how an element is compared, or what is missing for it."""
+"""Per suite and list: how an element is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +101,13 @@ def _run(file: Path, document: Json, suite: str, path_name: str) -> Result:
     return result
 
 
-def _check(file: Path, document: Json, checks: Mapping[str, Check | OfDocument | str]) -> Result:
+def _check(file: Path, document: Json, checks: Mapping[str, Check | OfDocument]) -> Result:
     result = Result(decisions=sum(len(_elements(document, key)) for key in checks))
     for key, made in checks.items():
         check = made.open(file, document) if isinstance(made, OfDocument) else made
         for index, case in enumerate(_elements(document, key)):
-            if isinstance(check, str):
-                result.lack(check, key)
-            else:
-                where = f"{file.name} {key}[{index}] {case.get('name', '')}".rstrip()
-                result.compare(where, key, *check(case))
+            where = f"{file.name} {key}[{index}] {case.get('name', '')}".rstrip()
+            result.compare(where, key, *check(case))
     return result
 
 

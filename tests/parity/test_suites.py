@@ -166,19 +166,6 @@ def test_suites_in_which_nothing_is_scheduled_run_once(tmp_path):
     assert not answer.result.unsupported
 
 
-def test_hints_are_counted_as_missing(tmp_path):
-    hints = {"suite": "queueing", "cases": [{}, {}], "classification": [{}]}
-    events = {"suite": "queueing-events", "registered": {"NodeName": [], "NodePorts": []}}
-
-    (of_hints,), (of_events,) = run(tmp_path, hints), run(tmp_path, events)
-
-    assert of_hints.result.unsupported == {
-        "queueing hints": 2,
-        "classification of update events": 1,
-    }
-    assert of_events.result.unsupported == {"queueing hints": 2}
-
-
 def test_a_recording_runs_on_every_path(tmp_path):
     document = answered(tmp_path, static(pod("fits")), "expected")
 
