@@ -19,7 +19,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan, build_narrower, build_profiles
 from tests.actors import fleets
 from tests.actors.world import Fake, identity, in_cycle, inputs_of, placed, plan_of, run_inline
-from tests.builders import pod
+from tests.builders import node, pod
 from tests.extenders.servers import Server, tls_server_context
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -246,3 +246,23 @@ def test_a_roster_keeps_its_order_while_its_nodes_stay():
 
     assert [len(before) <= len(after) for before, after in pairwise(found)] == [True, True]
     assert found == [["n1", "n2"], ["n1", "n2"], ["n2", "n1", "n3"]]
+
+
+def test_an_extender_chooses_where_a_pod_of_a_run_preempts():
+    asked = []
+
+    def answer(verb, payload):
+        asked.append((verb, sorted(payload["NodeNameToMetaVictims"])))
+        return {"NodeNameToMetaVictims": {"n2": payload["NodeNameToMetaVictims"]["n2"]}}
+
+    nodes = [node(f"n{number}", cpu=1000) for number in range(3)]
+    running = [(identity(f"low{n}"), pod(cpu=900), f"n{n}") for n in range(3)]
+    inputs = inputs_of(nodes, [(identity("high"), pod(cpu=900, priority=10))], running)
+    with Server(answer) as server:
+        lines = "  preemptVerb: preempt\n  nodeCacheCapable: true\n"
+        config = f"{HEAD}extenders:\n- urlPrefix: http://127.0.0.1:{server.port}\n{lines}"
+
+        outcome, _ = run_inline(inputs, plan(config, shards=2))
+
+    assert asked == [("preempt", ["n0", "n1", "n2"])]
+    assert placed(outcome)["default/high"] == "n2"
