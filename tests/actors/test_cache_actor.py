@@ -6,6 +6,7 @@ from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.messages import (
     AssumeBatch,
     NodeBatch,
+    Nominations,
     RunningPods,
     Settle,
 )
@@ -234,8 +235,14 @@ async def test_every_kind_of_delta_brings_a_worker_to_the_state_of_the_cache():
     await cache.add_nodes(NodeBatch(tuple(ZONED)))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("a1", "b1")))
     await cache._deliver(cache.core.update_node(node("a1", cpu=9000, labels={ZONE: "a"})))
+    urgent = pod(cpu=100, priority=3)
+    for nodes in (("a1",), ("",), ("b1",)):
+        await cache.nominate(Nominations(batch_of("u", facts=urgent), nodes, (True,)))
     await cache._deliver(cache.core.remove_node("b1"))
+    await cache.nominate(Nominations(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
+    await cache._deliver(())
 
+    assert worker.table.nominations.to("a1") == {worker.table.classes.info(urgent): 1}
     assert [*lines(worker.table)] == ["a1"]
     assert lines(worker.table) == lines(cache.core.placements.store.table)
     assert {DeltaKind(kind) for batch in crossing.told("apply") for kind in batch.kinds} == set(

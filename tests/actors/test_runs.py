@@ -345,19 +345,6 @@ def test_a_plugin_that_is_missing_ends_the_run_with_plugin_object_and_field():
     assert refusal.value.field == "spec.resourceClaims"
 
 
-def test_preemption_that_would_be_needed_ends_the_run_with_the_pod_that_needs_it():
-    running = [(who, facts, "n1") for who, facts in pods_of("r", facts=pod(cpu=4000))]
-    urgent = pods_of("urgent", facts=pod(cpu=4000, priority=100))
-
-    with pytest.raises(UnsupportedError) as refusal:
-        launch(inputs_of([node("n1")], urgent, running))
-
-    assert (refusal.value.plugin, refusal.value.obj) == (
-        "DefaultPreemption",
-        'Pod "default/urgent"',
-    )
-
-
 def test_a_pod_that_runs_and_waits_at_once_is_refused_by_name():
     (waiting,) = pods_of("twice")
     identity, facts = waiting

@@ -91,6 +91,8 @@ async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
         pods=first.pods + second.pods,
         nodes=first.nodes,
         arrivals=first.arrivals,
+        uids=first.uids + second.uids,
+        keys=first.keys + second.keys,
     )
     await worker.apply(first)
 
