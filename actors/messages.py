@@ -136,13 +136,18 @@ class PendingNote:
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """One pod that goes back to the queue; see `roadstead.queue.Requeue`."""
+    """One pod that goes back to the queue; see `roadstead.queue.Requeue`.
+
+    freed: it was assumed on a node, where there is room again.
+    """
 
     uid: str
     reason: str
     rejected_by: tuple[str, ...]
     nominated_node: str | None = None
     preempts: bool = False
+    pending: tuple[str, ...] = ()
+    freed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
-from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.fact_changes import seen_waiting_pod
 from roadstead.framework.hint_map import HintMap, SeenEvent
@@ -51,10 +51,10 @@ FAILS_AGAIN = "fails again and again"
 
 GANGS = "Coscheduling"
 MAX_WAKES = 10
-"""How often gangs that give up wake other pods before some pod is bound."""
+"""How often pods that are given up wake others before some pod is bound."""
 
 _TICK_S = 0.25
-_UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE
+_UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
 
 
 class QueueActor:
@@ -149,7 +149,7 @@ class QueueActor:
         if report.given_back:
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
             self.core.requeue(report.lease_id, back, now_s)
-            self._wake_after(report.given_back, now_s)
+            self._free(report.given_back, now_s)
         self._leave(report.gone, now_s)
         self._arrived.set()
         return NOTHING
@@ -162,22 +162,26 @@ class QueueActor:
             self._failures.pop(uid, None)
         self._happened(self._events.gone(facts for _, facts in gone.pods()), now_s)
 
-    def _wake_after(self, back: Sequence[GivenBack], now_s: float) -> None:
-        """What a gang held that gave up is free again: pods that had no room may have it now.
+    def _free(self, back: Sequence[GivenBack], now_s: float) -> None:
+        """What pods had been assumed to hold is free again: as if they had left their nodes.
 
-        Not for ever: two gangs of which neither fits would wake each other.
+        They themselves are not helped by it, nor are others of a gang that gave up. Nor does it go
+        on for ever: two gangs of which neither fits would wake each other.
         """
+        freed = {each.uid for each in back if each.freed}
+        lost_races = all(RequeueReason(each.reason) is _CONFLICT for each in back if each.freed)
+        if not lost_races:
+            self._wakes += 1
+            if self._wakes > MAX_WAKES:
+                return
         gave_up = {self._members.group_of(each.uid) for each in back if GANGS in each.rejected_by}
-        if not gave_up or self._wakes >= MAX_WAKES:
-            return
-        self._wakes += 1
-        others = [
-            pod.identity.uid
-            for state in (PodState.UNSCHEDULABLE, PodState.IN_FLIGHT)
-            for pod in self.core.pods(state)
-            if pod.facts.pod_group is None or group_key(pod.facts) not in gave_up
-        ]
-        self.core.activate(others, now_s)
+        known = (self.core.facts_of(uid) for uid in freed)
+
+        def may_move(pod: PodIdentity, facts: PodFacts) -> bool:
+            group = group_key(facts)
+            return pod.uid not in freed and (group is None or group not in gave_up)
+
+        self._happened(self._events.gone(f for f in known if f is not None), now_s, may_move)
 
     async def observe(self, changes: ClusterChanges) -> Nothing:
         """Nodes came, left or changed; pods left their nodes."""
@@ -200,10 +204,11 @@ class QueueActor:
             back.uid,
             reason,
             back.rejected_by,
+            back.pending,
             nominated_node=back.nominated_node,
             preempts=back.preempts,
         )
-        if reason is RequeueReason.CONFLICT or (back.rejected_by and reason is _UNSCHEDULABLE):
+        if reason is _CONFLICT or (back.rejected_by and reason is _UNSCHEDULABLE):
             return as_told
         # By lease, so that a report that comes twice counts once and says the same again.
         failures = self._failures.setdefault(back.uid, {})

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from roadstead.actors.logs import ROOT, log
@@ -63,6 +63,7 @@ from roadstead.cycle.effects import (
     Nominate,
     Report,
     Requeue,
+    RequeueItem,
 )
 from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
@@ -226,6 +227,8 @@ class SchedulerActor:
         finishing: tuple[Attempt, ...] = ()
         gone = NOBODY_GONE
         notes = _notes(effects)
+        forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
+        freed = {attempt.uid for attempts in forgotten for attempt in attempts}
         for effect in effects:
             if isinstance(effect, Assume):
                 await self._assume(effect.attempts)
@@ -244,7 +247,7 @@ class SchedulerActor:
             elif isinstance(effect, Nominate):
                 gone = await self._nominate(effect)
             elif isinstance(effect, (Done, Requeue)):
-                await self._report(effect, notes, gone)
+                await self._report(effect, notes, gone, freed)
                 notes, gone = (), NOBODY_GONE
         if notes:
             await self._send_report(LeaseReport(0, (), (), notes))
@@ -343,17 +346,16 @@ class SchedulerActor:
         return gone
 
     async def _report(
-        self, effect: Done | Requeue, notes: tuple[PendingNote, ...], gone: PodBatch
+        self,
+        effect: Done | Requeue,
+        notes: tuple[PendingNote, ...],
+        gone: PodBatch,
+        freed: Container[str],
     ) -> None:
         if isinstance(effect, Done):
             await self._send_report(LeaseReport(effect.lease_id, effect.uids, (), notes))
             return
-        back = tuple(
-            GivenBack(
-                item.uid, str(item.reason), item.rejected_by, item.nominated_node, item.preempts
-            )
-            for item in effect.items
-        )
+        back = tuple(_given_back(item, freed) for item in effect.items)
         await self._send_report(LeaseReport(effect.lease_id, (), back, notes, gone))
 
     async def _send_report(self, report: LeaseReport) -> None:
@@ -407,6 +409,18 @@ def _answer(wire: WireAnswer) -> BindAnswer:
     outcome = _OUTCOMES.get(wire.cause, BindOutcome.FAILED)
     message = ", ".join((wire.cause, *wire.reasons)) if wire.cause else ""
     return BindAnswer(wire.token, outcome, wire.node_name, message)
+
+
+def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
+    return GivenBack(
+        item.uid,
+        str(item.reason),
+        item.rejected_by,
+        item.nominated_node,
+        item.preempts,
+        item.pending,
+        item.uid in freed,
+    )
 
 
 def _notes(effects: Sequence[Effect]) -> tuple[PendingNote, ...]:

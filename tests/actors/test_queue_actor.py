@@ -5,7 +5,7 @@ import pytest
 from roadstead.actors import queue_actor
 from roadstead.actors.cluster_events import ClusterChanges, NodeChange
 from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport, PageAsk, PendingNote
-from roadstead.actors.queue_actor import MAX_FAILURES, QueueActor
+from roadstead.actors.queue_actor import MAX_FAILURES, MAX_WAKES, QueueActor
 from roadstead.actors.seam import NOTHING
 from roadstead.config.settings import Bounds, Deadlines
 from roadstead.facts.pod import PodAffinityTerm
@@ -24,14 +24,14 @@ class Clock:
 
     now_s = 0.0
 
-    def monotonic(self):
+    def __call__(self):
         return self.now_s
 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
     found = Clock()
-    monkeypatch.setattr(queue_actor, "time", found)
+    monkeypatch.setattr(queue_actor, "clock_s", found)
     return found
 
 
@@ -298,6 +298,77 @@ async def test_a_node_that_changed_in_what_does_not_matter_wakes_nobody():
     await queue.observe(ClusterChanges(nodes=(NodeChange(before, after),)))
 
     assert is_parked(queue)
+
+
+def freed(name, reason="unschedulable", *rejected_by):
+    return GivenBack(f"uid-{name}", reason, rejected_by, freed=True)
+
+
+async def gives_up(queue, facts=None, *, name="b", reason="unschedulable"):
+    """A pod comes, is assumed, and then refused all the same."""
+    await queue.submit(batch_of(name, facts=facts or pod(cpu=50)))
+    lease = await leased(queue, max_pods=1)
+    assert lease.pods.names == (name,)
+    given_back = freed(name, reason, *(("Gate",) if reason == "unschedulable" else ()))
+    await queue.report(report_of(lease.lease_id, back=[given_back]))
+
+
+async def test_a_pod_that_is_given_up_after_it_was_assumed_wakes_those_who_lack_room():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+
+    await gives_up(queue)
+
+    assert not is_parked(queue)
+    assert queue.core.state_of("uid-b") is PodState.UNSCHEDULABLE
+
+
+async def test_pods_that_are_given_up_wake_others_not_for_ever():
+    queue = queue_of()
+    for number in range(MAX_WAKES):
+        await gives_up(queue, name=f"b{number}")
+    await parked(queue, pod(cpu=100))
+
+    await gives_up(queue, name="last")
+
+    assert is_parked(queue)
+
+
+async def test_a_pod_that_is_bound_lets_those_given_up_wake_others_anew():
+    queue = queue_of()
+    for number in range(MAX_WAKES + 1):
+        await gives_up(queue, name=f"b{number}")
+    await parked(queue, pod(cpu=100))
+    await queue.submit(batch_of("bound"))
+    lease = await leased(queue, max_pods=1)
+    await queue.report(report_of(lease.lease_id, done=["bound"]))
+
+    await gives_up(queue, name="last")
+
+    assert not is_parked(queue)
+
+
+async def test_a_lost_race_wakes_others_however_often():
+    queue = queue_of()
+    for number in range(MAX_WAKES + 1):
+        await gives_up(queue, name=f"b{number}")
+    await parked(queue, pod(cpu=100))
+
+    await gives_up(queue, name="loser", reason="conflict")
+
+    assert not is_parked(queue)
+
+
+async def test_the_plugin_that_said_pending_lets_its_pod_back_without_backoff():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    lease = await leased(queue)
+    pending = GivenBack("uid-a", "unschedulable", ("NodeName",), pending=("NodeName",))
+    await queue.report(report_of(lease.lease_id, back=[pending]))
+
+    await queue.observe(ClusterChanges(nodes=(NodeChange(None, node()),)))
+
+    assert queue.core.state_of("uid-a") is PodState.ACTIVE
 
 
 async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
