@@ -138,6 +138,7 @@ class SimulatedRef:
 
         def answer(target: SimulatedActor, reply: bytes) -> None:
             if target.is_alive:
+                self.runtime.listen(kind, reply)
                 network.send(self.name, self.source, f"{kind} reply", lambda: hear(reply))
 
         def hear(reply: bytes) -> None:
@@ -163,7 +164,8 @@ class _Neighbours:
 class SimulatedRuntime:
     """Starts, finds, crashes and ends actors. Make it on the running loop.
 
-    instead: factories by actor name that stand for those it is told to start.
+    instead: factories by actor name that stand for those it is told to start. listen: is told of
+    every reply (method, bytes) as it leaves an actor.
     """
 
     def __init__(
@@ -172,6 +174,7 @@ class SimulatedRuntime:
         self.network = network
         self.limits = limits
         self.lives: dict[str, SimulatedActor] = {}
+        self.listen: Callable[[str, bytes], None] = lambda kind, reply: None
         self._instead = dict(instead or {})
         asyncio.get_running_loop().set_task_factory(_make_task)  # type: ignore[arg-type]
 

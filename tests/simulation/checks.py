@@ -1,0 +1,145 @@
+"""What must hold when a simulated run is over and its messages have arrived."""
+
+from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.binder import PodState as BinderState
+from roadstead.cache import PodState as CacheState
+from roadstead.facts.pod_groups import group_key
+from roadstead.invariants.checker import RULES, check
+from roadstead.invariants.world import World
+from roadstead.journal import RecordKind
+from roadstead.journal.segments import Reader
+from roadstead.placements import TableStore
+from roadstead.queue import PodState as QueueState
+
+LIVING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
+
+
+def problems_of(scenario, actors, disk, acknowledged):
+    """One line for each thing that does not hold. acknowledged: uid → node as schedulers heard."""
+    records = list(Reader(disk).records())
+    return [
+        *_of_journal(records),
+        *_of_acknowledged(records, acknowledged),
+        *_of_cores(actors),
+        *_of_tables(actors),
+        *_of_pods(scenario, actors, records),
+        *_left_lying(scenario, actors, records),
+    ]
+
+
+def _of_journal(records):
+    for each in check(records).violations:
+        yield f"{each.invariant}: record {each.lsn}: {each.pod} on {each.node}: {each.text}"
+
+
+def _of_acknowledged(records, acknowledged):
+    bound = {each.uid: each.node_name for each in records if each.kind is RecordKind.BIND}
+    for uid, node_name in acknowledged.items():
+        if bound.get(uid) != node_name:
+            yield f"I9: {uid} was acknowledged on {node_name}, the journal says {bound.get(uid)}"
+
+
+def _of_cores(actors):
+    for name, actor in sorted(actors.items()):
+        validate = getattr(actor.core, "validate", None)
+        try:
+            if validate is not None:
+                validate()
+        except AssertionError as broken:
+            yield f"{name}: {broken}"
+        error = getattr(actor, "_failure", None)
+        if error is not None:
+            yield f"{name}: {type(error).__name__}: {error}"
+
+
+def _of_tables(actors):
+    cache = actors[CACHE]
+    rebuilt = cache.core.rebuild(TableStore())
+    yield from (f"I5: cache: {line}" for line in cache.core.compare(rebuilt))
+    yield from (f"cache and binder: {line}" for line in _cache_and_binder(actors))
+    table = cache.core.placements.store.table
+    for name, worker in sorted(actors.items()):
+        if not name.startswith("worker"):
+            continue
+        mine = set(worker.table.node_names())
+        index = int(name.rpartition("-")[2])
+        should = {n for n in table.node_names() if cache.sharding.shard_of(n) == index}
+        if mine != should:
+            yield f"I5: {name} holds {sorted(mine)}, not {sorted(should)}"
+        for node_name in sorted(mine & should):
+            here, there = worker.table.row_facts(node_name), table.row_facts(node_name)
+            if here != there:
+                yield f"I5: {name}: {node_name} is {_differing(here, there)}"
+
+
+def _differing(here, there):
+    return {key: (here[key], there[key]) for key in here if here[key] != there[key]}
+
+
+def _cache_and_binder(actors):
+    """Both count the same pods on the same nodes, and no assumption is left (I6)."""
+    cache, binder = actors[CACHE].core, actors[BINDER].core
+    yield from cache.placements.compare(binder.placements)
+    for uid in sorted(cache._records):
+        if cache.state_of(uid) is not CacheState.ADDED:
+            yield f"I6: {uid} is still {cache.state_of(uid).value} on {cache.node_of(uid)}"
+
+
+def _of_pods(scenario, actors, records):
+    """I4: accepted is waiting, bound or gone, and both queue and binder say which."""
+    queue, binder = actors[QUEUE].core, actors[BINDER].core
+    for identity, _ in scenario.pods:
+        waits = queue.state_of(identity.uid) in LIVING
+        state, _ = binder.standing(identity.uid)
+        if state is BinderState.PENDING and not waits:
+            yield f"I4: {identity.uid} is pending and the queue has it as {_queued(queue, identity)}"
+        if state is not BinderState.PENDING and waits:
+            yield f"I4: {identity.uid} is {state.value} and waits ({_queued(queue, identity)})"
+    standing = _standing(records)
+    counted = {uid: binder.placements.node_of(uid) for uid in standing}
+    if counted != standing or len(binder.placements) != len(standing):
+        yield f"outcome and journal: {_differing(counted, standing)}"
+
+
+def _queued(queue, identity):
+    return queue.state_of(identity.uid).value
+
+
+def _standing(records):
+    """uid → node, as the journal leaves it."""
+    standing = {}
+    for each in records:
+        if each.kind in (RecordKind.BIND, RecordKind.LOAD):
+            standing[each.uid] = each.node_name
+        elif each.kind in (RecordKind.EVICT, RecordKind.DELETE):
+            standing.pop(each.uid, None)
+    return standing
+
+
+def _left_lying(scenario, actors, records):
+    """I12: a pod that waits has no node, by the rules of the checker.
+
+    Gangs may be too large and claims unbound: what those two need is not in the rules.
+    """
+    world = World(scenario.plan.cluster)
+    for each in records:
+        if each.kind is RecordKind.NODE:
+            world.nodes[each.node_name] = each.subject
+    facts_of = {identity.uid: facts for identity, facts in scenario.pods}
+    for uid, node_name in _standing(records).items():
+        world.put(uid, node_name, facts_of[uid])
+    queue = actors[QUEUE].core
+    for identity, facts in scenario.pods:
+        if queue.state_of(identity.uid) not in LIVING or group_key(facts) is not None:
+            continue
+        if any("local" in dict(each.source).get("claimName", "") for each in facts.volumes):
+            continue
+        # A nomination keeps room for whoever has it.
+        fits = [
+            name
+            for name, node in sorted(world.nodes.items())
+            if not queue.nominated(name)
+            and not any(text for _, _, rule in RULES for text in rule(world, facts, node))
+        ]
+        if fits:
+            yield f"I12: {identity.uid} waits ({_queued(queue, identity)}) and would fit {fits}"

@@ -1,0 +1,277 @@
+"""Small clusters under pressure, made from a seed: little room, much that forbids, things change.
+
+A scenario is a plan, and waves: at a time (virtual seconds after the start) nodes come and pods are
+submitted. Everything is drawn from one generator, in one order.
+"""
+
+import json
+import random
+from dataclasses import dataclass
+
+from roadstead.config.settings import Bounds, Deadlines, Settings
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import (
+    GroupMembership,
+    HostPort,
+    PodAffinityTerm,
+    PodIdentity,
+    SpreadConstraint,
+    Volume,
+)
+from roadstead.facts.pod_groups import PodGroup
+from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm
+from roadstead.facts.storage import (
+    NO_PROVISIONER,
+    READ_WRITE_ONCE_POD,
+    WAIT_FOR_FIRST_CONSUMER,
+    ClaimFacts,
+    ClaimReference,
+    StorageClassFacts,
+    StorageFacts,
+    VolumeFacts,
+)
+from roadstead.run import RunPlan
+from tests.builders import GIB, node, pod, require
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+ZONES = ("a", "b", "c")
+
+GANGS = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "plugins": {
+                "multiPoint": {
+                    "enabled": [{"name": "Coscheduling"}],
+                    "disabled": [{"name": "PrioritySort"}],
+                }
+            },
+            "pluginConfig": [{"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 2}}],
+        }
+    ],
+}
+
+QUICK = Deadlines(start_s=5.0, call_s=1.0, lease_s=6.0, assume_s=4.0, stop_s=5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """What comes at one time: nodes first, then pods."""
+
+    at_s: float
+    nodes: tuple = ()
+    pods: tuple = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """kinds: what of the pods is special, for figures. running: (identity, facts, node name)."""
+
+    plan: RunPlan
+    nodes: tuple
+    waves: tuple
+    kinds: tuple
+    running: tuple = ()
+
+    @property
+    def pods(self):
+        return [each for wave in self.waves for each in wave.pods]
+
+
+def _app(name):
+    return LabelSelector((require("app", "In", name),))
+
+
+def _term(app, key):
+    return PodAffinityTerm(key, _app(app), ("default",), None)
+
+
+def _spread(draw, number):
+    key, skew = draw.choice((ZONE, HOSTNAME)), draw.choice((1, 1, 2))
+    labels = {"app": f"spread{number % 2}"}
+    constraint = SpreadConstraint(
+        key, skew, "DoNotSchedule", _app(labels["app"]), 1, "Honor", "Ignore", ()
+    )
+    return pod(cpu=draw.choice((50, 100)), labels=labels, spread_constraints=(constraint,))
+
+
+def _apart(draw, number):
+    app = f"apart{number % 2}"
+    key = draw.choice((HOSTNAME, HOSTNAME, ZONE))
+    return pod(cpu=50, labels={"app": app}, pod_anti_affinity=(_term(app, key),))
+
+
+def _crossed(draw, number):
+    """One of two that exclude each other, but for the other one to say so."""
+    if draw.random() < 0.5:
+        return pod(cpu=50, labels={"app": "shy"})
+    return pod(cpu=50, labels={"app": "loud"}, pod_anti_affinity=(_term("shy", ZONE),))
+
+
+def _near(draw, number):
+    app = f"near{number % 2}"
+    return pod(
+        cpu=100, labels={"app": app}, pod_affinity=(_term(app, draw.choice((ZONE, HOSTNAME))),)
+    )
+
+
+def _port(draw, number):
+    return pod(cpu=50, host_ports=(HostPort("0.0.0.0", "TCP", 8000 + number % 2),))
+
+
+def _alone(draw, number):
+    """Two or more pods with one claim that only one of them may use."""
+    return pod(cpu=50, volumes=(_claimed(f"alone{draw.randrange(3)}"),))
+
+
+def _local(draw, number):
+    """A pod whose claim waits for one of few local volumes."""
+    return pod(cpu=50, volumes=(_claimed(f"local{draw.randrange(6)}"),))
+
+
+def _claimed(claim):
+    return Volume("data", "persistentVolumeClaim", (("claimName", claim),))
+
+
+def _ranked(draw, number):
+    return pod(cpu=draw.choice((300, 500, 900)), priority=draw.choice((0, 0, 10, 100)))
+
+
+def _plain(draw, number):
+    return pod(cpu=draw.choice((50, 100, 250, 600)))
+
+
+KINDS = {
+    "plain": _plain,
+    "spread": _spread,
+    "apart": _apart,
+    "crossed": _crossed,
+    "near": _near,
+    "port": _port,
+    "alone": _alone,
+    "local": _local,
+    "ranked": _ranked,
+}
+
+
+def _host(draw, number):
+    name, zone = f"n{number}", ZONES[number % draw.choice((1, 2, 3))]
+    return node(
+        name,
+        cpu=draw.choice((500, 1000, 2000)),
+        memory=8 * GIB,
+        pods=draw.choice((2, 4, 8)),
+        labels={HOSTNAME: name, ZONE: zone},
+    )
+
+
+def _storage(draw, hosts):
+    names = [each.name for each in hosts]
+    volumes, claims = [], []
+    for number in range(3):
+        volume = VolumeFacts(
+            f"v-alone{number}",
+            access_modes=(READ_WRITE_ONCE_POD,),
+            phase="Bound",
+            claim=ClaimReference("default", f"alone{number}", f"c-alone{number}"),
+        )
+        volumes.append(volume)
+        claims.append(
+            ClaimFacts(
+                "default",
+                f"alone{number}",
+                f"c-alone{number}",
+                volume_name=volume.name,
+                has_bind_completed=True,
+                access_modes=(READ_WRITE_ONCE_POD,),
+            )
+        )
+    for number in range(4):
+        here = NodeSelectorTerm((require(HOSTNAME, "In", draw.choice(names)),), (), "", ())
+        volumes.append(
+            VolumeFacts(
+                f"v-local{number}",
+                "local",
+                GIB,
+                ("ReadWriteOnce",),
+                phase="Available",
+                node_terms=(here,),
+            )
+        )
+    for number in range(6):
+        claims.append(
+            ClaimFacts(
+                "default",
+                f"local{number}",
+                f"c-local{number}",
+                "local",
+                access_modes=("ReadWriteOnce",),
+                requested_bytes=GIB,
+            )
+        )
+    local = StorageClassFacts("local", NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER)
+    return StorageFacts(tuple(volumes), tuple(claims), (local,))
+
+
+def _gangs(draw, count):
+    """Members of a few gangs, and the groups they are in."""
+    pods, groups = [], []
+    for number in range(count):
+        size = draw.randint(2, 4)
+        least = draw.randint(2, size)
+        facts = pod(
+            cpu=draw.choice((100, 300, 700)), pod_group=GroupMembership(f"g{number}", least)
+        )
+        groups.append(PodGroup("default", f"g{number}", least))
+        pods += [(f"g{number}-{member}", facts) for member in range(size)]
+    return pods, tuple(groups)
+
+
+def make(seed, journal=None):
+    """The scenario of a seed."""
+    draw = random.Random(f"scenario {seed}")
+    hosts = [_host(draw, number) for number in range(draw.randint(2, 12))]
+    late = [_host(draw, len(hosts) + number) for number in range(draw.choice((0, 0, 1, 2)))]
+    kinds = tuple(sorted(draw.sample(sorted(KINDS), draw.randint(1, 4))))
+    count = draw.randint(10, 60)
+    named = [
+        (f"{kind}{number}", KINDS[kind](draw, number))
+        for number, kind in enumerate(draw.choices(kinds, k=count))
+    ]
+    members, groups = _gangs(draw, draw.choice((0, 0, 0, 1, 3)))
+    # Gangs stay together in the order of arrival, among the others.
+    place = draw.randint(0, len(named))
+    named[place:place] = members
+    pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name, facts in named]
+    settings = Settings(
+        runtime="inline",
+        schedulers=draw.choice((1, 2, 3, 4)),
+        shards=draw.choice((1, 2, 3)),
+        batch=draw.choice((1, 2, 4, 16)),
+        seed=draw.randrange(1000),
+        journal=journal,
+        deadlines=QUICK,
+        bounds=Bounds(inflight_max_batches=draw.choice((1, 4))),
+    )
+    plan = RunPlan(
+        settings,
+        json.dumps(GANGS) if groups else "",
+        "simulated.yaml" if groups else "",
+        ClusterFacts(storage=_storage(draw, hosts), pod_groups=groups),
+    )
+    if groups:
+        kinds = (*kinds, "gang")
+    return Scenario(plan, tuple(hosts), _waves(draw, pods, late), kinds)
+
+
+def _waves(draw, pods, late):
+    cuts = sorted(draw.randint(1, len(pods)) for _ in range(draw.choice((0, 0, 1, 2))))
+    parts = [pods[start:end] for start, end in zip([0, *cuts], [*cuts, len(pods)], strict=True)]
+    waves = [Wave(0.0, (), tuple(parts[0]))]
+    for part in parts[1:]:
+        waves.append(Wave(round(draw.uniform(0.05, 6.0), 3), (), tuple(part)))
+    for host in late:
+        waves.append(Wave(round(draw.uniform(0.05, 6.0), 3), (host,)))
+    return tuple(sorted(waves, key=lambda wave: wave.at_s))

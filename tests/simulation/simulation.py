@@ -1,0 +1,198 @@
+"""One simulated run: a scenario and faults from a seed, driven to its end, then checked."""
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from roadstead.actors.binder_actor import BinderActor
+from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
+from roadstead.actors.launch import first_of
+from roadstead.actors.messages import (
+    ADD_NODES,
+    ADD_PENDING,
+    BIND,
+    QUEUE_STATE,
+    RUN,
+    SUBMIT,
+    NodeBatch,
+    pod_batch,
+)
+from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
+from roadstead.actors.seam import NOTHING, open_reply
+from roadstead.actors.simulated_network import Faults, Network
+from roadstead.actors.simulated_runtime import SimulatedRuntime
+from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.virtual_time import StalledError, run_virtual
+from roadstead.journal.files import FileJournal
+from roadstead.protocol.errors import RoadsteadError
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.simulation.checks import problems_of
+from tests.simulation.scenarios import make
+
+LOOK_S = 0.25
+RECOVERY_S = 30.0
+"""How long after the last fault every feasible pod must be bound (I12)."""
+
+ARRIVAL_S = 5.0
+"""Until what was under way when the queue was empty has arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run. problems: empty if all is well. trace: the same for the same seed."""
+
+    seed: int
+    trace: str
+    virtual_s: float
+    happened: Counter
+    bound: int = 0
+    pods: int = 0
+    evicted: int = 0
+    problems: list = field(default_factory=list)
+
+
+def faults_of(seed, kinds):
+    """The faults of a seed, of the kinds that are wanted; some seeds have none of a kind."""
+    draw = random.Random(f"faults {seed}")
+    chosen = {
+        "lost": {"lost": draw.choice((0.0, 0.01, 0.05, 0.15))},
+        "duplicated": {"duplicated": draw.choice((0.0, 0.02, 0.1, 0.3))},
+        "slow": {"slow": draw.choice((0.0, 0.02, 0.1)), "slow_max_s": draw.choice((0.1, 0.5, 3.0))},
+        "partition": {"partition_every_s": draw.choice((0.0, 2.0, 5.0))},
+        "pause": {"pause_every_s": draw.choice((0.0, 2.0, 5.0))},
+        "crash": {"crash_every_s": draw.choice((0.0, 3.0, 6.0))},
+    }
+    rates = {name: rate for kind in sorted(kinds) for name, rate in chosen[kind].items()}
+    return Faults(**rates, until_s=draw.choice((4.0, 10.0)))
+
+
+def simulate(seed, kinds=()):
+    """Runs a seed to its end on a loop of its own."""
+    found = []
+    try:
+        run_virtual(lambda: _run(seed, kinds, found))
+    except StalledError as stalled:
+        found[0].problems.append(f"hangs: {stalled}")
+    return found[0]
+
+
+async def _run(seed, kinds, found):
+    scenario = make(seed)
+    network = Network(seed, faults_of(seed, kinds))
+    disk = SimulatedDisk(seed)
+    runtime = SimulatedRuntime(network, scenario.plan.limits, {BINDER: _binder(scenario, disk)})
+    heard = _listen(runtime, scenario)
+    supervisor = Supervisor(runtime, scenario.plan)
+    problems = []
+    chaos = asyncio.create_task(_chaos(runtime, network))
+    try:
+        await supervisor.start()
+        problems += await first_of(_drive(scenario, supervisor, network), supervisor.watch())
+    except RoadsteadError as failure:
+        problems.append(f"the run ended: {type(failure).__name__}: {failure}")
+    else:
+        actors = {name: life.actor for name, life in runtime.lives.items()}
+        problems += problems_of(scenario, actors, disk, heard)
+    finally:
+        chaos.cancel()
+    found.append(_outcome(seed, scenario, network, runtime, problems))
+    await runtime.stop()
+
+
+def _outcome(seed, scenario, network, runtime, problems):
+    binder = runtime.lives[BINDER].actor.core if BINDER in runtime.lives else None
+    return Outcome(
+        seed,
+        network.trace,
+        network.spent_s,
+        network.happened,
+        bound=len(binder.placements) if binder else 0,
+        pods=len(scenario.pods),
+        evicted=sum(binder.standing(who.uid)[0].value == "deleted" for who, _ in scenario.pods),
+        problems=problems,
+    )
+
+
+def _binder(scenario, disk):
+    def build(directory):
+        journal = FileJournal(disk)
+        list(journal.recovered())
+        return BinderActor(scenario.plan, directory, journal)
+
+    return build
+
+
+def _listen(runtime, scenario):
+    """uid → node of every bind of which an acknowledgement left the binder."""
+    heard = {}
+
+    def listen(kind, reply):
+        if kind == BIND.name:
+            try:
+                answers = open_reply(BINDER, BIND, reply, scenario.plan.limits).answers
+            except RoadsteadError:
+                return
+            heard.update((each.uid, each.node_name) for each in answers if not each.cause)
+
+    runtime.listen = listen
+    return heard
+
+
+async def _chaos(runtime, network):
+    """Partitions, pauses and crashes, as long as there are faults."""
+    faults, draw = network.faults, network.random
+    rates = {
+        "partition": faults.partition_every_s,
+        "pause": faults.pause_every_s,
+        "crash": faults.crash_every_s,
+    }
+    rates = {kind: 1 / every_s for kind, every_s in rates.items() if every_s}
+    while rates:
+        await asyncio.sleep(draw.expovariate(sum(rates.values())))
+        if not network.is_faulty:
+            return
+        names = sorted(name for name, life in runtime.lives.items() if life.is_alive)
+        if len(names) < 2:
+            continue
+        (kind,) = draw.choices(list(rates), list(rates.values()))
+        if kind == "partition":
+            network.cut(*draw.sample(names, 2), draw.uniform(0.1, faults.partition_max_s))
+        elif kind == "pause":
+            network.pause(draw.choice(names), draw.uniform(0.1, faults.pause_max_s))
+        else:
+            await runtime.kill(draw.choice(names))
+
+
+async def _drive(scenario, supervisor, network):
+    """Submits waves and waits until nothing moves; what is wrong with that."""
+    refs, call_s = supervisor.refs, scenario.plan.settings.deadlines.call_s
+
+    async def tell(name, method, message):
+        return await refs[name].call(method, message, timeout_s=call_s)
+
+    async def appear(nodes):
+        await tell(CACHE, ADD_NODES, NodeBatch(nodes))
+        await tell(BINDER, ADD_NODES, NodeBatch(nodes))
+        await tell(QUEUE, OBSERVE, ClusterChanges(tuple(NodeChange(None, each) for each in nodes)))
+
+    await appear(scenario.nodes)
+    for index in range(scenario.plan.settings.schedulers):
+        await tell(scheduler_name(index), RUN, NOTHING)
+    for wave in scenario.waves:
+        await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
+        if wave.nodes:
+            await appear(wave.nodes)
+        if wave.pods:
+            await tell(BINDER, ADD_PENDING, pod_batch(wave.pods))
+            await tell(QUEUE, SUBMIT, pod_batch(wave.pods))
+    await asyncio.sleep(max(0.0, network.faults.until_s - network.spent_s))
+    deadline_s = network.spent_s + RECOVERY_S
+    while True:
+        state = await tell(QUEUE, QUEUE_STATE, NOTHING)
+        if not (state.active or state.backoff or state.in_flight):
+            await asyncio.sleep(ARRIVAL_S)
+            return []
+        if network.spent_s > deadline_s:
+            return [f"I12: {RECOVERY_S:g} s after the last fault, {state} moves on"]
+        await asyncio.sleep(LOOK_S)
