@@ -62,7 +62,7 @@ class BinderActor:
         self._perform(self.core.describe(plan.cluster))
         self._perform(self.core.describe(rules_of(plan)))
         self._bound: dict[str, str] = {}
-        self._preemptor: dict[str, str] = {}
+        self._evictions: dict[str, tuple[str, str]] = {}
         self._preempted: list[PreemptedNote] = []
         self._batches = 0
         self._verifying_s = 0.0
@@ -117,7 +117,7 @@ class BinderActor:
     async def evict(self, ask: Evict) -> Evicted:
         """Takes pods from the cluster; those that are not bound yet will never be."""
         state = {uid: self.core.standing(uid)[0] for uid in ask.uids}
-        self._preemptor |= dict.fromkeys(ask.uids, ask.preemptor)
+        self._evictions |= dict.fromkeys(ask.uids, (ask.preemptor, ask.node_name))
         effects = self.core.evict(uid for uid in ask.uids if state[uid] in COUNTED)
         # A victim that is only assumed: its scheduler still has to ask for it.
         effects += self.core.delete(uid for uid in ask.uids if state[uid] is PodState.PENDING)
@@ -130,8 +130,8 @@ class BinderActor:
     def _released(self, effect: Released) -> None:
         """A pod is gone for good; what was bound is bound no more."""
         uid = effect.uid
-        node_name = self._bound.pop(uid, effect.node_name)
-        preemptor = self._preemptor.pop(uid, "")
+        self._bound.pop(uid, None)
+        preemptor, node_name = self._evictions.pop(uid, ("", effect.node_name))
         self._preempted.append(PreemptedNote(uid, effect.key, node_name, preemptor))
 
     async def preempted(self, ask: PageAsk) -> PreemptedPage:

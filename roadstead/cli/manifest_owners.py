@@ -52,6 +52,7 @@ def cluster_facts(
         replica_sets=replica_sets,
         stateful_sets=stateful_sets,
         storage=storage_facts(manifests, claims, pods),
+        budgets=map(_placed, manifests.pod_disruption_budgets),
     )
 
 

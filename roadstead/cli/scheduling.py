@@ -70,6 +70,7 @@ def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOut
         source=loaded.source,
         placements=outcome.placements,
         pending=outcome.pending,
+        preempted=outcome.preempted,
         node_use=_use(loaded, outcome),
         scheduling_s=outcome.scheduling_s,
         elapsed_s=session.watch.elapsed_s,
@@ -83,10 +84,13 @@ def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOut
 
 def _use(loaded: Loaded, outcome: RunOutcome) -> NodeUse:
     facts_of = {identity.uid: facts for identity, facts in loaded.inputs.pending}
+    running = loaded.inputs.running
+    gone = {each.uid for each in outcome.preempted}
     return node_use(
         loaded.inputs.nodes,
-        ((node, facts) for _, facts, node in loaded.inputs.running),
+        ((node, facts) for _, facts, node in running),
         ((each.node, facts_of[each.uid]) for each in outcome.placements),
+        ((node, facts) for identity, facts, node in running if identity.uid in gone),
     )
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roadstead.cycle.explain import Explanation
+from roadstead.framework.plugin import PostFilterResult
 from roadstead.protocol.status import Code, Status
 
 SKIPPED = "–"
@@ -32,6 +33,8 @@ def print_explanation(console: Console, explanation: Explanation, top: int = 0) 
     if refused:
         console.print(_reasons(status for _, status in refused))
         console.print(_refused(refused, top))
+    if explanation.post_filter is not None and explanation.post_filter.candidates:
+        console.print(_candidates(explanation.post_filter, top))
 
 
 def _headline(explanation: Explanation) -> Text:
@@ -45,6 +48,7 @@ def _headline(explanation: Explanation) -> Text:
     else:
         text.append("no node can take it", style="bold yellow")
         text.append(f"\n{explanation.message}")
+        text.append(_preemption(explanation.post_filter))
     if not explanation.pre_enqueue.is_success:
         text.append(f"\nIt does not enter the queue: {_said(explanation.pre_enqueue)}")
     if explanation.unsupported:
@@ -111,6 +115,31 @@ def _refused(refused: Sequence[tuple[str, Status]], top: int) -> Table:
         helps = "may help" if status.code is Code.UNSCHEDULABLE else "cannot help"
         table.add_row(Text(name), status.plugin or SKIPPED, helps, reasons)
     _say_left_out(table, len(refused) - len(shown))
+    return table
+
+
+def _preemption(result: PostFilterResult | None) -> str:
+    if result is None or result.chosen is None:
+        return ""
+    pods = len(result.chosen.victims)
+    equals = len(result.acceptable)
+    among = f", one of {equals:,} equally good nodes" if equals > 1 else ""
+    return f"\nPreemption would make room on {result.nominated_node}: {pods:,} pods go{among}"
+
+
+def _candidates(result: PostFilterResult, top: int) -> Table:
+    title = "Preemption: nodes on which it would fit, and whom it would cost"
+    if not result.exhaustive:
+        title += " (some of the nodes were tried)"
+    table = _table(title, "node", "budgets missed", "victims", right=("budgets missed",))
+    good = set(result.acceptable)
+    order = sorted(result.candidates, key=lambda each: (each.node_name not in good, each.node_name))
+    shown = order[:top] if top else order
+    for each in shown:
+        style = "bold" if each.node_name in good else ""
+        victims = ", ".join(f"{victim.key} ({victim.priority:,})" for victim in each.victims)
+        table.add_row(Text(each.node_name, style=style), f"{each.violations:,}", Text(victims))
+    _say_left_out(table, len(order) - len(shown))
     return table
 
 

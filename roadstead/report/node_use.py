@@ -19,10 +19,12 @@ def node_use(
     nodes: Sequence[NodeFacts],
     running: Iterable[tuple[str, PodFacts]],
     placed: Iterable[tuple[str, PodFacts]],
+    gone: Iterable[tuple[str, PodFacts]] = (),
 ) -> NodeUse:
     """Utilization of `nodes` by the pods `running` before and those `placed` by the run.
 
-    Both are pairs of node name and pod; pods on nodes that are not in `nodes` count nowhere.
+    gone: those of the running ones that were preempted. All are pairs of node name and pod; pods on
+    nodes that are not in `nodes` count nowhere.
     Resources are cpu and memory, then every other one that a node offers, by name, then pods.
     """
     offered = {resource for node in nodes for resource, _ in node.allocatable}
@@ -38,6 +40,9 @@ def node_use(
     _add(before, running, row, column)
     after = before.copy()
     _add(after, placed, row, column)
+    taken = np.zeros_like(allocatable)
+    _add(taken, gone, row, column)
+    after -= taken
     return NodeUse(
         nodes=tuple(node.name for node in nodes),
         zones=tuple(zone_name(node) for node in nodes),

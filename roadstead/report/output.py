@@ -2,6 +2,7 @@
 
     placements.parquet, placements.json   pod, uid, node; sorted by pod
     pending.parquet, pending.json         pod, uid, message, reasons, plugins; sorted by pod
+    preempted.parquet, preempted.json     pod, uid, node, preemptor; sorted by pod
     nodes.parquet, nodes.json             per node and resource: allocatable, before, after
     run.json                              all it takes to run it again, and digests of the above
     summary.json                          the figures; written last
@@ -26,7 +27,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roadstead.protocol.errors import InputError
-from roadstead.report.result import Json, NodeUse, PendingPod, Placement, RunResult
+from roadstead.report.result import (
+    Json,
+    NodeUse,
+    PendingPod,
+    Placement,
+    PreemptedPod,
+    RunResult,
+)
 from roadstead.report.summary import summarize, summary_document
 
 RUN_FORMAT = "roadstead-run"
@@ -34,7 +42,7 @@ RUN_VERSION = 1
 RUN_FILE = "run.json"
 RUN_FILE_MAX_BYTES = 1 << 26
 SUMMARY_FILE = "summary.json"
-DIGESTED = ("placements.json", "pending.json", "nodes.json")
+DIGESTED = ("placements.json", "pending.json", "preempted.json", "nodes.json")
 
 
 def write_output(directory: Path, result: RunResult) -> None:
@@ -96,6 +104,7 @@ def _write_files(folder: Path, result: RunResult) -> None:
     pending = sorted(result.pending, key=attrgetter("pod", "uid"))
     _write_placements(folder, placements)
     _write_pending(folder, pending)
+    _write_preempted(folder, sorted(result.preempted, key=attrgetter("pod", "uid")))
     _write_nodes(folder, result.node_use)
     digests = {name: _sha256(folder / name) for name in DIGESTED}
     _write_json(folder / RUN_FILE, run_document(result, digests))
@@ -138,6 +147,16 @@ def _pending_row(pod: PendingPod) -> dict[str, Json]:
         "reasons": [{"reason": reason, "nodes": nodes} for reason, nodes in pod.reasons],
         "plugins": list(pod.plugins),
     }
+
+
+def _write_preempted(folder: Path, preempted: list[PreemptedPod]) -> None:
+    rows = [asdict(pod) for pod in preempted]
+    _write_rows(folder / "preempted.json", rows)
+    columns = {
+        name: pa.array([row[name] for row in rows], pa.string())
+        for name in ("pod", "uid", "node", "preemptor")
+    }
+    _write_parquet(folder / "preempted.parquet", columns)
 
 
 def _write_nodes(folder: Path, use: NodeUse) -> None:

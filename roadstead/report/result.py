@@ -86,6 +86,7 @@ class RunResult:
 
     scheduling_s: from the first pod submitted to the last one decided; elapsed_s: the command.
     timings_s: where the time went, by phase, in order.
+    preempted: pods that had to go, and are neither placed nor pending.
     settings: our own settings; config: the effective KubeSchedulerConfiguration, with notes of what
     became of each part of an older one.
     """
@@ -104,6 +105,7 @@ class RunResult:
     config: Mapping[str, Json] = field(default_factory=dict)
     config_notes: tuple[Note, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    preempted: tuple[PreemptedPod, ...] = ()
 
     @property
     def pods_per_s(self) -> float:

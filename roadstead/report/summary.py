@@ -57,6 +57,7 @@ class Summary:
     reasons: tuple[Reason, ...]
     plugins: dict[str, int]
     config_notes: tuple[Note, ...] = ()
+    preempted: int = 0
 
 
 def summarize(result: RunResult) -> Summary:
@@ -79,6 +80,7 @@ def summarize(result: RunResult) -> Summary:
         reasons=_reasons(result.pending),
         plugins=_most_first(plugin for pod in result.pending for plugin in set(pod.plugins)),
         config_notes=result.config_notes,
+        preempted=len(result.preempted),
     )
 
 
@@ -119,6 +121,7 @@ def summary_document(summary: Summary) -> dict[str, Json]:
         "source": summary.source,
         "placed": summary.placed,
         "pending": summary.pending,
+        "preempted": summary.preempted,
         "nodes": summary.nodes,
         "pods_per_s": round(summary.pods_per_s, 1),
         "scheduling_s": round(summary.scheduling_s, 6),

@@ -36,6 +36,9 @@ def _headline(summary: Summary) -> Text:
     text.append(f" of {pods:,} pods on {summary.nodes:,} nodes")
     if summary.source:
         text.append(f" ({summary.source})")
+    if summary.preempted:
+        text.append(f"\n{summary.preempted:,} preempted", style="bold yellow")
+        text.append(": they had to make room for pods of higher priority")
     text.append(f"\n{summary.pods_per_s:,.0f} pods/s", style="bold")
     text.append(f" over {human_seconds(summary.scheduling_s)} of scheduling; ")
     text.append(f"{human_seconds(summary.elapsed_s)} in all")

@@ -148,3 +148,23 @@ def test_only_so_many_nodes_are_shown() -> None:
     lines = printed(explained(*[4000] * 3, *[10] * 4), top=2)
 
     assert [line for line in lines if line.startswith("…")] == ["… and 1 more", "… and 2 more"]
+
+
+def test_candidates_of_a_preemption_stand_with_their_victims_the_best_first() -> None:
+    classes = PodClasses()
+    table = NodeTable(classes)
+    for name, priority in (("n1", 5), ("n2", 1)):
+        table.add_node(NodeFacts(name, (), (("cpu", 1000), ("memory", 1 << 33)), 10))
+        low = classes.info(replace(ASKS, priority=priority))
+        table.add_pod(name, low, uid=f"default/on-{name}")
+    urgent = classes.info(replace(ASKS, priority=9))
+    cycle = PlainCycle(table, build_profiles(RunPlan(), classes), TieBreak("first"))
+
+    lines = printed(cycle.explain(PodInCycle("u", "default/urgent", urgent, "class")))
+
+    assert "Preemption would make room on n2: 1 pods go" in lines
+    start = next(i for i, line in enumerate(lines) if line.startswith("Preemption: nodes"))
+    assert [line.split() for line in lines[start:] if "default/on-" in line] == [
+        ["n2", "0", "default/on-n2", "(1)"],
+        ["n1", "0", "default/on-n1", "(5)"],
+    ]

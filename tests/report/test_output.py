@@ -10,10 +10,12 @@ import pytest
 from roadstead.protocol.errors import InputError
 from roadstead.report import output
 from roadstead.report.output import check_directory, write_output
+from roadstead.report.result import PreemptedPod
 
 FILES = {
     *("placements.json", "placements.parquet", "pending.json", "pending.parquet"),
-    *("nodes.json", "nodes.parquet", "run.json", "summary.json"),
+    *("preempted.json", "preempted.parquet", "nodes.json", "nodes.parquet"),
+    *("run.json", "summary.json"),
 }
 
 
@@ -40,6 +42,18 @@ def test_placements_are_sorted_by_pod_in_both_forms(tmp_path, result):
         {"pod": "default/p-2", "uid": "u-2", "node": "n-0"},
     ]
     assert pq.read_table(tmp_path / "out" / "placements.parquet").to_pylist() == rows
+
+
+def test_preempted_pods_are_sorted_by_pod_in_both_forms(tmp_path, result):
+    gone = [PreemptedPod(f"default/g-{i}", f"u-g{i}", "n-0", "default/p-2") for i in (1, 0)]
+    write_output(tmp_path / "out", replace(result, preempted=tuple(gone)))
+    rows = load(tmp_path / "out" / "preempted.json")
+    assert rows == [
+        {"pod": "default/g-0", "uid": "u-g0", "node": "n-0", "preemptor": "default/p-2"},
+        {"pod": "default/g-1", "uid": "u-g1", "node": "n-0", "preemptor": "default/p-2"},
+    ]
+    assert pq.read_table(tmp_path / "out" / "preempted.parquet").to_pylist() == rows
+    assert load(tmp_path / "out" / "summary.json")["preempted"] == 2
 
 
 def test_pending_pods_keep_message_reasons_and_plugins_in_both_forms(tmp_path, result):
