@@ -1,0 +1,155 @@
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import Handle
+from roadstead.plugins.volume_restrictions import ClaimUses, VolumeRestrictions
+from roadstead.protocol.status import SKIP, Code
+from tests.builders import node, pod, table_of
+from tests.storage.world import claim, disk, storage, using
+
+EXCLUSIVE = {"access_modes": ("ReadWriteOncePod",)}
+IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+
+
+class World:
+    """Two nodes, pods on the first of them, and the plugin."""
+
+    def __init__(self, *running, facts=()):
+        self.table = table_of(node("n1"), node("n2"))
+        self.plugin = VolumeRestrictions(
+            Handle(self.table.classes, ClusterFacts(storage=storage(*facts)))
+        )
+        for each in running:
+            self.table.add_pod("n1", self.table.classes.info(each))
+
+    def pre_filter(self, facts, summary=...):
+        info = self.table.classes.info(facts)
+        state = CycleState(2)
+        summary = self.plugin.filter_summary(info, self.table) if summary is ... else summary
+        if summary is not None:
+            state.filter_summaries[self.plugin.name] = summary
+        return self.plugin.pre_filter(state, info).status, state
+
+    def refusals(self, facts):
+        status, state = self.pre_filter(facts)
+        assert status.is_success
+        result = self.plugin.filter(state, self.table.classes.info(facts), self.table)
+        if result.codes is None:
+            return [None, None]
+        return [result.statuses[c - 1].reasons[0] if c else None for c in result.codes.tolist()]
+
+
+def mounting(*volumes):
+    return pod(volumes=volumes)
+
+
+GCE = disk("gcePersistentDisk", pdName="d")
+GCE_READ = disk("gcePersistentDisk", pdName="d", readOnly="true")
+EBS = disk("awsElasticBlockStore", volumeID="v")
+EBS_READ = disk("awsElasticBlockStore", volumeID="v", readOnly="true")
+ISCSI = disk("iscsi", iqn="q", targetPortal="a")
+ISCSI_ELSEWHERE = disk("iscsi", iqn="q", targetPortal="b", lun=2)
+ISCSI_READ = disk("iscsi", iqn="q", readOnly="true")
+RBD = disk("rbd", monitors=("m1", "m2"), pool="p", image="i")
+RBD_READ = disk("rbd", monitors=("m2", "m3"), pool="p", image="i", readOnly="true")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "mounted", "conflict"),
+    [
+        (GCE, GCE, True),
+        (GCE, GCE_READ, True),
+        (GCE_READ, GCE_READ, False),
+        (GCE, disk("gcePersistentDisk", pdName="e"), False),
+        (EBS, EBS, True),
+        (EBS_READ, EBS_READ, True),
+        (EBS, disk("awsElasticBlockStore", volumeID="w"), False),
+        (ISCSI, ISCSI_ELSEWHERE, True),
+        (ISCSI_READ, ISCSI, True),
+        (ISCSI_READ, ISCSI_READ, False),
+        (ISCSI, disk("iscsi", iqn="r"), False),
+        (RBD, RBD_READ, True),
+        (RBD_READ, RBD_READ, False),
+        (RBD, disk("rbd", monitors=("m4",), pool="p", image="i"), False),
+        (RBD, disk("rbd", monitors=("m1",), pool="q", image="i"), False),
+        (RBD, disk("rbd", monitors=("m1",), pool="p", image="j"), False),
+        (GCE, EBS, False),
+    ],
+)
+def test_disks_that_two_pods_must_not_share(wanted, mounted, conflict):
+    world = World(mounting(mounted))
+
+    assert world.refusals(mounting(wanted)) == [
+        "node(s) had no available disk" if conflict else None,
+        None,
+    ]
+
+
+def test_an_exclusive_claim_in_use_refuses_every_node_and_a_disk_speaks_first():
+    world = World(using("c"), mounting(GCE), facts=[claim("c", **EXCLUSIVE)])
+
+    assert world.refusals(using("c")) == [IN_USE, IN_USE]
+    assert world.refusals(using("c", volumes=(GCE,))) == ["node(s) had no available disk", IN_USE]
+
+
+def test_a_pod_with_nothing_in_use_is_skipped():
+    facts = [claim("c", **EXCLUSIVE), claim("shared")]
+    world = World(using("shared"), using("c", namespace="other"), facts=facts)
+
+    assert world.pre_filter(using("c"))[0] == SKIP
+    assert world.pre_filter(using("shared"))[0] == SKIP
+    assert world.pre_filter(pod())[0] == SKIP
+    assert world.pre_filter(mounting(GCE))[0].is_success
+
+
+def test_a_claim_that_is_not_there_stops_the_pod():
+    status, _ = World().pre_filter(using("c"))
+
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.reasons == ('persistentvolumeclaim "c" not found',)
+
+
+def test_summaries_of_shards_name_each_claim_once():
+    ours, theirs = ClaimUses(("a", "b")), ClaimUses(("b", "c"), moved=-1)
+
+    assert ours.merge(theirs) == theirs.merge(ours) == ClaimUses(("a", "b", "c"), moved=-1)
+
+
+def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():
+    world = World(using("c"), facts=[claim("c", **EXCLUSIVE), claim("d")])
+    info, running = (world.table.classes.info(using("c", cpu=cpu)) for cpu in (100, None))
+    unrelated = world.table.classes.info(using("d"))
+    summary = world.plugin.filter_summary(info, world.table)
+
+    def moved(before, moves):
+        return world.plugin.moved(before, info, world.table, moves)
+
+    gone = moved(summary, {running: -1})
+    assert gone.conflicts == 0
+    assert world.pre_filter(using("c", cpu=100), gone)[0] == SKIP
+    assert moved(None, {running: 1}).conflicts == 1
+    assert moved(summary, {unrelated: -1}) is summary
+
+
+def test_a_placement_matters_to_pods_with_the_same_exclusive_claim():
+    world = World(facts=[claim("c", **EXCLUSIVE), claim("d")])
+    info = world.table.classes.info
+    affected = world.plugin.affected_by
+
+    assert affected(info(using("c")), info(using("c", "d")))
+    assert not affected(info(using("d")), info(using("d")))
+    assert not affected(info(using("c")), info(using("c", namespace="other")))
+    assert not affected(info(pod()), info(using("c")))
+
+
+def test_a_pod_is_signed_by_its_claims_and_disks():
+    plugin = World().plugin
+
+    assert plugin.sign(using("c")) != plugin.sign(using("d"))
+    assert plugin.sign(using("c")) != plugin.sign(using("c", namespace="other"))
+    assert plugin.sign(mounting(GCE)) != plugin.sign(mounting(GCE_READ))
+    assert plugin.sign(pod()) == plugin.sign(pod(namespace="other"))

@@ -1,0 +1,211 @@
+from dataclasses import replace
+
+import pytest
+
+from roadstead.storage import StorageChange, StorageState, VolumeLedger
+from roadstead.storage.state import MAX_CHANGES_REMEMBERED
+from tests.builders import node, pod
+from tests.storage.world import DRIVER, HOST, claim, storage, using, volume, waiting, within
+
+N1, N2 = (node(name, labels={HOST: name}) for name in ("n1", "n2"))
+
+
+def ledger(*objects):
+    return VolumeLedger(StorageState(storage(waiting("local"), waiting("made", DRIVER), *objects)))
+
+
+def copied(found):
+    """The storage of another process that was told every change."""
+    return VolumeLedger(
+        StorageState(
+            storage(
+                *found.storage.classes.values(),
+                *found.storage.claims.values(),
+                *found.storage.volumes.values(),
+            )
+        )
+    )
+
+
+def test_a_claim_is_bound_when_its_pod_is_assumed_and_free_when_that_is_forgotten():
+    found = ledger(claim("c"), volume("a"))
+
+    reserved = found.assume("p", using("c"), N1)
+    assert found.storage.claims["default/c"].volume_name == "a"
+    assert reserved.changes == tuple(each.change for each in reserved.bindings)
+    found.validate()
+
+    (undone,) = found.forget("p")
+    assert undone.claims == (claim("c"),)
+    assert found.storage.claims["default/c"] == claim("c")
+    assert found.storage.volumes["a"] == volume("a")
+    found.validate()
+
+
+def test_assuming_twice_is_the_same_as_once():
+    found = ledger(claim("c"), volume("a"))
+
+    first = found.assume("p", using("c"), N1)
+    again = found.assume("p", using("c"), N1)
+
+    assert again.bindings == first.bindings
+    assert again.changes == ()
+
+
+def test_pods_that_share_a_claim_hold_it_open_together():
+    found = ledger(claim("c"), volume("a"))
+    first = found.assume("p", using("c"), N1)
+    second = found.assume("q", using("c"), N1)
+
+    assert second.bindings == first.bindings
+    assert found.forget("p") == ()
+    found.validate()
+    assert len(found.forget("q")) == 1
+    assert not found.storage.claims["default/c"].is_bound
+
+
+def test_a_claim_stays_bound_once_a_pod_that_holds_it_is_committed():
+    found = ledger(claim("c"), volume("a"))
+    found.assume("p", using("c"), N1)
+    found.assume("q", using("c"), N1)
+
+    found.confirm("q")
+
+    assert found.forget("p") == ()
+    assert found.storage.claims["default/c"].is_bound
+    found.validate()
+
+
+def test_a_volume_made_for_a_pod_goes_with_it():
+    found = ledger(claim("c", storage_class="made"))
+
+    found.assume("p", using("c"), N1)
+    assert "pvc-uid-c" in found.storage.volumes
+    (undone,) = found.forget("p")
+
+    assert undone.removed == ("pvc-uid-c",)
+    assert found.storage.volumes == {}
+
+
+def test_a_pod_without_claims_holds_nothing():
+    found = ledger()
+
+    assert found.assume("p", pod(), N1).bindings == ()
+    assert found.forget("p") == ()
+    found.confirm("p")
+
+
+@pytest.mark.parametrize(
+    "objects", [(), (claim("c"),), (claim("c"), volume("a", node_terms=within(HOST, "n2")))]
+)
+def test_a_pod_whose_claims_cannot_be_bound_changes_nothing(objects):
+    found = ledger(*objects)
+
+    assert found.assume("p", using("c"), N1) is None
+    assert found.storage.version == 0
+
+
+def test_what_one_found_another_commits():
+    cache = ledger(claim("c"), claim("d", storage_class="made"), volume("a"))
+    binder = copied(cache)
+    bindings = cache.assume("p", using("c", "d"), N1).bindings
+
+    assert binder.commit(bindings, using("c", "d"), N1)
+    assert binder.commit(bindings, using("c", "d"), N1)
+
+    assert binder.storage.claims == cache.storage.claims
+    assert binder.storage.volumes == cache.storage.volumes
+
+
+def test_bindings_are_committed_all_or_none():
+    cache = ledger(claim("c"), claim("d"), volume("a"), volume("b"))
+    binder = copied(cache)
+    bindings = cache.assume("p", using("c", "d"), N1).bindings
+    binder.storage.apply(StorageChange(volumes=(volume("b", phase="Bound", claim=None),)))
+    taken = binder.storage.volumes["b"]
+    other = replace(taken, claim=replace(bindings[0].volume.claim, name="x", uid="uid-x"))
+    binder.storage.apply(StorageChange(volumes=(other,)))
+
+    assert not binder.commit(bindings, using("c", "d"), N1)
+    assert not binder.storage.claims["default/c"].is_bound
+
+
+def test_a_claim_that_another_volume_has_meanwhile_is_not_committed_again():
+    cache = ledger(claim("c"), volume("a"), volume("b"))
+    binder = copied(cache)
+    (binding,) = cache.assume("p", using("c"), N1).bindings
+    elsewhere = replace(binding.claim, volume_name="b")
+    binder.storage.apply(StorageChange(claims=(elsewhere,)))
+
+    assert not binder.commit((binding,), using("c"), N1)
+
+
+def test_a_claim_must_not_stay_unbound():
+    found = ledger(claim("c"), volume("a"))
+
+    assert not found.commit((), using("c"), N1)
+    assert not found.commit((), using("absent"), N1)
+
+
+def test_a_volume_must_be_within_reach_of_the_node():
+    cache = ledger(claim("c"), volume("a", node_terms=within(HOST, "n1")))
+    binder = copied(cache)
+    bindings = cache.assume("p", using("c"), N1).bindings
+
+    assert not binder.commit(bindings, using("c"), N2)
+
+
+def test_a_volume_that_the_class_would_not_make_is_refused():
+    cache = ledger(claim("c", storage_class="made"))
+    binder = copied(cache)
+    (binding,) = cache.assume("p", using("c"), N1).bindings
+    larger = replace(binding, volume=replace(binding.volume, capacity_bytes=1))
+
+    assert not binder.commit((larger,), using("c"), N1)
+    assert binder.commit((binding,), using("c"), N1)
+
+
+def test_a_change_made_twice_is_made_once():
+    state = StorageState(storage(claim("c"), volume("a")))
+    change = StorageChange((replace(claim("c"), volume_name="a"),), (volume("a", phase="Bound"),))
+
+    undo = state.apply(change)
+    state.apply(change)
+    assert state.volumes_of_class("local") == (volume("a", phase="Bound"),)
+    state.apply(undo)
+
+    assert state.claims["default/c"] == claim("c")
+    assert state.volumes_of_class("local") == (volume("a"),)
+    state.validate()
+
+
+def test_volumes_of_a_class_are_sorted_by_size_and_name():
+    state = StorageState(storage(volume("b", 5), volume("a", 9), volume("c", 5)))
+
+    assert [each.name for each in state.volumes_of_class("local")] == ["b", "c", "a"]
+    assert state.volumes_of_class("other") == ()
+
+
+def test_changed_claims_are_told_by_version_as_far_back_as_is_remembered():
+    state = StorageState(storage(claim("c"), claim("d")))
+    state.apply(StorageChange((claim("c"),)))
+    state.apply(StorageChange((claim("d"),)))
+
+    assert state.claims_changed_since(0) == {"default/c", "default/d"}
+    assert state.claims_changed_since(1) == {"default/d"}
+    assert state.claims_changed_since(2) == set()
+    for _ in range(MAX_CHANGES_REMEMBERED):
+        state.apply(StorageChange((claim("c"),)))
+    assert state.claims_changed_since(1) is None
+
+
+def test_an_unknown_claim_cannot_change():
+    with pytest.raises(AssertionError, match="cannot change"):
+        StorageState().apply(StorageChange((claim("c"),)))
+
+
+def test_two_claims_of_one_volume_are_found():
+    twice = (claim("c", volume_name="a"), claim("d", volume_name="a"))
+
+    with pytest.raises(AssertionError, match="a is default/c's and default/d's"):
+        StorageState(storage(*twice, volume("a"))).validate()
