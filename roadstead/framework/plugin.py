@@ -194,8 +194,9 @@ class SummarizesFilter(Plugin):
         """AddPod and RemovePod: the merged summary, were pods to come to a row or to leave it.
 
         row: a table of that one row, for its node's facts. moves: class → how many more pods (or,
-        below 0, fewer). The same object where nothing changes, which is also what a plugin without
-        AddPod and RemovePod answers.
+        below 0, fewer). The answer is for that row alone, and may leave out what only other rows
+        look at. The same object where nothing changes, which is also what a plugin without AddPod
+        and RemovePod answers.
         """
         return summary
 

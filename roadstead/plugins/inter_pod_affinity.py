@@ -70,7 +70,7 @@ from roadstead.plugins.inter_pod_counts import (
     label_codes,
     merge_counts,
     scores_by_topology,
-    with_moves,
+    seen_from,
 )
 from roadstead.plugins.inter_pod_terms import (
     Family,
@@ -188,9 +188,9 @@ class InterPodAffinity(
         before = _NOTHING if summary is None else summary
         assert isinstance(before, PodCounts)
         return PodCounts(
-            with_moves(before.existing_anti, row, by_family[Family.EXISTING_ANTI]),
-            with_moves(before.affinity, row, by_family[Family.AFFINITY]),
-            with_moves(before.anti_affinity, row, by_family[Family.ANTI_AFFINITY]),
+            seen_from(before.existing_anti, row, by_family[Family.EXISTING_ANTI]),
+            seen_from(before.affinity, row, by_family[Family.AFFINITY]),
+            seen_from(before.anti_affinity, row, by_family[Family.ANTI_AFFINITY]),
         )
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:

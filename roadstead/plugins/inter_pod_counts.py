@@ -315,18 +315,24 @@ def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
     return added
 
 
-def with_moves(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
-    """Counts after so much more of each topology key on one row; a count that falls to 0 goes."""
-    changed = dict(counts)
-    for key, amount in added.items():
+def seen_from(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
+    """What one row sees of counts after so much more of each topology key on its node.
+
+    Its own places, and of the others no more than that there is something somewhere.
+    """
+    found = {}
+    for key in counts.keys() | added.keys():
+        of_key = counts.get(key, {})
         values, codes = label_codes(row, key)
-        if codes[0] < 0:
-            continue
-        value = values.values[codes[0]]
-        of_key = dict(changed.get(key, {}))
-        of_key[value] = of_key.get(value, 0) + amount
-        changed[key] = {value: count for value, count in of_key.items() if count}
-    return {key: of_key for key, of_key in changed.items() if of_key}
+        own = values.values[codes[0]] if codes[0] >= 0 else None
+        here = of_key.get(own, 0) + added.get(key, 0) if own is not None else 0
+        seen = {own: here} if own is not None and here else {}
+        elsewhere = next(((value, n) for value, n in of_key.items() if value != own), None)
+        if elsewhere is not None:
+            seen[elsewhere[0]] = elsewhere[1]
+        if seen:
+            found[key] = seen
+    return found
 
 
 class Domains:

@@ -123,8 +123,9 @@ def _preemption(result: PostFilterResult | None) -> str:
         return ""
     pods = len(result.chosen.victims)
     equals = len(result.acceptable)
+    who = "1 pod goes" if pods == 1 else f"{pods:,} pods go"
     among = f", one of {equals:,} equally good nodes" if equals > 1 else ""
-    return f"\nPreemption would make room on {result.nominated_node}: {pods:,} pods go{among}"
+    return f"\nPreemption would make room on {result.nominated_node}: {who}{among}"
 
 
 def _candidates(result: PostFilterResult, top: int) -> Table:

@@ -162,7 +162,7 @@ def test_candidates_of_a_preemption_stand_with_their_victims_the_best_first() ->
 
     lines = printed(cycle.explain(PodInCycle("u", "default/urgent", urgent, "class")))
 
-    assert "Preemption would make room on n2: 1 pods go" in lines
+    assert "Preemption would make room on n2: 1 pod goes" in lines
     start = next(i for i, line in enumerate(lines) if line.startswith("Preemption: nodes"))
     assert [line.split() for line in lines[start:] if "default/on-" in line] == [
         ["n2", "0", "default/on-n2", "(1)"],
