@@ -1,0 +1,128 @@
+"""Whole runs of pods with claims: alike on any number of workers, any batch and either runtime."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.messages import BoundVolumes, StorageNews
+from roadstead.actors.volumes import BinderVolumes, CacheVolumes, SchedulerVolumes
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.storage import READ_WRITE_ONCE_POD
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.storage import StorageState
+from roadstead.storage.claims import claim_keys
+from tests.actors.world import identity, inputs_of, placed, plan_of
+from tests.builders import node, pod
+from tests.storage.world import claim, profiles_of, random_fleet, storage, using, volume, waiting
+
+N1 = node("n1")
+
+
+def run(seed, **settings):
+    """A run over a random fleet, and what it was given."""
+    nodes, facts, pods = random_fleet(seed)
+    inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
+    plan = replace(plan_of(**settings), cluster=ClusterFacts(storage=facts))
+    outcome = ActorLauncher().run(inputs, plan, lambda progress: None)
+    messages = {each.pod: each.message for each in outcome.pending}
+    return placed(outcome), messages, facts, dict(pods)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_place_pods_with_claims_alike_whatever_their_shape(seed):
+    wanted = run(seed, shards=1, batch=1)[:2]
+
+    for shards, batch in ((1, 64), (3, 7)):
+        assert run(seed, shards=shards, batch=batch)[:2] == wanted
+
+
+@pytest.mark.parametrize("schedulers", [1, 3])
+def test_an_exclusive_claim_is_one_pods_whoever_schedules(schedulers):
+    nodes, _, facts, pods = run(5, shards=2, batch=4, schedulers=schedulers)
+
+    used = Counter(key for name in nodes for key in claim_keys(pods[name.partition("/")[2]]))
+    exclusive = {each.key for each in facts.claims if READ_WRITE_ONCE_POD in each.access_modes}
+    assert {key for key in exclusive if used[key] > 1} == set()
+    assert nodes
+
+
+@pytest.mark.ray
+def test_a_run_with_claims_on_ray_places_as_the_inline_one():
+    wanted = run(1, shards=3, batch=8)[:2]
+    nodes, facts, pods = random_fleet(1)
+    inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
+    plan = replace(plan_of(shards=2), cluster=ClusterFacts(storage=facts))
+    settings = plan.settings.model_copy(update={"runtime": "ray", "batch": 16})
+
+    outcome = ActorLauncher().run(inputs, replace(plan, settings=settings), lambda progress: None)
+
+    assert (placed(outcome), {each.pod: each.message for each in outcome.pending}) == wanted
+
+
+def facts_of(*objects):
+    return storage(waiting("local"), claim("c"), volume("a"), *objects)
+
+
+def cache_over(*objects):
+    return CacheVolumes(replace(plan_of(), cluster=ClusterFacts(storage=facts_of(*objects))))
+
+
+def test_the_cache_tells_what_changed_since():
+    cache = cache_over()
+
+    (binding,) = cache.assume("p", using("c"), N1)
+    cache.forget(["p"])
+
+    assert cache.news(0).changes[0] == binding.change
+    assert cache.news(1) == StorageNews(1, (cache.log[1],))
+    assert cache.news(2) == StorageNews(2)
+
+
+def test_the_cache_leaves_pods_alone_that_bind_nothing():
+    cache = cache_over()
+
+    assert cache.assume("p", pod(), N1) == ()
+    assert cache.assume("p", using("c"), None) == ()
+    assert cache.assume("p", using("c", scheduler_name="another"), N1) == ()
+    assert cache.assume("p", using("absent"), N1) is None
+    assert cache.log == []
+
+
+def test_a_scheduler_makes_changes_once_and_not_before_it_catches_up():
+    cache = cache_over()
+    cache.assume("p", using("c"), N1)
+    cache.forget(["p"])
+    state = StorageState(facts_of())
+    scheduler = SchedulerVolumes(state)
+
+    scheduler.take(cache.news(0))
+    scheduler.take(StorageNews(1, cache.news(1).changes))
+    assert (state.version, scheduler.known) == (0, 2)
+    scheduler.catch_up()
+    scheduler.catch_up()
+
+    assert state.version == 2
+    assert state.claims == StorageState(facts_of()).claims
+
+
+def test_a_scheduler_keeps_the_bindings_of_its_attempts():
+    scheduler = SchedulerVolumes(StorageState())
+    bound = BoundVolumes("t1", cache_over().assume("p", using("c"), N1))
+
+    scheduler.take(StorageNews(), [bound])
+    assert scheduler.of(["t1", "t2"]) == (bound,)
+    scheduler.drop(["t1", "t2"])
+
+    assert scheduler.of(["t1"]) == ()
+
+
+def test_the_binder_binds_claims_with_the_pod_or_refuses_it():
+    binder = BinderVolumes(profiles_of(facts_of())(PodClasses()))
+    binder.asked = {"t1": cache_over().assume("p", using("c"), N1)}
+
+    refused = binder.commit("unknown", using("c"), N1)
+    assert refused.reasons == ("the volumes of its claims are taken",)
+    assert binder.commit("t1", using("c"), N1).is_success
+    assert binder.commit("unknown", using("c"), N1).is_success
