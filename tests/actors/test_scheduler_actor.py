@@ -187,6 +187,7 @@ async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
     assert (back.uid, back.reason) == ("uid-a", "conflict")
     (token,) = world.binder.told("bind")[0].tokens
     assert world.cache.told("settle")[-1].forget == (("uid-a", token),)
+    assert back.freed
     assert world.log.index("queue report") > world.log.index("binder bind")
     assert world.log[world.log.index("queue report") - 1] == "cache settle"
 

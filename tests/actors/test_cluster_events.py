@@ -1,0 +1,64 @@
+"""What the queue makes of the changes it is told."""
+
+from roadstead.actors import cluster_events
+from roadstead.actors.cluster_events import NodeChange, PodEvents, node_events
+from roadstead.framework.events import Change, SeenPod
+from tests.builders import node, pod
+
+WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})
+
+
+def test_pods_of_one_class_are_one_event_whenever_they_come():
+    events = PodEvents()
+
+    first = events.assigned([WEB, DB, WEB])
+    again = events.assigned([DB])
+
+    assert [each.change.new.facts for each in first] == [WEB, DB]
+    assert again == [first[1]]
+
+
+def test_pods_are_assigned_gone_or_waiting():
+    events = PodEvents()
+    (assigned,), (gone,), (waiting,) = (
+        events.assigned([WEB]),
+        events.gone([WEB]),
+        events.waiting([WEB]),
+    )
+
+    assert (assigned.event.label, assigned.change) == (
+        "AssignedPodAdd",
+        Change(new=SeenPod(WEB, True)),
+    )
+    assert (gone.event.label, gone.change) == ("AssignedPodDelete", Change(old=SeenPod(WEB, True)))
+    assert (waiting.event.label, waiting.change) == (
+        "UnschedulablePodAdd",
+        Change(new=SeenPod(WEB, False)),
+    )
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(cluster_events, "MAX_KNOWN", 1)
+    events = PodEvents()
+    (first,) = events.assigned([WEB])
+    events.assigned([DB])
+
+    (second,) = events.assigned([WEB])
+
+    assert second != first
+    assert second.change == first.change
+
+
+def test_a_node_gives_an_event_for_each_kind_of_change():
+    changes = [
+        NodeChange(None, node("a")),
+        NodeChange(node("b"), node("b", cpu=1, labels={"x": "y"})),
+        NodeChange(node("c"), None),
+    ]
+
+    assert [each.event.label for each in node_events(changes)] == [
+        "NodeAdd",
+        "NodeUpdateNodeAllocatable",
+        "NodeUpdateNodeLabel",
+        "NodeDelete",
+    ]

@@ -1,0 +1,149 @@
+"""What profiles registered, and what their hints answer to the queue."""
+
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.events import (
+    ASSIGNED_POD_ADD,
+    NODE_ADD,
+    NODE_DELETE,
+    UNSCHEDULABLE_TIMEOUT,
+    ActionType,
+    Change,
+    ClusterEvent,
+    EventResource,
+    HintError,
+    QueueingHint,
+    on,
+)
+from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.framework.plugin import EnqueueExtensions, FilterPlugin
+from tests.builders import pod, profile_of
+
+NODE = EventResource.NODE
+
+
+class Asked(FilterPlugin, EnqueueExtensions):
+    """Registers two events of nodes; its hint answers, or raises, what the test says."""
+
+    name = "Asked"
+
+    def __init__(self, word=QueueingHint.QUEUE):
+        self.word = word
+        self.told = []
+
+    def filter(self, state, pod, table):
+        raise AssertionError("nobody filters here")
+
+    def events_to_register(self):
+        update = ActionType.UPDATE_NODE_LABEL
+        return (on(NODE, ActionType.ADD, self.hint), on(NODE, ActionType.ADD | update, self.hint))
+
+    def hint(self, pod, change, cluster):
+        self.told.append((pod, change, cluster))
+        if isinstance(self.word, Exception):
+            raise self.word
+        return self.word
+
+
+class Silent(FilterPlugin):
+    name = "Silent"
+
+    def filter(self, state, pod, table):
+        raise AssertionError("nobody filters here")
+
+
+class Built:
+    """Stands for the class of a plugin that is built already."""
+
+    def __init__(self, plugin):
+        self.name, self.plugin = plugin.name, plugin
+
+    def __call__(self):
+        return self.plugin
+
+
+def map_of(*plugins):
+    built = [Built(each) for each in plugins]
+    points = {"filter": [*(each.name for each in plugins), "NodeName"]}
+    profile = profile_of(points, plugins=built)
+    return HintMap({"default-scheduler": profile}, ClusterFacts())
+
+
+def seen(event=NODE_ADD, **change):
+    return SeenEvent(event, Change(**change))
+
+
+@pytest.mark.parametrize(
+    ("word", "helps"),
+    [(QueueingHint.QUEUE, True), (QueueingHint.QUEUE_SKIP, False), (HintError("?"), True)],
+)
+def test_a_hint_says_whether_the_event_may_help_and_an_error_means_yes(word, helps):
+    assert map_of(Asked(word)).may_help("Asked", seen(), pod()) is helps
+
+
+def test_a_hint_is_told_the_pod_the_change_and_the_cluster_of_now():
+    plugin, after = Asked(QueueingHint.QUEUE_SKIP), ClusterFacts(namespaces=(("a", ()),))
+    hints = map_of(plugin)
+    event = seen(new="node")
+    hints.cluster = after
+
+    hints.may_help("Asked", event, pod(cpu=1))
+
+    assert plugin.told == [(pod(cpu=1), event.change, after)] * 2
+
+
+def test_only_registered_events_may_help():
+    hints = map_of(Asked())
+
+    assert not hints.may_help("Asked", seen(NODE_DELETE), pod())
+    assert hints.may_help("NodeName", seen(), pod())
+    assert not hints.may_help("NodeName", seen(ASSIGNED_POD_ADD), pod())
+    assert not hints.may_help("Unknown", seen(), pod())
+
+
+def test_any_event_may_help_pods_of_a_plugin_that_registers_nothing():
+    hints = map_of(Silent())
+
+    assert hints.may_help("Silent", seen(ASSIGNED_POD_ADD), pod())
+    assert hints.is_registered("Silent", seen(NODE_DELETE))
+
+
+def test_any_event_may_help_a_pod_of_no_profile():
+    assert map_of(Asked()).may_help("Asked", seen(NODE_DELETE), pod(scheduler_name="theirs"))
+
+
+def test_registered_is_what_some_profile_registered():
+    hints = map_of(Asked())
+
+    for _ in range(2):
+        assert hints.is_registered("Asked", seen())
+        assert not hints.is_registered("Asked", seen(NODE_DELETE))
+        assert not hints.is_registered("Unknown", seen())
+
+
+def test_an_event_is_of_interest_if_any_plugin_registered_it_or_it_is_a_wildcard():
+    hints = map_of(Asked())
+    taint = ClusterEvent(NODE, ActionType.UPDATE_NODE_TAINT)
+
+    for _ in range(2):
+        assert hints.is_of_interest(NODE_ADD)
+        assert hints.is_of_interest(UNSCHEDULABLE_TIMEOUT)
+        assert not hints.is_of_interest(taint)
+
+
+def test_two_profiles_are_asked_about_their_own_pods():
+    ours = profile_of({"filter": ["NodeName"]})
+    theirs = profile_of({"filter": ["NodeResourcesFit"]})
+    hints = HintMap({"default-scheduler": ours, "theirs": theirs}, ClusterFacts())
+
+    assert hints.may_help("NodeName", seen(), pod())
+    assert not hints.may_help("NodeName", seen(), pod(scheduler_name="theirs"))
+    assert hints.is_registered("NodeResourcesFit", seen())
+
+
+def test_every_event_is_the_same_as_itself_only():
+    one, other = seen(), seen()
+
+    assert one != other
+    assert {one: 1}[one] == 1

@@ -1,0 +1,246 @@
+"""Hints of the plugins that look at one node: what lets a rejected pod try again."""
+
+import pytest
+
+from roadstead.config.plugin_args import (
+    DefaultPreemptionArgs,
+    NodeAffinityArgs,
+    NodeResourcesFitArgs,
+)
+from roadstead.facts.pod import HostPort
+from roadstead.facts.selectors import NodeSelectorTerm
+from roadstead.framework.events import HintError
+from roadstead.plugins.default_preemption import DefaultPreemption
+from roadstead.plugins.missing import DynamicResources
+from roadstead.plugins.node_affinity import NodeAffinity
+from roadstead.plugins.node_name import NodeName
+from roadstead.plugins.node_ports import NodePorts
+from roadstead.plugins.node_resources_fit import NodeResourcesFit
+from roadstead.plugins.node_unschedulable import NodeUnschedulable
+from roadstead.plugins.scheduling_gates import SchedulingGates
+from roadstead.plugins.taint_toleration import TaintToleration
+from tests.builders import named, node, node_affinity, pod, require, taint, term, tolerate
+from tests.plugins.hints import asked, labels_of, on_node, waiting
+
+QUEUE, SKIP = "Queue", "QueueSkip"
+FIT = NodeResourcesFit(NodeResourcesFitArgs())
+AFFINITY = NodeAffinity(NodeAffinityArgs())
+PREEMPTION = DefaultPreemption(DefaultPreemptionArgs())
+TAINTS, CORDONS, PORTS = TaintToleration(), NodeUnschedulable(), NodePorts()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "labels"),
+    [
+        (NodeName(), {"NodeAdd"}),
+        (PORTS, {"PodDelete?", "NodeAdd"}),
+        (FIT, {"PodDelete+UpdatePodScaleDown?", "NodeAdd+UpdateNodeAllocatable?"}),
+        (AFFINITY, {"NodeAdd+UpdateNodeLabel?"}),
+        (TAINTS, {"NodeAdd+UpdateNodeTaint?", "PodUpdatePodToleration?"}),
+        (CORDONS, {"NodeAdd+UpdateNodeTaint?", "PodUpdatePodToleration?"}),
+        (PREEMPTION, {"PodDelete?"}),
+        (SchedulingGates(), {"PodUpdatePodSchedulingGatesEliminated?"}),
+    ],
+)
+def test_plugins_register_what_upstream_registers(plugin, labels):
+    assert labels_of(plugin) == labels
+
+
+class TestNodeResourcesFit:
+    @pytest.mark.parametrize(
+        ("old", "new", "word"),
+        [
+            (None, node(cpu=100), QUEUE),
+            (None, node(cpu=99), SKIP),
+            (None, node(cpu=100, pods=0), SKIP),
+            (node(cpu=50), node(cpu=100), QUEUE),
+            (node(cpu=200), node(cpu=100), SKIP),
+            (node(cpu=200, pods=1), node(cpu=100, pods=2), QUEUE),
+            (node(cpu=100, memory=1), node(cpu=100, memory=2), SKIP),
+            (node(cpu=100), node(cpu=100, labels={"a": "b"}), SKIP),
+        ],
+    )
+    def test_a_node_helps_that_fits_the_pod_alone_and_has_more_of_what_it_wants(
+        self, old, new, word
+    ):
+        assert asked(FIT.after_node_change, pod(cpu=100), old=old, new=new) == word
+
+    def test_ignored_resources_count_for_the_hint(self):
+        ignoring = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=("example.com/gpu",)))
+        wants = pod(others={"example.com/gpu": 1})
+        assert asked(ignoring.after_node_change, wants, new=node()) == SKIP
+
+    @pytest.mark.parametrize(
+        ("gone", "word"),
+        [
+            (on_node(pod()), QUEUE),
+            (waiting(pod()), SKIP),
+            (waiting(pod(nominated_node_name="n1")), QUEUE),
+        ],
+    )
+    def test_a_pod_that_is_gone_helps_if_it_held_a_node_or_was_nominated(self, gone, word):
+        assert asked(FIT.after_pod_event, pod(cpu=100), old=gone) == word
+
+    @pytest.mark.parametrize(
+        ("old", "new", "word"),
+        [
+            (on_node(pod(cpu=2)), on_node(pod(cpu=1)), QUEUE),
+            (on_node(pod(cpu=2)), on_node(pod()), QUEUE),
+            (on_node(pod(memory=2)), on_node(pod(memory=1)), SKIP),
+            (on_node(pod(cpu=1)), on_node(pod(cpu=2)), SKIP),
+            (waiting(pod(cpu=2)), waiting(pod(cpu=1)), SKIP),
+        ],
+    )
+    def test_a_pod_on_a_node_that_asks_for_less_helps_who_wants_it(self, old, new, word):
+        assert asked(FIT.after_pod_event, pod(cpu=100, memory=0), old=old, new=new) == word
+
+    def test_a_pod_that_itself_asks_for_less_is_tried_again(self):
+        old, new = waiting(pod(cpu=2)), waiting(pod(cpu=1))
+        assert asked(FIT.after_pod_event, pod(cpu=1), old=old, new=new, own=True) == QUEUE
+
+
+class TestNodeAffinity:
+    SSD = pod(node_selector={"disk": "ssd"})
+
+    @pytest.mark.parametrize(
+        ("old", "new", "word"),
+        [
+            (None, node(labels={"disk": "ssd"}), QUEUE),
+            (None, node(), SKIP),
+            (node(), node(labels={"disk": "ssd"}), QUEUE),
+            (node(labels={"disk": "ssd"}), node(labels={"disk": "ssd", "a": "b"}), SKIP),
+            (node(labels={"disk": "ssd"}), node(), SKIP),
+        ],
+    )
+    def test_a_node_helps_that_matches_and_did_not_before(self, old, new, word):
+        assert asked(AFFINITY.after_node_change, self.SSD, old=old, new=new) == word
+
+    @pytest.mark.parametrize(("terms", "word"), [((), SKIP), (None, QUEUE)])
+    def test_no_terms_at_all_match_nothing(self, terms, word):
+        wants = pod(required_node_terms=terms)
+        assert asked(AFFINITY.after_node_change, wants, new=node()) == word
+
+    def test_a_required_term_that_matches_is_enough(self):
+        wants = pod(required_node_terms=(term(require("disk", "In", "ssd")), named("n1")))
+        assert asked(AFFINITY.after_node_change, wants, new=node("n1")) == QUEUE
+        assert asked(AFFINITY.after_node_change, wants, new=node("n2")) == SKIP
+
+    def test_a_node_that_the_profile_forbids_never_helps(self):
+        wanted = {"key": "disk", "operator": "In", "values": ["hdd"]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+        added = node_affinity(requiredDuringSchedulingIgnoredDuringExecution=terms)
+        hdd = node(labels={"disk": "hdd"})
+        assert asked(added.after_node_change, pod(), new=node()) == SKIP
+        assert asked(added.after_node_change, pod(), new=hdd) == QUEUE
+
+    def test_a_term_that_does_not_parse_cannot_tell_unless_another_matches(self):
+        broken = NodeSelectorTerm(error="bad", errors=("bad",))
+        fine = term(require("disk", "In", "ssd"))
+        with pytest.raises(HintError, match="bad"):
+            asked(AFFINITY.after_node_change, pod(required_node_terms=(broken,)), new=node())
+        both = pod(required_node_terms=(broken, fine))
+        ssd = node(labels={"disk": "ssd"})
+        assert asked(AFFINITY.after_node_change, both, new=ssd) == QUEUE
+        with pytest.raises(HintError, match="bad"):
+            asked(AFFINITY.after_node_change, both, old=node(), new=ssd)
+
+
+class TestTaintToleration:
+    @pytest.mark.parametrize(
+        ("old", "new", "word"),
+        [
+            (None, node(), QUEUE),
+            (None, node(taints=(taint("gpu"),)), SKIP),
+            (None, node(taints=(taint("gpu", "", "PreferNoSchedule"),)), QUEUE),
+            (node(taints=(taint("gpu"),)), node(), QUEUE),
+            (node(taints=(taint("ok"),)), node(), SKIP),
+            (node(), node(taints=(taint("gpu"),)), SKIP),
+        ],
+    )
+    def test_a_node_helps_whose_last_untolerated_taint_is_gone(self, old, new, word):
+        wants = pod(tolerations=(tolerate("ok", operator="Exists"),))
+        assert asked(TAINTS.after_node_change, wants, old=old, new=new) == word
+
+    @pytest.mark.parametrize(("own", "word"), [(True, QUEUE), (False, SKIP)])
+    def test_a_pod_that_itself_tolerates_more_is_tried_again(self, own, word):
+        new = waiting(pod())
+        hint = TAINTS.after_pod_toleration_change
+        assert asked(hint, pod(), old=new, new=new, own=own) == word
+
+
+class TestNodeUnschedulable:
+    SHUT = node(unschedulable=True)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "word"),
+        [
+            (None, node(), QUEUE),
+            (None, SHUT, SKIP),
+            (SHUT, node(), QUEUE),
+            (node(), SHUT, SKIP),
+            (node(), node(), SKIP),
+        ],
+    )
+    def test_a_node_helps_that_is_open_and_was_not(self, old, new, word):
+        assert asked(CORDONS.after_node_change, pod(), old=old, new=new) == word
+
+    @pytest.mark.parametrize(
+        ("key", "own", "word"),
+        [
+            ("node.kubernetes.io/unschedulable", True, QUEUE),
+            ("node.kubernetes.io/unschedulable", False, SKIP),
+            ("other", True, SKIP),
+        ],
+    )
+    def test_a_pod_that_itself_tolerates_cordons_is_tried_again(self, key, own, word):
+        new = waiting(pod(tolerations=(tolerate(key, operator="Exists"),)))
+        hint = CORDONS.after_pod_toleration_change
+        assert asked(hint, new.facts, old=waiting(pod()), new=new, own=own) == word
+
+
+class TestNodePorts:
+    WANTS = pod(host_ports=(HostPort("0.0.0.0", "TCP", 80),))
+
+    @pytest.mark.parametrize(
+        ("gone", "word"),
+        [
+            (on_node(pod(host_ports=(HostPort("10.0.0.1", "TCP", 80),))), QUEUE),
+            (on_node(pod(host_ports=(HostPort("10.0.0.1", "UDP", 80),))), SKIP),
+            (on_node(pod()), SKIP),
+            (waiting(WANTS), SKIP),
+        ],
+    )
+    def test_a_pod_that_held_a_wanted_port_helps_when_it_is_gone(self, gone, word):
+        assert asked(PORTS.after_pod_deleted, self.WANTS, old=gone) == word
+
+    def test_so_does_one_that_was_nominated(self):
+        ports = self.WANTS.host_ports
+        gone = waiting(pod(host_ports=ports, nominated_node_name="n1"))
+        assert asked(PORTS.after_pod_deleted, self.WANTS, old=gone) == QUEUE
+
+
+class TestOthers:
+    @pytest.mark.parametrize(("own", "word"), [(True, QUEUE), (False, SKIP)])
+    def test_gates_that_are_gone_help_their_own_pod(self, own, word):
+        hint = SchedulingGates().after_gates_eliminated
+        assert asked(hint, pod(), old=waiting(pod()), new=waiting(pod()), own=own) == word
+
+    def test_preemption_leaves_it_to_the_plugins_that_refused(self):
+        assert asked(PREEMPTION.after_pod_deleted, pod(), old=on_node(pod())) == SKIP
+
+    @pytest.mark.parametrize(
+        ("new", "own", "word"),
+        [
+            (pod(), True, QUEUE),
+            (pod(), False, SKIP),
+            (pod(resource_claims=("gpu",)), True, SKIP),
+        ],
+    )
+    def test_claims_that_were_made_help_their_own_pod(self, new, own, word):
+        hint = DynamicResources().after_pod_change
+        assert asked(hint, pod(), old=waiting(pod()), new=waiting(new), own=own) == word
+
+    @pytest.mark.parametrize(("claims", "word"), [((), SKIP), (("gpu",), QUEUE)])
+    def test_a_claim_that_changed_may_help_pods_that_name_claims(self, claims, word):
+        hint = DynamicResources().after_claim_change
+        assert asked(hint, pod(resource_claims=claims), new=object()) == word

@@ -1,0 +1,97 @@
+"""Which waiting pods are looked at when something happened to a pod on a node."""
+
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodAffinityTerm
+from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    ActionType,
+    Change,
+    ClusterEvent,
+    EventResource,
+    SeenPod,
+)
+from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.queue.rules import rules_of
+from tests.builders import node, pod, profile_of
+
+FIT, SPREAD, AFFINITY = "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity"
+ASSIGNED = EventResource.ASSIGNED_POD
+LABELS = ClusterEvent(ASSIGNED, ActionType.UPDATE_POD_LABEL)
+SHRUNK = ClusterEvent(ASSIGNED, ActionType.UPDATE_POD_SCALE_DOWN)
+TEAM_A = ClusterFacts(namespaces=(("default", (("team", "a"),)),))
+
+
+def is_in(**labels):
+    return LabelSelector(tuple(Requirement(k, "In", (v,)) for k, v in labels.items()))
+
+
+def near(namespaces=("default",), chosen=None, selector=None):
+    selector = is_in(app="web") if selector is None else selector
+    return pod(pod_affinity=(PodAffinityTerm("zone", selector, namespaces, chosen),))
+
+
+def rules(cluster=TEAM_A):
+    profile = profile_of({"filter": [FIT, SPREAD, AFFINITY]})
+    return rules_of(HintMap({"default-scheduler": profile}, cluster))
+
+
+def happened(event, assigned, old=None):
+    return SeenEvent(event, Change(old, SeenPod(assigned, True)))
+
+
+WEB = pod(labels={"app": "web"})
+
+
+@pytest.mark.parametrize("event", [ASSIGNED_POD_ADD, LABELS])
+@pytest.mark.parametrize(
+    ("waiting", "rejected_by", "looked_at"),
+    [
+        (pod(), (FIT,), False),
+        (pod(), (FIT, SPREAD), True),
+        (pod(namespace="other"), (SPREAD,), False),
+        (near(), (AFFINITY,), True),
+        (near(), (FIT,), True),
+        (near(namespaces=("other",)), (AFFINITY,), False),
+        (near(selector=is_in(app="db")), (AFFINITY,), False),
+        (near(namespaces=(), chosen=is_in(team="a")), (AFFINITY,), True),
+        (near(namespaces=(), chosen=is_in(team="b")), (AFFINITY,), False),
+    ],
+)
+def test_a_pod_that_was_assigned_concerns_those_spread_with_it_or_wanting_it(
+    event, waiting, rejected_by, looked_at
+):
+    assert rules().concerns(happened(event, WEB), waiting, rejected_by) is looked_at
+
+
+def test_a_term_without_a_selector_wants_nobody():
+    term = PodAffinityTerm("zone", None, ("default",), None)
+
+    assert not rules().concerns(
+        happened(ASSIGNED_POD_ADD, WEB), pod(pod_affinity=(term,)), (AFFINITY,)
+    )
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        happened(SHRUNK, WEB),
+        SeenEvent(ASSIGNED_POD_DELETE, Change(old=SeenPod(WEB, True))),
+        SeenEvent(NODE_ADD, Change(new=node())),
+    ],
+)
+def test_other_events_concern_everybody(event):
+    assert rules().concerns(event, pod(), (FIT,))
+
+
+def test_hints_and_registered_events_are_those_of_the_profiles():
+    fit = SeenEvent(NODE_ADD, Change(new=node(cpu=100)))
+
+    assert rules().hint(FIT, fit, pod(cpu=100))
+    assert not rules().hint(FIT, fit, pod(cpu=101))
+    assert rules().registered(FIT, fit)
+    assert not rules().registered("Unknown", fit)
