@@ -124,12 +124,12 @@ def test_registered_is_what_some_profile_registered():
 
 def test_an_event_is_of_interest_if_any_plugin_registered_it_or_it_is_a_wildcard():
     hints = map_of(Asked())
-    taint = ClusterEvent(NODE, ActionType.UPDATE_NODE_TAINT)
+    slices = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.ADD)
 
     for _ in range(2):
         assert hints.is_of_interest(NODE_ADD)
         assert hints.is_of_interest(UNSCHEDULABLE_TIMEOUT)
-        assert not hints.is_of_interest(taint)
+        assert not hints.is_of_interest(slices)
 
 
 def test_two_profiles_are_asked_about_their_own_pods():
