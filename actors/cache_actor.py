@@ -22,7 +22,7 @@ from roadstead.actors.messages import (
     Settle,
 )
 from roadstead.actors.names import worker_name
-from roadstead.actors.seam import NOTHING, Directory, Nothing, Ref, clock_s
+from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import Assumption, CacheCore, Placement, PodState
 from roadstead.facts.node import NodeFacts
@@ -215,7 +215,8 @@ class CacheActor:
 
     def _worker(self, shard: int) -> Ref:
         while len(self._workers) <= shard:
-            self._workers.append(self._directory.find(worker_name(len(self._workers))))
+            found = self._directory.find(worker_name(len(self._workers)))
+            self._workers.append(PatientRef(found))
         return self._workers[shard]
 
     def _packed(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:

@@ -44,7 +44,7 @@ from roadstead.actors.seam import (
     DeadlineError,
     Directory,
     Nothing,
-    Ref,
+    PatientRef,
     clock_s,
     failure_out,
 )
@@ -113,7 +113,7 @@ class SchedulerActor:
         self._epoch = 1
         self.core = CycleCore(name, self._epoch, self._profiles)
         self._seqs = [0] * settings.shards
-        self._refs: dict[str, Ref] = {}
+        self._refs: dict[str, PatientRef] = {}
         self._loop: asyncio.Task[None] | None = None
         self._binding: set[asyncio.Task[None]] = set()
         self._may_bind = asyncio.Semaphore(settings.bounds.inflight_max_batches)
@@ -169,7 +169,12 @@ class SchedulerActor:
     async def _lease(self) -> None:
         ask = LeaseAsk(self._name, self._epoch, self._plan.settings.batch, LEASE_WAIT_S)
         started = time.perf_counter()
-        leased = await self._ref(QUEUE).call(LEASE, ask, timeout_s=self._call_s + LEASE_WAIT_S)
+        queue = self._ref(QUEUE).ref
+        try:
+            leased = await queue.call(LEASE, ask, timeout_s=self._call_s + LEASE_WAIT_S)
+        except DeadlineError:
+            # Whatever it lent comes back to it when the lease is over.
+            return
         self._spend("lease", started)
         if leased.lease_id:
             pods = [
@@ -295,8 +300,9 @@ class SchedulerActor:
                 self._volumes.of([a.token for a in attempts]),
             )
             started = time.perf_counter()
+            binder = self._ref(BINDER).ref
             try:
-                answer = await self._ref(BINDER).call(BIND, batch, timeout_s=self._call_s)
+                answer = await binder.call(BIND, batch, timeout_s=self._call_s)
             except DeadlineError:
                 await self._perform(self.core.lost([a.token for a in attempts]))
                 return
@@ -367,10 +373,10 @@ class SchedulerActor:
     def _call_s(self) -> float:
         return self._plan.settings.deadlines.call_s
 
-    def _ref(self, name: str) -> Ref:
+    def _ref(self, name: str) -> PatientRef:
         found = self._refs.get(name)
         if found is None:
-            found = self._refs[name] = self._directory.find(name)
+            found = self._refs[name] = PatientRef(self._directory.find(name))
         return found
 
     def _spend(self, phase: str, started: float) -> None:

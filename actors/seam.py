@@ -12,6 +12,7 @@ runs behind the Ref is a runtime: `inline` (one mailbox task per actor in this p
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -74,6 +75,31 @@ class Ref(Protocol):
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         """The reply. ActorError, ActorLostError, DeadlineError, or the error that was raised."""
         ...
+
+
+TRIES = 10
+"""How often a patient caller asks before it takes an actor for lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatientRef:
+    """A Ref for messages that may come twice: asked again where no answer comes in time.
+
+    Whether an actor is gone is for the supervisor to say, which sees more than one caller.
+    """
+
+    ref: Ref
+
+    @property
+    def name(self) -> str:
+        return self.ref.name
+
+    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
+        """The reply. DeadlineError when none has come to any of `TRIES` messages."""
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(DeadlineError):
+                return await self.ref.call(method, message, timeout_s=timeout_s)
+        return await self.ref.call(method, message, timeout_s=timeout_s)
 
 
 class Directory(Protocol):
