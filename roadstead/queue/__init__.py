@@ -10,7 +10,7 @@
                   v  │                            GATED ── back_off ──> BACKOFF
                GATED │ finish                     GATED ── gate: asked again, still shut ──> GATED
                      v
-                   DONE        any living ── assign ──> DONE
+                   DONE        any living ── assign ──> DONE     BACKOFF ── lease ──> IN_FLIGHT
                                any living, DONE ── delete ──> DELETED
 
 One mutator, `Board.go`, takes a pod along an arrow of `board.TABLE`; `QueueCore` decides which
@@ -19,7 +19,10 @@ other. `conflict` and `expire` keep timestamp and arrival number: the pod is bac
 is, before every pod that it was before, and never ahead of a higher priority.
 
 Backoff grows with rejections, or with consecutive errors where there are any; a conflict or an
-expired lease is no fault of the pod and adds none. Follows pkg/scheduler/backend/queue
+expired lease is no fault of the pod and adds none. It ends with the window in which it would end.
+A pod that a plugin rejected is lent from BACKOFF while ACTIVE is empty; one whose attempt failed
+waits its time. What events mean is told by `EventRules` (for clusters: `roadstead.queue.rules`),
+and asked for whole classes of pods (`roadstead.queue.returning`). Follows pkg/scheduler/backend/queue
 (scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34 with SchedulerQueueingHints on;
 leases and the bound on pods are ours. Every call is deterministic; time is the argument `now_s`.
 """

@@ -280,6 +280,20 @@ async def test_a_pod_that_left_its_node_wakes_those_who_lack_room():
     assert not is_parked(queue)
 
 
+async def test_an_evicted_pod_leaves_the_queue_and_wakes_those_who_lack_room():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+    victim = batch_of("victim", facts=pod(cpu=50))
+    await queue.submit(victim)
+    lease = await leased(queue, max_pods=1)
+
+    await queue.report(LeaseReport(lease.lease_id, (), (), (note_on("victim"),), victim))
+
+    assert not is_parked(queue)
+    assert queue.core.state_of("uid-victim") is PodState.NEW
+    assert "victim" not in await told(queue)
+
+
 @pytest.mark.parametrize(("cpu", "woken"), [(4000, True), (50, False)])
 async def test_a_node_that_came_wakes_those_it_has_room_for(cpu, woken):
     queue = queue_of()
