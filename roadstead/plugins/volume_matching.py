@@ -15,7 +15,8 @@ from roadstead.facts.csi_migration import moves_topology
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.storage import ClaimFacts, NodeTerms, StorageClassFacts, VolumeFacts
 from roadstead.nodes.columns import I32, Bools
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.inter_pod_counts import label_codes
 from roadstead.storage.binding import by_size, candidates, counts_capacity, may_provision
 from roadstead.storage.claims import PodClaims
 from roadstead.storage.state import StorageState
@@ -31,8 +32,8 @@ REASONS = (
 _UNREACHED, _NO_VOLUME, _NO_SPACE, _NO_SUCH_VOLUME = 1, 2, 4, 8
 _NOTHING = np.iinfo(np.int32).max
 
-_Taken = tuple[dict[str, int], NDArray[np.int32]]
-"""Volumes that fit a claim, by their place, and the place chosen on each row: int32[row]."""
+Places = NDArray[np.int32]
+"""A volume per row, by its place in a list or by its number; _NOTHING for none."""
 
 
 class VolumeMatching:
@@ -42,6 +43,7 @@ class VolumeMatching:
         self._storage = storage
         self._table = table
         self._reached: dict[NodeTerms, Bools] = {}
+        self._numbers: dict[str, int] = {}
 
     def what_is_wrong(self, claims: PodClaims) -> I32:
         """Bits for REASONS: int32[row]; 0 where all claims can be had."""
@@ -106,38 +108,92 @@ class VolumeMatching:
 
     def _unmatched(self, claims: Sequence[ClaimFacts]) -> list[Bools]:
         """For each claim the rows on which it finds no volume; a volume serves one claim."""
-        taken: list[_Taken] = []
+        taken: list[Places] = []
         found = []
         for claim in claims:
             volumes = self._storage.volumes_of_class(claim.storage_class)
             own, free = candidates(volumes, claim)
             if own is not None:
                 free = [own]
-            chosen = self._smallest(free, taken if own is None else [])
-            taken.append(({volume.name: index for index, volume in enumerate(free)}, chosen))
-            found.append(chosen == _NOTHING)
+            numbers = np.array([self._number(each) for each in free], dtype=np.int32)
+            chosen = self._smallest(free, numbers, taken if own is None else [])
+            lacks = chosen == _NOTHING
+            number = np.full(len(chosen), _NOTHING, dtype=np.int32)
+            number[~lacks] = numbers[chosen[~lacks]]
+            taken.append(number)
+            found.append(lacks)
         return found
 
-    def _smallest(self, free: Sequence[VolumeFacts], taken: Sequence[_Taken]) -> NDArray[np.int32]:
-        """Index into `free` of the first volume that each row reaches, or _NOTHING.
+    def _number(self, volume: VolumeFacts) -> int:
+        return self._numbers.setdefault(volume.name, len(self._numbers))
 
-        Volumes with the same terms are looked at together: only the first that is not taken by an
-        earlier claim counts on a row.
+    def _smallest(
+        self, free: Sequence[VolumeFacts], numbers: Places, taken: Sequence[Places]
+    ) -> Places:
+        """Index into `free` of the first volume that each row reaches, or _NOTHING: int32[row].
+
+        numbers: of the volumes in `free`. taken: per earlier claim the number chosen on each row,
+        which does not count there. Volumes of one label value each (as local ones are) are looked
+        up by it; the others are grouped by their terms.
         """
-        chosen: NDArray[np.int32] = np.full(len(self._table), _NOTHING, dtype=np.int32)
+        by_key: dict[str, list[tuple[int, str]]] = {}
         groups: dict[NodeTerms, list[int]] = {}
         for index, volume in enumerate(free):
-            groups.setdefault(volume.node_terms, []).append(index)
-        for terms, members in groups.items():
-            rows = np.flatnonzero(self.reaching(terms))
-            for index in members:
-                rows = rows[chosen[rows] > index]
-                if not len(rows):
-                    break
-                busy = _taken_on(free[index].name, taken, rows)
-                chosen[rows[~busy]] = index
-                rows = rows[busy]
+            label = self._storage.only_label(volume)
+            if label is None:
+                groups.setdefault(volume.node_terms, []).append(index)
+            else:
+                by_key.setdefault(label[0], []).append((index, label[1]))
+        chosen: Places = np.full(len(self._table), _NOTHING, dtype=np.int32)
+        for key, members in by_key.items():
+            self._take_labelled(key, members, numbers, taken, chosen)
+        for terms, indices in groups.items():
+            self._take_group(np.flatnonzero(self.reaching(terms)), indices, numbers, taken, chosen)
         return chosen
+
+    def _take_labelled(
+        self,
+        key: str,
+        members: Sequence[tuple[int, str]],
+        numbers: Places,
+        taken: Sequence[Places],
+        chosen: Places,
+    ) -> None:
+        """Volumes that nodes with one value of a label reach."""
+        values, codes = label_codes(self._table, key)
+        code_of = [values.find(value) for _, value in members]
+        wanted = np.array(code_of, dtype=np.int64)
+        order = np.argsort(wanted, kind="stable")
+        wanted = wanted[order]
+        place = np.searchsorted(wanted, codes, side="left")
+        end = np.where(codes >= 0, np.searchsorted(wanted, codes, side="right"), place)
+        indices = np.array([index for index, _ in members], dtype=np.int32)[order]
+        rows = np.flatnonzero(place < end)
+        while len(rows):
+            found = indices[place[rows]]
+            busy = _is_taken(numbers[found], taken, rows)
+            settled = rows[~busy]
+            chosen[settled] = np.minimum(chosen[settled], found[~busy])
+            rows = rows[busy]
+            place[rows] += 1
+            rows = rows[place[rows] < end[rows]]
+
+    @staticmethod
+    def _take_group(
+        rows: Rows,
+        indices: Sequence[int],
+        numbers: Places,
+        taken: Sequence[Places],
+        chosen: Places,
+    ) -> None:
+        """Volumes that the same rows reach: only the first that is not taken counts on a row."""
+        for index in indices:
+            rows = rows[chosen[rows] > index]
+            if not len(rows):
+                return
+            busy = _is_taken(numbers[index], taken, rows)
+            chosen[rows[~busy]] = index
+            rows = rows[busy]
 
     def _check_provisions(self, needs: Sequence[tuple[ClaimFacts, Bools]], wrong: I32) -> None:
         """Volumes to be made: the first claim for which none can be made speaks for its row."""
@@ -185,10 +241,9 @@ class VolumeMatching:
         return roomy
 
 
-def _taken_on(name: str, taken: Sequence[_Taken], rows: NDArray[np.intp]) -> Bools:
+def _is_taken(numbers: Places | np.int32, taken: Sequence[Places], rows: Rows) -> Bools:
     """Where an earlier claim of the pod has chosen a volume: bool[rows]."""
     busy = np.zeros(len(rows), dtype=np.bool_)
-    for index_of, chosen in taken:
-        if name in index_of:
-            busy |= chosen[rows] == index_of[name]
+    for each in taken:
+        busy |= each[rows] == numbers
     return busy

@@ -61,27 +61,24 @@ def candidates(
     volumes: Iterable[VolumeFacts], claim: ClaimFacts
 ) -> tuple[VolumeFacts | None, list[VolumeFacts]]:
     """(the volume that is the claim's already, the free ones that fit it), nodes aside."""
+    least, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
     free = []
     for volume in volumes:
-        if volume.capacity_bytes < (claim.requested_bytes or 0):
+        if volume.capacity_bytes < least or volume.is_terminating:
             continue
-        if volume.volume_mode != claim.volume_mode or volume.is_terminating:
+        if volume.volume_mode != claim.volume_mode:
             continue
         if volume.attributes_class != claim.attributes_class:
             continue
-        if is_claims(volume, claim):
-            return volume, []
-        if volume.claim is None and _fits(volume, claim):
+        if volume.claim is not None:
+            if is_claims(volume, claim):
+                return volume, []
+        elif volume.phase == "Available" and modes.issubset(volume.access_modes):
             free.append(volume)
-    return None, free
-
-
-def _fits(volume: VolumeFacts, claim: ClaimFacts) -> bool:
-    return (
-        volume.phase == "Available"
-        and (claim.selector is None or claim.selector.matches(dict(volume.labels)))
-        and set(claim.access_modes) <= set(volume.access_modes)
-    )
+    if claim.selector is None:
+        return None, free
+    matches = claim.selector.matches
+    return None, [volume for volume in free if matches(dict(volume.labels))]
 
 
 def by_size(claims: Iterable[ClaimFacts]) -> list[ClaimFacts]:

@@ -15,6 +15,7 @@ from roadstead.facts.storage import (
     AttachmentFacts,
     CapacityFacts,
     ClaimFacts,
+    NodeTerms,
     StorageFacts,
     VolumeFacts,
 )
@@ -53,6 +54,7 @@ class StorageState:
         for volume in facts.volumes:
             self._of_class.setdefault(volume.storage_class, {})[volume.name] = volume
         self._sorted: dict[str, tuple[VolumeFacts, ...]] = {}
+        self._only_label: dict[str, tuple[str, str] | None] = {}
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
 
     def claims_changed_since(self, version: int) -> set[str] | None:
@@ -72,6 +74,14 @@ class StorageState:
             found = tuple(sorted(volumes, key=lambda each: (each.capacity_bytes, each.name)))
             self._sorted[name] = found
         return found
+
+    def only_label(self, volume: VolumeFacts) -> tuple[str, str] | None:
+        """(key, value) where a volume is reached from nodes with one value of one label."""
+        try:
+            return self._only_label[volume.name]
+        except KeyError:
+            found = self._only_label[volume.name] = _only_label(volume.node_terms)
+            return found
 
     def apply(self, change: StorageChange) -> StorageChange:
         """Makes a change; returns the one that undoes it."""
@@ -94,6 +104,7 @@ class StorageState:
         return StorageChange(claims, volumes, made)
 
     def _drop(self, name: str) -> None:
+        self._only_label.pop(name, None)
         known = self.volumes.pop(name, None)
         if known is not None:
             self._of_class[known.storage_class].pop(name)
@@ -109,3 +120,14 @@ class StorageState:
         for name, volumes in self._of_class.items():
             assert all(self.volumes[n] is v for n, v in volumes.items()), f"class {name} is stale"
         assert sum(map(len, self._of_class.values())) == len(self.volumes), "a volume has no class"
+
+
+def _only_label(terms: NodeTerms) -> tuple[str, str] | None:
+    """(key, value) of terms that come to one label with one value."""
+    if terms is None or len(terms) != 1:
+        return None
+    term = terms[0]
+    if term.error or term.fields or len(term.expressions) != 1:
+        return None
+    only = term.expressions[0]
+    return (only.key, only.values[0]) if only.operator == "In" and len(only.values) == 1 else None
