@@ -106,7 +106,7 @@ class Evaluation:
         self._widen()
         changed = self._rows_to_redo(node_count, summaries)
         if changed is None:
-            self._restart(node_count, summaries)
+            self.restart(node_count, summaries)
         self._node_version, self._version = self.table.node_version, self.table.version
         if not self.pre_filter.status.is_success:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)
@@ -136,7 +136,9 @@ class Evaluation:
             codes[np.isin(arrivals, refused)] = self.intern(status)
         codes[stays] = PASSED
         self.codes, self.feasible = codes, stays
-        self.added = _spread(narrowed, arrivals) if narrowed.scores.any() else None
+        if narrowed.scores.any():
+            score_of = dict(zip(narrowed.stays.tolist(), narrowed.scores.tolist(), strict=True))
+            self.added = np.array([score_of.get(each, 0) for each in arrivals.tolist()], np.int64)
         self._score_inputs = None
 
     def _widen(self) -> None:
@@ -151,7 +153,8 @@ class Evaluation:
             return self.table.rows_changed_since(self._version)
         return None
 
-    def _restart(self, node_count: int, summaries: Summaries) -> None:
+    def restart(self, node_count: int, summaries: Summaries) -> None:
+        """Runs PreFilter with merged summaries; no row is filtered yet."""
         self.state = CycleState(node_count)
         self.state.filter_summaries.update(summaries)
         self.pre_filter = self._run_pre_filter()
@@ -339,14 +342,18 @@ class Evaluation:
         if inputs != self._score_inputs:
             self._dirty = None
             self._score_inputs = inputs
-            self.state.skip_score.clear()
-            self.state.score_summaries = dict(summaries)
-            self.pre_score = self._run_pre_score()
+            self.restart_scores(summaries)
         redone = self._dirty
         if self.pre_score.is_success:
             self._run_scores(redone)
             self._dirty = _NO_ROWS
         return self.pre_score, redone
+
+    def restart_scores(self, summaries: Summaries) -> None:
+        """Runs PreScore with merged summaries; no row is scored yet."""
+        self.state.skip_score.clear()
+        self.state.score_summaries = dict(summaries)
+        self.pre_score = self._run_pre_score()
 
     def _run_pre_score(self) -> Status:
         for plugin in self.profile.pre_score:
@@ -360,7 +367,7 @@ class Evaluation:
     def _run_scores(self, changed: Rows | None) -> None:
         if changed is None:
             self.raw = [
-                None if each.plugin.name in self.state.skip_score else self._first_raw(index)
+                None if each.plugin.name in self.state.skip_score else self.first_raw(index)
                 for index, each in enumerate(self.profile.score)
             ]
             return
@@ -371,7 +378,8 @@ class Evaluation:
             if raw is not None and each.plugin.reads is not Reads.NODE:
                 raw[changed] = each.plugin.score(self.state, self.pod, view)
 
-    def _first_raw(self, index: int) -> I64:
+    def first_raw(self, index: int) -> I64:
+        """Raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
         if self._seeded_scores is not None and plugin.reads is Reads.NODE:
             seeded = self._seeded_scores[index]
@@ -379,11 +387,6 @@ class Evaluation:
             return seeded
         scores: I64 = np.ascontiguousarray(plugin.score(self.state, self.pod, self.table))
         return scores.copy() if scores.base is not None else scores
-
-
-def _spread(narrowed: Narrowed, arrivals: I64) -> I64:
-    score_of = dict(zip(narrowed.stays.tolist(), narrowed.scores.tolist(), strict=True))
-    return np.array([score_of.get(each, 0) for each in arrivals.tolist()], dtype=np.int64)
 
 
 def _failure(phase: str, status: Status) -> Status:

@@ -69,11 +69,11 @@ class Chooser:
         if len(rows) == 1:
             return int(rows[0])
         if self.tie_break.kind == "first":
-            return int(rows[self._name_ranks(table)[rows].argmin()])
+            return int(rows[self.name_ranks(table)[rows].argmin()])
         draw = self.tie_break.draw(pod_key, attempt)
         return int(rows[ranked(draw, table.columns.name_hash[rows]).argmax()])
 
-    def _name_ranks(self, table: NodeTable) -> Rows:
+    def name_ranks(self, table: NodeTable) -> Rows:
         """Each row's place among all names in bytewise order: int[row]."""
         if self._ranks_of is None or self._ranks_of != (table, table.node_version):
             names = np.array([name.encode() for name in table.names], dtype=object)

@@ -33,16 +33,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     reads = Reads.ROW
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
-        self._resources = args.resources
+        self.resources = args.resources
 
     def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
-        asked = any(pod.request_of.get(resource.name) for resource in self._resources)
+        asked = any(pod.request_of.get(resource.name) for resource in self.resources)
         return SUCCESS if asked else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         fractions: list[F64] = []
         present: list[NDArray[np.bool_]] = []
-        for resource in self._resources:
+        for resource in self.resources:
             line = usage(pod, table, resource, nonzero=False)
             if line is None:
                 continue

@@ -64,7 +64,7 @@ class NodeResourcesFit(
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
-        self._scorer: ResourceScorer = build_scorer(args.scoring_strategy)
+        self.scorer: ResourceScorer = build_scorer(args.scoring_strategy)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult()
@@ -73,7 +73,7 @@ class NodeResourcesFit(
         checks: list[Check] = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
         for code, amount in zip(pod.codes.tolist(), pod.amounts.tolist(), strict=True):
             name = table.resource_names[code]
-            if self._is_ignored(name):
+            if self.is_ignored(name):
                 continue
             allocatable = table.allocatable(code)
             short = amount > allocatable - table.requested(code)
@@ -81,7 +81,8 @@ class NodeResourcesFit(
         failed = [check for check in checks if check[1].any()]
         return _combine(failed) if failed else ALL_PASS
 
-    def _is_ignored(self, name: str) -> bool:
+    def is_ignored(self, name: str) -> bool:
+        """Whether Filter leaves an extended resource out."""
         if not (self._ignored or self._ignored_groups) or not is_extended_resource(name):
             return False
         return name in self._ignored or name.split("/")[0] in self._ignored_groups
@@ -90,7 +91,7 @@ class NodeResourcesFit(
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
-        return self._scorer.score(pod, table)
+        return self.scorer.score(pod, table)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

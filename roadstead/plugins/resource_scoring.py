@@ -67,19 +67,19 @@ class AllocationScorer:
     """LeastAllocated and MostAllocated."""
 
     def __init__(self, resources: Sequence[ResourceSpec], *, most: bool) -> None:
-        self._resources = tuple(resources)
-        self._most = most
+        self.resources = tuple(resources)
+        self.most = most
 
     def score(self, pod: PodInfo, table: Table) -> I64:
         weighted = np.zeros(len(table), dtype=np.int64)
         weights = np.zeros(len(table), dtype=np.int64)
-        for resource in self._resources:
+        for resource in self.resources:
             line = usage(pod, table, resource, nonzero=True)
             if line is None:
                 continue
             requested, capacity = line
             used = np.minimum(requested, capacity)
-            amount = used if self._most else capacity - used
+            amount = used if self.most else capacity - used
             weighted += amount * MAX_NODE_SCORE // np.maximum(capacity, 1) * resource.weight
             weights += resource.weight * (capacity != 0)
         return weighted // np.maximum(weights, 1)
@@ -89,13 +89,13 @@ class RatioScorer:
     """RequestedToCapacityRatio; a resource that scores 0 leaves the sum of weights."""
 
     def __init__(self, resources: Sequence[ResourceSpec], shape: Sequence[ShapePoint]) -> None:
-        self._resources = tuple(resources)
-        self._score_at = broken_linear(shape)
+        self.resources = tuple(resources)
+        self.score_at = broken_linear(shape)
 
     def score(self, pod: PodInfo, table: Table) -> I64:
         weighted = np.zeros(len(table), dtype=np.int64)
         weights = np.zeros(len(table), dtype=np.int64)
-        for resource in self._resources:
+        for resource in self.resources:
             line = usage(pod, table, resource, nonzero=True)
             if line is None:
                 continue
@@ -104,7 +104,7 @@ class RatioScorer:
             utilization = np.where(
                 requested > capacity, MAX_UTILIZATION, within * 100 // np.maximum(capacity, 1)
             )
-            score = self._score_at[utilization] * (capacity != 0)
+            score = self.score_at[utilization] * (capacity != 0)
             weighted += score * resource.weight
             weights += resource.weight * (score > 0)
         # math.Round of a quotient of integers rounds halves up: (2n + d) / 2d.
