@@ -14,6 +14,10 @@ from roadstead.framework.narrowed import Narrowing
 from roadstead.protocol.errors import RoadsteadError
 
 
+class UnsettledError(RoadsteadError):
+    """Nodes came or went, or pods that summaries count, all the while: the batch begins anew."""
+
+
 async def begin_batch(
     cycle: ShardedCycle,
     pods: Sequence[PodInCycle],
@@ -23,7 +27,8 @@ async def begin_batch(
 ) -> BatchRun:
     """All rounds with the workers, up to a batch that is ready to be decided.
 
-    versions: how far each worker's table must have come.
+    versions: how far each worker's table must have come. UnsettledError where the tables changed
+    too often meanwhile.
     """
     request = cycle.begin(pods)
     for _ in range(MAX_ROUNDS):
@@ -39,7 +44,7 @@ async def begin_batch(
         if isinstance(following, NarrowTask):
             following = cycle.narrowed(await _narrow(following))
         request = following
-    raise RoadsteadError("the workers did not agree on the number of nodes and their summaries")
+    raise UnsettledError("the workers did not agree on the number of nodes and their summaries")
 
 
 async def _narrow(task: NarrowTask) -> Narrowing:

@@ -38,7 +38,7 @@ from roadstead.actors.messages import BindAnswer as WireAnswer
 from roadstead.actors.names import BINDER, CACHE, QUEUE, worker_name
 from roadstead.actors.preemption import after_failure, carry_out
 from roadstead.actors.roster import RosterCopy
-from roadstead.actors.rounds import begin_batch
+from roadstead.actors.rounds import UnsettledError, begin_batch
 from roadstead.actors.seam import (
     NOTHING,
     DeadlineError,
@@ -154,7 +154,11 @@ class SchedulerActor:
             await self._lease()
             return
         pods = self._cycle.together(undecided)
-        decisions = await self._decide(pods)
+        try:
+            decisions = await self._decide(pods)
+        except UnsettledError as unsettled:
+            log(self._name, "batch begins anew", why=str(unsettled))
+            return
         self._cycle.settled(len(pods), len(decisions))
         await self._perform(self.core.decided(decisions))
         self._batches += 1

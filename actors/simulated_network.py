@@ -33,7 +33,7 @@ class Faults:
     partition_every_s: float = 0.0
     partition_max_s: float = 3.0
     pause_every_s: float = 0.0
-    pause_max_s: float = 2.0
+    pause_max_s: float = 0.9
     crash_every_s: float = 0.0
     until_s: float = 10.0
 

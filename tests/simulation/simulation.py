@@ -19,9 +19,9 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
-from roadstead.actors.seam import NOTHING, open_reply
+from roadstead.actors.seam import NOTHING, PatientRef, open_reply
 from roadstead.actors.simulated_network import Faults, Network
-from roadstead.actors.simulated_runtime import SimulatedRuntime
+from roadstead.actors.simulated_runtime import OUTSIDE, SimulatedRuntime
 from roadstead.actors.supervisor import Supervisor
 from roadstead.actors.virtual_time import StalledError, run_virtual
 from roadstead.journal.files import FileJournal
@@ -88,7 +88,7 @@ async def _run(seed, kinds, found):
     chaos = asyncio.create_task(_chaos(runtime, network))
     try:
         await supervisor.start()
-        problems += await first_of(_drive(scenario, supervisor, network), supervisor.watch())
+        problems += await first_of(_drive(scenario, runtime), supervisor.watch())
     except RoadsteadError as failure:
         problems.append(f"the run ended: {type(failure).__name__}: {failure}")
     else:
@@ -164,12 +164,13 @@ async def _chaos(runtime, network):
             await runtime.kill(draw.choice(names))
 
 
-async def _drive(scenario, supervisor, network):
+async def _drive(scenario, runtime):
     """Submits waves and waits until nothing moves; what is wrong with that."""
-    refs, call_s = supervisor.refs, scenario.plan.settings.deadlines.call_s
+    network, call_s = runtime.network, scenario.plan.settings.deadlines.call_s
 
     async def tell(name, method, message):
-        return await refs[name].call(method, message, timeout_s=call_s)
+        ref = PatientRef(runtime.find_from(name, OUTSIDE))
+        return await ref.call(method, message, timeout_s=call_s)
 
     async def appear(nodes):
         await tell(CACHE, ADD_NODES, NodeBatch(nodes))
