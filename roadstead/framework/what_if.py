@@ -48,6 +48,7 @@ class WhatIf:
     def __init__(self, evaluation: Evaluation, rows: Rows) -> None:
         self._evaluation = evaluation
         self.table = evaluation.table.overlay(rows)
+        self.table.lists_ports = True
         codes, positions = evaluation.fixed()
         self._fixed = codes[rows], positions[rows]
         self._moved: list[dict[PodInfo, int]] = [{} for _ in rows]
@@ -92,9 +93,12 @@ class WhatIf:
         contended = [place for place, row in enumerate(rows.tolist()) if row in self._nominated]
         if contended:
             asked = rows[contended]
+            # Who was there before keeps its ports, whoever else wanted them.
+            ports = self.table.columns.port_set[asked]
             self._move_nominated(asked, 1)
             codes[contended] = self._run(asked)
             self._move_nominated(asked, -1)
+            self.table.columns.port_set[asked] = ports
         return codes
 
     def _move_nominated(self, rows: Rows, change: int) -> None:

@@ -410,13 +410,6 @@ def test_the_table_changes_without_its_overlay():
     overlay.validate()
 
 
-def test_an_overlay_of_a_view_holds_the_rows_of_the_view():
-    overlay = full_table().view(np.array([3, 2])).overlay(np.array([1]))
-
-    assert overlay.names == ["n2"]
-    assert overlay.class_counts == {overlay.classes.info(pod(cpu=2)): 2}
-
-
 def test_an_overlay_of_no_rows_takes_nodes():
     table = full_table()
 

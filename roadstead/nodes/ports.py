@@ -1,0 +1,34 @@
+"""Host ports in use on a node, as a table counts them and as a what-if lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from roadstead.facts.pod import HostPort
+from roadstead.nodes.columns import PortSet
+
+
+def listed(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
+    """Ports of a node in a what-if: in use or not. As upstream has it, who leaves frees a port that
+    another pod of the node holds as well (framework/types.go, HostPortInfo)."""
+    for port in moved:
+        if change > 0:
+            ports[port] = 1
+        else:
+            ports.pop(port, None)
+    return _sorted(ports)
+
+
+def counted(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
+    for port in moved:
+        ports[port] = ports.get(port, 0) + change
+        assert ports[port] >= 0, f"port {port} was not in use"
+        if not ports[port]:
+            del ports[port]
+    return _sorted(ports)
+
+
+def _sorted(ports: dict[HostPort, int]) -> PortSet:
+    return tuple(
+        sorted(ports.items(), key=lambda item: (item[0].port, item[0].protocol, item[0].ip))
+    )

@@ -1,0 +1,144 @@
+import numpy as np
+
+from roadstead.facts.pod import HostPort
+from roadstead.nodes.residents import Nominations, Resident, Residents
+from roadstead.nodes.table import NodeTable
+from tests.builders import node, pod
+
+WEB = HostPort("0.0.0.0", "TCP", 80)
+
+
+def table_with(*names):
+    table = NodeTable()
+    for name in names:
+        table.add_node(node(name))
+    return table
+
+
+def on(table, name="n1"):
+    return [resident.uid for resident in table.residents.on(name)]
+
+
+def test_pods_are_listed_in_the_order_in_which_they_came():
+    table = table_with("n1")
+    info = table.classes.info(pod())
+    for uid in ("c", "a", "b"):
+        table.add_pod("n1", info, uid=uid)
+
+    table.remove_pod("n1", info, uid="a")
+    table.add_pod("n1", info, uid="a")
+
+    assert on(table) == ["c", "b", "a"]
+
+
+def test_a_pod_has_the_name_that_its_uid_does_not_tell_and_its_start():
+    residents, info = Residents(), NodeTable().classes.info(pod())
+    residents.add("n1", "uid-1", info, "default/one", 12.5)
+    residents.add("n1", "default/two", info, "default/two")
+
+    assert list(residents.on("n1")) == [
+        Resident("uid-1", "default/one", 12.5, info),
+        Resident("default/two", "default/two", None, info),
+    ]
+
+
+def test_what_was_known_of_a_pod_goes_with_it():
+    residents, info = Residents(), NodeTable().classes.info(pod())
+    residents.add("n1", "uid-1", info, "default/one", 12.5)
+    residents.remove("n1", info, "uid-1")
+    residents.add("n1", "uid-1", info)
+
+    assert list(residents.on("n1")) == [Resident("uid-1", "uid-1", None, info)]
+
+
+def test_without_a_uid_the_last_of_the_class_leaves():
+    table = table_with("n1")
+    one, other = (table.classes.info(pod(cpu=cpu)) for cpu in (1, 2))
+    for uid, info in (("a", one), ("b", one), ("c", other)):
+        table.add_pod("n1", info, uid=uid)
+
+    table.remove_pod("n1", one)
+
+    assert on(table) == ["a", "c"]
+
+
+def test_pods_without_a_uid_are_nobody_in_particular():
+    table = table_with("n1")
+    info = table.classes.info(pod())
+    table.add_pod("n1", info, 2)
+    assert on(table) == []
+
+    table.add_pod("n1", info, uid="a")
+    table.remove_pod("n1", info, uid="who")
+
+    assert on(table) == ["a"]
+
+
+def test_a_node_takes_its_pods_along():
+    table = table_with("n1", "n2")
+    info = table.classes.info(pod())
+    table.add_pod("n1", info, uid="a", key="default/a", started_s=1.0)
+
+    table.remove_node("n1")
+    table.add_node(node("n1"))
+
+    assert on(table) == []
+    table.add_pod("n1", info, uid="a")
+    assert [each.started_s for each in table.residents.on("n1")] == [None]
+
+
+def test_nominations_are_counted_by_class_and_forgotten_at_zero():
+    nominations, info = Nominations(), NodeTable().classes.info(pod())
+    nominations.add("n1", info, 2)
+    assert bool(nominations)
+    assert nominations.to("n1") == {info: 2}
+
+    assert nominations.remove("n1", info)
+    assert nominations.remove("n1", info)
+    assert not nominations.remove("n1", info)
+
+    assert not nominations
+    assert nominations.to("n1") == {}
+
+
+def test_a_nomination_touches_its_row_once_there_is_one():
+    table = table_with("n1")
+    before, info = table.version, table.classes.info(pod())
+
+    table.nominate("elsewhere", info)
+    assert table.version == before
+    table.nominate("n1", info)
+    assert table.rows_changed_since(before).tolist() == [0]
+
+    known = table.version
+    table.withdraw("n1", table.classes.info(pod(cpu=1)))
+    assert table.version == known
+    table.withdraw("n1", info)
+    assert table.rows_changed_since(known).tolist() == [0]
+
+
+def test_pods_are_nominated_as_what_they_are_wherever_they_are_nominated_to():
+    table = table_with("n1", "n2")
+    classes = table.classes
+    for name in ("n1", "n2"):
+        table.nominate(name, classes.info(pod(cpu=5, nominated_node_name=name)))
+
+    plain = classes.info(pod(cpu=5))
+    assert [table.nominations.to(name) for name in ("n1", "n2")] == [{plain: 1}, {plain: 1}]
+    assert list(table.nominations) == ["n1", "n2"]
+
+
+def test_ports_of_a_what_if_are_in_use_or_not():
+    table = table_with("n1")
+    info = table.classes.info(pod(host_ports=(WEB,)))
+    table.add_pod("n1", info, 2)
+    overlay = table.overlay(np.array([0]))
+    overlay.lists_ports = True
+
+    overlay.remove_pod("n1", info)
+    assert overlay.port_sets[overlay.port_codes[0]] == ()
+    overlay.remove_pod("n1", info)
+    overlay.add_pod("n1", info)
+
+    assert overlay.port_sets[overlay.port_codes[0]] == ((WEB, 1),)
+    assert table.port_sets[table.port_codes[0]] == ((WEB, 2),)
