@@ -139,7 +139,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         found = self._storage.classes.get(claim.storage_class)
         if claim.key in mine or (found is not None and found.provisioner in DRIVERS):
             return True
-        return bool(candidates(self._storage.volumes_of_class(claim.storage_class), claim)[1])
+        return bool(candidates(self._storage, claim)[1])
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         claim = EventResource.PERSISTENT_VOLUME_CLAIM

@@ -148,8 +148,7 @@ class VolumeBinding(
             return False
         if key in mine:
             return True
-        volumes = self._storage.volumes_of_class(claim.storage_class)
-        return claim.storage_class in classes and bool(candidates(volumes, claim)[1])
+        return claim.storage_class in classes and bool(candidates(self._storage, claim)[1])
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

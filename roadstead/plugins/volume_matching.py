@@ -111,8 +111,7 @@ class VolumeMatching:
         taken: list[Places] = []
         found = []
         for claim in claims:
-            volumes = self._storage.volumes_of_class(claim.storage_class)
-            own, free = candidates(volumes, claim)
+            own, free = candidates(self._storage, claim)
             if own is not None:
                 free = [own]
             numbers = np.array([self._number(each) for each in free], dtype=np.int32)
@@ -139,7 +138,7 @@ class VolumeMatching:
         by_key: dict[str, list[tuple[int, str]]] = {}
         groups: dict[NodeTerms, list[int]] = {}
         for index, volume in enumerate(free):
-            label = self._storage.only_label(volume)
+            label = self._storage.index.only_label(volume)
             if label is None:
                 groups.setdefault(volume.node_terms, []).append(index)
             else:

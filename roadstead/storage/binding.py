@@ -58,27 +58,27 @@ def is_claims(volume: VolumeFacts, claim: ClaimFacts) -> bool:
 
 
 def candidates(
-    volumes: Iterable[VolumeFacts], claim: ClaimFacts
+    storage: StorageState, claim: ClaimFacts
 ) -> tuple[VolumeFacts | None, list[VolumeFacts]]:
     """(the volume that is the claim's already, the free ones that fit it), nodes aside."""
     least, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
-    free = []
-    for volume in volumes:
-        if volume.capacity_bytes < least or volume.is_terminating:
-            continue
-        if volume.volume_mode != claim.volume_mode:
-            continue
-        if volume.attributes_class != claim.attributes_class:
-            continue
-        if volume.claim is not None:
-            if is_claims(volume, claim):
-                return volume, []
-        elif volume.phase == "Available" and modes.issubset(volume.access_modes):
-            free.append(volume)
+    for volume in storage.index.naming(claim):
+        big_enough = volume.capacity_bytes >= least and not volume.is_terminating
+        if big_enough and _is_like(volume, claim) and is_claims(volume, claim):
+            return volume, []
+    found = (storage.volumes[name] for name in storage.index.free(claim.storage_class, least))
+    fits = [v for v in found if modes.issubset(v.access_modes) and _is_like(v, claim)]
     if claim.selector is None:
-        return None, free
+        return None, fits
     matches = claim.selector.matches
-    return None, [volume for volume in free if matches(dict(volume.labels))]
+    return None, [volume for volume in fits if matches(dict(volume.labels))]
+
+
+def _is_like(volume: VolumeFacts, claim: ClaimFacts) -> bool:
+    return (
+        volume.volume_mode == claim.volume_mode
+        and volume.attributes_class == claim.attributes_class
+    )
 
 
 def by_size(claims: Iterable[ClaimFacts]) -> list[ClaimFacts]:
@@ -125,7 +125,7 @@ def _static(
     labels: Mapping[str, str],
     chosen: Mapping[str, VolumeFacts],
 ) -> VolumeFacts | None:
-    own, free = candidates(storage.volumes_of_class(claim.storage_class), claim)
+    own, free = candidates(storage, claim)
     if own is not None:
         return own if reaches(own.node_terms, labels) else None
     return next(

@@ -8,17 +8,16 @@ the other objects stay as they were listed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.storage import (
     AttachmentFacts,
     CapacityFacts,
     ClaimFacts,
-    NodeTerms,
     StorageFacts,
     VolumeFacts,
 )
+from roadstead.storage.volume_index import VolumeIndex
 
 MAX_CHANGES_REMEMBERED = 4096
 
@@ -50,11 +49,7 @@ class StorageState:
         self.attachments: dict[str, list[AttachmentFacts]] = {}
         for attachment in facts.attachments:
             self.attachments.setdefault(attachment.node_name, []).append(attachment)
-        self._of_class: dict[str, dict[str, VolumeFacts]] = {}
-        for volume in facts.volumes:
-            self._of_class.setdefault(volume.storage_class, {})[volume.name] = volume
-        self._sorted: dict[str, tuple[VolumeFacts, ...]] = {}
-        self._only_label: dict[str, tuple[str, str] | None] = {}
+        self.index = VolumeIndex(facts.volumes)
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
 
     def claims_changed_since(self, version: int) -> set[str] | None:
@@ -62,26 +57,6 @@ class StorageState:
         if self._changed and self._changed[0][0] > version + 1:
             return None
         return {key for at, keys in self._changed if at > version for key in keys}
-
-    def volumes_of_class(self, name: str) -> tuple[VolumeFacts, ...]:
-        """The volumes of a class, smallest first, equal ones by name.
-
-        Upstream's order among equal ones is that of a Go map.
-        """
-        found = self._sorted.get(name)
-        if found is None:
-            volumes: Sequence[VolumeFacts] = tuple(self._of_class.get(name, {}).values())
-            found = tuple(sorted(volumes, key=lambda each: (each.capacity_bytes, each.name)))
-            self._sorted[name] = found
-        return found
-
-    def only_label(self, volume: VolumeFacts) -> tuple[str, str] | None:
-        """(key, value) where a volume is reached from nodes with one value of one label."""
-        try:
-            return self._only_label[volume.name]
-        except KeyError:
-            found = self._only_label[volume.name] = _only_label(volume.node_terms)
-            return found
 
     def apply(self, change: StorageChange) -> StorageChange:
         """Makes a change; returns the one that undoes it."""
@@ -97,18 +72,15 @@ class StorageState:
         for volume in change.volumes:
             self._drop(volume.name)
             self.volumes[volume.name] = volume
-            self._of_class.setdefault(volume.storage_class, {})[volume.name] = volume
-            self._sorted.pop(volume.storage_class, None)
+            self.index.add(volume)
         self.version += 1
         self._changed.append((self.version, tuple(each.key for each in change.claims)))
         return StorageChange(claims, volumes, made)
 
     def _drop(self, name: str) -> None:
-        self._only_label.pop(name, None)
         known = self.volumes.pop(name, None)
         if known is not None:
-            self._of_class[known.storage_class].pop(name)
-            self._sorted.pop(known.storage_class, None)
+            self.index.remove(known)
 
     def validate(self) -> None:
         """Asserts that no volume is two claims' and that bound claims and volumes agree."""
@@ -117,17 +89,6 @@ class StorageState:
             if claim.volume_name:
                 other = owner.setdefault(claim.volume_name, claim.key)
                 assert other == claim.key, f"{claim.volume_name} is {other}'s and {claim.key}'s"
-        for name, volumes in self._of_class.items():
-            assert all(self.volumes[n] is v for n, v in volumes.items()), f"class {name} is stale"
-        assert sum(map(len, self._of_class.values())) == len(self.volumes), "a volume has no class"
-
-
-def _only_label(terms: NodeTerms) -> tuple[str, str] | None:
-    """(key, value) of terms that come to one label with one value."""
-    if terms is None or len(terms) != 1:
-        return None
-    term = terms[0]
-    if term.error or term.fields or len(term.expressions) != 1:
-        return None
-    only = term.expressions[0]
-    return (only.key, only.values[0]) if only.operator == "In" and len(only.values) == 1 else None
+        anew = VolumeIndex(self.volumes.values())
+        for name in {each.storage_class for each in self.volumes.values()}:
+            assert self.index.free(name, 0) == anew.free(name, 0), f"class {name} is stale"

@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.facts.storage import ClaimReference
 from roadstead.storage import StorageChange, StorageState, VolumeLedger
 from roadstead.storage.state import MAX_CHANGES_REMEMBERED
-from tests.builders import node, pod
+from tests.builders import GIB, node, pod
 from tests.storage.world import DRIVER, HOST, claim, storage, using, volume, waiting, within
 
 N1, N2 = (node(name, labels={HOST: name}) for name in ("n1", "n2"))
@@ -171,19 +173,46 @@ def test_a_change_made_twice_is_made_once():
 
     undo = state.apply(change)
     state.apply(change)
-    assert state.volumes_of_class("local") == (volume("a", phase="Bound"),)
+    assert state.index.free("local", 0) == []
     state.apply(undo)
 
     assert state.claims["default/c"] == claim("c")
-    assert state.volumes_of_class("local") == (volume("a"),)
+    assert state.index.free("local", 0) == ["a"]
     state.validate()
 
 
-def test_volumes_of_a_class_are_sorted_by_size_and_name():
-    state = StorageState(storage(volume("b", 5), volume("a", 9), volume("c", 5)))
+def test_free_volumes_of_a_class_are_sorted_by_size_and_name():
+    taken = volume("d", 1, claim=ClaimReference("default", "c"))
+    index = StorageState(storage(volume("b", 5), volume("a", 9), volume("c", 5), taken)).index
 
-    assert [each.name for each in state.volumes_of_class("local")] == ["b", "c", "a"]
-    assert state.volumes_of_class("other") == ()
+    assert index.free("local", 0) == ["b", "c", "a"]
+    assert index.free("local", 6 * GIB) == ["a"]
+    assert index.free("other", 0) == []
+    assert index.naming(claim("c")) == [taken]
+    index.remove(taken)
+    index.remove(volume("b", 5))
+    index.add(volume("b", 7))
+    assert index.free("local", 0) == ["c", "b", "a"]
+    assert index.naming(claim("c")) == []
+
+
+@pytest.mark.parametrize(
+    ("terms", "label"),
+    [
+        (None, None),
+        ((), None),
+        (within(HOST, "n1"), (HOST, "n1")),
+        (within(HOST, "n1", "n2"), None),
+        ((*within(HOST, "n1"), *within(HOST, "n2")), None),
+        ((NodeSelectorTerm((Requirement(HOST, "NotIn", ("n1",)),)),), None),
+        ((NodeSelectorTerm(within(HOST, "n1")[0].expressions, error="bad"),), None),
+    ],
+)
+def test_a_volume_within_one_label_value_is_told_from_others(terms, label):
+    only = volume("a", node_terms=terms)
+
+    index = StorageState(storage(only)).index
+    assert index.only_label(only) == index.only_label(only) == label
 
 
 def test_changed_claims_are_told_by_version_as_far_back_as_is_remembered():

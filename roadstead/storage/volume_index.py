@@ -1,0 +1,87 @@
+"""VolumeIndex: the free volumes of each class by size, and the volumes that name a claim."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+
+from roadstead.facts.storage import ClaimFacts, NodeTerms, VolumeFacts
+
+_Key = tuple[int, str]
+Label = tuple[str, str]
+
+
+class VolumeIndex:
+    """Follows `add` and `remove`. Free: available, and no claim's."""
+
+    def __init__(self, volumes: Iterable[VolumeFacts]) -> None:
+        self._free: dict[str, list[_Key]] = {}
+        self._claimed: dict[tuple[str, str, str], dict[str, VolumeFacts]] = {}
+        self._only_label: dict[str, Label | None] = {}
+        by_name = {each.name: each for each in volumes}
+        for volume in by_name.values():
+            if _is_free(volume):
+                self._free.setdefault(volume.storage_class, []).append(_key(volume))
+            self._add_claimed(volume)
+        for keys in self._free.values():
+            keys.sort()
+
+    def add(self, volume: VolumeFacts) -> None:
+        """A volume of a new name."""
+        if _is_free(volume):
+            insort(self._free.setdefault(volume.storage_class, []), _key(volume))
+        self._add_claimed(volume)
+
+    def remove(self, volume: VolumeFacts) -> None:
+        """A volume as it was added."""
+        self._only_label.pop(volume.name, None)
+        if _is_free(volume):
+            keys = self._free[volume.storage_class]
+            del keys[bisect_left(keys, _key(volume))]
+        if volume.claim is not None:
+            owner = (volume.storage_class, volume.claim.namespace, volume.claim.name)
+            del self._claimed[owner][volume.name]
+
+    def _add_claimed(self, volume: VolumeFacts) -> None:
+        if volume.claim is not None:
+            owner = (volume.storage_class, volume.claim.namespace, volume.claim.name)
+            self._claimed.setdefault(owner, {})[volume.name] = volume
+
+    def free(self, storage_class: str, least_bytes: int) -> Sequence[str]:
+        """Names of the free volumes of a class, none smaller, the smallest first.
+
+        Equal ones stand by name; upstream's order among them is that of a Go map.
+        """
+        keys = self._free.get(storage_class, [])
+        return [name for _, name in keys[bisect_left(keys, (least_bytes, "")) :]]
+
+    def naming(self, claim: ClaimFacts) -> list[VolumeFacts]:
+        """Volumes of a claim's class that name it, whatever its UID, the smallest first."""
+        owner = (claim.storage_class, claim.namespace, claim.name)
+        return sorted(self._claimed.get(owner, {}).values(), key=_key)
+
+    def only_label(self, volume: VolumeFacts) -> Label | None:
+        """(key, value) where a volume is reached from nodes with one value of one label."""
+        try:
+            return self._only_label[volume.name]
+        except KeyError:
+            found = self._only_label[volume.name] = _only_label(volume.node_terms)
+            return found
+
+
+def _key(volume: VolumeFacts) -> _Key:
+    return volume.capacity_bytes, volume.name
+
+
+def _is_free(volume: VolumeFacts) -> bool:
+    return volume.claim is None and volume.phase == "Available" and not volume.is_terminating
+
+
+def _only_label(terms: NodeTerms) -> Label | None:
+    if terms is None or len(terms) != 1:
+        return None
+    term = terms[0]
+    if term.error or term.fields or len(term.expressions) != 1:
+        return None
+    only = term.expressions[0]
+    return (only.key, only.values[0]) if only.operator == "In" and len(only.values) == 1 else None
