@@ -1,0 +1,156 @@
+from dataclasses import replace
+
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodIdentity
+from roadstead.facts.storage import CsiNodeFacts, CsiSource
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import Handle
+from roadstead.plugins.volume_binding import VolumeBinding
+from roadstead.plugins.volume_matching import REASONS
+from roadstead.protocol.status import SKIP, SUCCESS, Code
+from tests.builders import node, pod, table_of
+from tests.storage.world import (
+    DRIVER,
+    HOST,
+    ZONE,
+    bound,
+    claim,
+    immediate,
+    storage,
+    using,
+    volume,
+    waiting,
+    within,
+)
+
+UNREACHED, NO_VOLUME, NO_SPACE, NO_SUCH_VOLUME = REASONS
+NODES = [node(name, labels={ZONE: f"z{name[1]}", HOST: name}) for name in ("n1", "n2")]
+
+
+class World:
+    """Two nodes in two zones, and the plugin."""
+
+    def __init__(self, *objects):
+        self.table = table_of(*NODES)
+        self.plugin = VolumeBinding(
+            Handle(self.table.classes, ClusterFacts(storage=storage(*objects)))
+        )
+
+    def pre_filter(self, facts):
+        state = CycleState(2)
+        return self.plugin.pre_filter(state, self.table.classes.info(facts)).status, state
+
+    def reasons(self, facts):
+        """Reasons per node; none where it passes."""
+        status, state = self.pre_filter(facts)
+        assert status == SUCCESS
+        result = self.plugin.filter(state, self.table.classes.info(facts), self.table)
+        if result.codes is None:
+            return [(), ()]
+        return [result.statuses[c - 1].reasons if c else () for c in result.codes.tolist()]
+
+
+def test_a_bound_volume_is_used_where_it_can_be_reached():
+    world = World(bound("c", "a"), volume("a", node_terms=within(HOST, "n1")))
+
+    assert world.reasons(using("c")) == [(), (UNREACHED,)]
+
+
+def test_the_first_bound_claim_that_is_amiss_speaks():
+    near = volume("a", node_terms=within(HOST, "n1"))
+    world = World(bound("c", "a"), bound("d", "gone"), near)
+
+    assert world.reasons(using("c", "d")) == [(NO_SUCH_VOLUME,), (UNREACHED,)]
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    far = volume("a", node_terms=within(HOST, "n3"))
+    world = World(bound("c", "a"), far, waiting("local"), claim("d"))
+
+    assert world.reasons(using("c", "d")) == [(UNREACHED, NO_VOLUME)] * 2
+
+
+def test_a_claim_with_a_chosen_node_goes_nowhere_else():
+    world = World(waiting("made", DRIVER), claim("c", storage_class="made", selected_node="n2"))
+
+    assert world.reasons(using("c")) == [(NO_VOLUME,), ()]
+
+
+def test_volumes_are_made_where_the_class_allows_it():
+    zoned = waiting("zoned", DRIVER, (((ZONE, ("z2",)),),))
+
+    assert World(zoned, claim("c", storage_class="zoned")).reasons(using("c")) == [(NO_VOLUME,), ()]
+
+
+def test_an_in_tree_volume_is_reached_as_its_driver_has_it_where_the_node_has_moved():
+    moved = volume(
+        "a", csi=None, in_tree="kubernetes.io/aws-ebs", node_terms=within(HOST, "n1"),
+        migrated=CsiSource("ebs.csi.aws.com", "v"), migrated_terms=within(ZONE, "z2"),
+    )  # fmt: skip
+    objects = [bound("c", "a"), moved, CsiNodeFacts("n1")]
+
+    assert World(*objects).reasons(using("c")) == [(), (UNREACHED,)]
+    both = [CsiNodeFacts(name, migrated=("kubernetes.io/aws-ebs",)) for name in ("n1", "n2")]
+    assert World(*objects[:2], *both).reasons(using("c")) == [(UNREACHED,), ()]
+
+
+@pytest.mark.parametrize(
+    ("objects", "code", "text"),
+    [
+        ([], Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 'persistentvolumeclaim "c" not found'),
+        (
+            [claim("c"), immediate("local")],
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            [claim("c"), replace(waiting("local"), binding_mode="")],
+            Code.ERROR,
+            'VolumeBindingMode not set for StorageClass "local"',
+        ),
+    ],
+)
+def test_claims_that_cannot_be_had_stop_the_pod(objects, code, text):
+    status, _ = World(*objects).pre_filter(using("c"))
+
+    assert (status.code, status.reasons) == (code, (text,))
+
+
+def test_a_pod_without_claims_is_skipped_and_nothing_is_scored_or_done():
+    world, who = World(), PodIdentity("u", "default", "p")
+    info = world.table.classes.info(pod())
+
+    assert world.pre_filter(pod())[0] == SKIP
+    assert world.plugin.pre_score(CycleState(2), info) == SKIP
+    assert world.plugin.score(CycleState(2), info, world.table).tolist() == [0, 0]
+    assert world.plugin.reserve(who, pod(), "n1") is SUCCESS
+    assert world.plugin.pre_bind(who, pod(), "n1") is SUCCESS
+    assert world.plugin.unreserve(who, pod(), "n1") is None
+    assert world.plugin.known_state(info) is None
+
+
+def test_a_placement_matters_where_it_takes_volumes_that_others_might():
+    world = World(
+        waiting("local"), waiting("made", DRIVER), volume("v"), claim("a"), claim("b"),
+        claim("m", storage_class="made"), claim("n", storage_class="made"), bound("d", "v"),
+    )  # fmt: skip
+    info = world.table.classes.info
+
+    def matters(placed, wanted):
+        return world.plugin.affected_by(info(using(wanted)), info(using(placed)))
+
+    assert matters("a", "b")
+    assert matters("m", "m")
+    assert not matters("m", "n")
+    assert not matters("m", "a")
+    assert not matters("d", "d")
+    assert not world.plugin.affected_by(info(pod()), info(using("a")))
+
+
+def test_a_pod_is_signed_by_its_claims():
+    plugin = World().plugin
+
+    assert plugin.sign(using("c")) != plugin.sign(using("d"))
+    assert plugin.sign(pod()) == plugin.sign(pod(namespace="other"))
