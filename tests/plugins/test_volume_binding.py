@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodIdentity
-from roadstead.facts.storage import CsiNodeFacts, CsiSource
+from roadstead.facts.storage import ClaimReference, CsiNodeFacts, CsiSource
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
 from roadstead.plugins.volume_binding import VolumeBinding
@@ -74,6 +74,13 @@ def test_all_that_is_wrong_is_said_at_once():
 
 def test_a_claim_with_a_chosen_node_goes_nowhere_else():
     world = World(waiting("made", DRIVER), claim("c", storage_class="made", selected_node="n2"))
+
+    assert world.reasons(using("c")) == [(NO_VOLUME,), ()]
+
+
+def test_a_volume_that_names_the_claim_is_the_only_one_for_it():
+    own = volume("own", claim=ClaimReference("default", "c"), node_terms=within(HOST, "n2"))
+    world = World(waiting("local"), claim("c"), own, volume("free"))
 
     assert world.reasons(using("c")) == [(NO_VOLUME,), ()]
 
