@@ -1,21 +1,31 @@
 import pytest
 
+from roadstead.config.plugin_args import DefaultPreemptionArgs
 from roadstead.framework.plugin import PostFilterResult, PostFilterView
+from roadstead.framework.victims import Candidate, Tried, Victim
 from roadstead.plugins.default_preemption import DefaultPreemption
 from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.status import SUCCESS, unresolvable, unschedulable
+from roadstead.protocol.status import SUCCESS, Code, error, unresolvable, unschedulable
 from tests.builders import pod
 
-PLUGIN = DefaultPreemption()
+PLUGIN = DefaultPreemption(DefaultPreemptionArgs())
+URGENT = pod(priority=10)
 
 
-def asked(facts=None, *, nodes, helpful, victims=0, pre_filter=SUCCESS):
-    view = PostFilterView(nodes, helpful, victims, pre_filter)
-    return PLUGIN.post_filter(pod() if facts is None else facts, view)
+def view(*, nodes, helpful, lowest=None, pre_filter=SUCCESS, tried=None):
+    return PostFilterView(nodes, helpful, pre_filter, lowest_priority=lowest, tried=tried)
+
+
+def asked(facts=None, **seen):
+    return PLUGIN.post_filter(pod() if facts is None else facts, view(**seen))
 
 
 def clearing(text):
     return PostFilterResult(unschedulable(text), nominated_node="")
+
+
+def on(node_name, priority=0):
+    return Candidate(node_name, (Victim(f"u-{node_name}", f"d/{node_name}", priority, 1.0),))
 
 
 def test_nodes_without_victims_and_nodes_beyond_help_are_counted():
@@ -42,28 +52,101 @@ def test_only_what_occurs_is_counted():
 
 
 def test_a_pod_that_pre_filter_found_hopeless_is_not_helped_anywhere():
-    said = asked(nodes=3, helpful=3, victims=3, pre_filter=unresolvable("no"))
+    said = asked(URGENT, nodes=3, helpful=3, lowest=0, pre_filter=unresolvable("no"))
 
     assert said == clearing(
         "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     )
 
 
+def test_where_pre_filter_refused_softly_every_node_may_help():
+    seen = view(nodes=300, helpful=0, lowest=0, pre_filter=unschedulable("no"))
+
+    assert PLUGIN.candidates_wanted(URGENT, seen) == 100
+
+
 def test_a_pod_that_never_preempts_keeps_its_nomination():
     never = pod(preemption_policy="Never", priority=10)
 
-    assert asked(never, nodes=3, helpful=3, victims=3) == PostFilterResult(
+    assert asked(never, nodes=3, helpful=3, lowest=0) == PostFilterResult(
         unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
+    )
+    assert PLUGIN.candidates_wanted(never, view(nodes=3, helpful=3, lowest=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("percentage", "absolute", "helpful", "wanted"),
+    [(10, 100, 50, 50), (10, 100, 500, 100), (10, 100, 5000, 500), (100, 0, 70, 70), (1, 0, 70, 0)],
+)
+def test_the_larger_of_two_limits_says_how_many_candidates_are_wanted(
+    percentage, absolute, helpful, wanted
+):
+    plugin = DefaultPreemption(DefaultPreemptionArgs(percentage, absolute))
+
+    assert plugin.candidates_wanted(URGENT, view(nodes=9000, helpful=helpful, lowest=0)) == wanted
+
+
+def test_nothing_is_tried_where_no_pod_is_of_lower_priority():
+    for lowest in (None, 10, 11):
+        seen = view(nodes=3, helpful=3, lowest=lowest)
+        assert PLUGIN.candidates_wanted(URGENT, seen) is None
+
+
+def test_a_dry_run_that_nobody_did_is_missed_by_name():
+    with pytest.raises(UnsupportedError, match=r"spec.priority: 10: needs the plugin Default"):
+        asked(URGENT, nodes=3, helpful=3, lowest=0)
+
+
+def test_the_best_candidate_is_nominated_and_its_equals_are_told():
+    tried = Tried((on("n3", 5), on("n2"), on("n1")))
+
+    result = asked(URGENT, nodes=9, helpful=4, lowest=0, tried=tried)
+
+    assert result.status is SUCCESS
+    assert (result.nominated_node, result.acceptable) == ("n1", ("n2", "n1"))
+    assert (result.candidates, result.exhaustive) == (tried.candidates, True)
+    assert result.chosen == on("n1")
+
+
+def test_a_limited_dry_run_is_not_exhaustive():
+    result = asked(URGENT, nodes=900, helpful=101, lowest=0, tried=Tried((on("n1"),)))
+
+    assert not result.exhaustive
+
+
+def test_reasons_of_the_dry_run_are_counted_with_those_it_did_not_try():
+    tried = Tried((), 3, (("Insufficient cpu", 2), ("Too many pods", 2)))
+
+    assert asked(URGENT, nodes=4, helpful=3, lowest=0, tried=tried) == clearing(
+        "preemption: 0/4 nodes are available: 1 Preemption is not helpful for scheduling, "
+        "2 Insufficient cpu, 2 Too many pods."
     )
 
 
-def test_where_there_are_victims_the_dry_run_is_missed_by_name():
-    with pytest.raises(UnsupportedError, match=r"spec.priority: 10: needs the plugin Default"):
-        asked(pod(priority=10), nodes=3, helpful=3, victims=1)
+@pytest.mark.parametrize(
+    ("tried", "status"),
+    [
+        (
+            Tried(waits=True),
+            unschedulable(
+                "preemption: not eligible due to a terminating pod on the nominated node."
+            ),
+        ),
+        (Tried(none_left=True), unschedulable("preemption: no candidate node for preemption")),
+        (Tried((), 1, errors=("broke",)), error("preemption: broke")),
+        (Tried((), 2, errors=("a", "b")), error("preemption: [a, b]")),
+    ],
+    ids=["waits", "extenders", "an error", "errors"],
+)
+def test_what_keeps_it_from_trying_leaves_the_nomination_alone(tried, status):
+    result = asked(URGENT, nodes=3, helpful=3, lowest=0, tried=tried)
+
+    assert result == PostFilterResult(status)
 
 
 def test_every_pod_may_be_queued():
     assert PLUGIN.pre_enqueue(pod()) is SUCCESS
+    assert SUCCESS.code is Code.SUCCESS
 
 
 def test_priority_and_policy_are_the_signature():

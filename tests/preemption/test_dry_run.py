@@ -1,0 +1,202 @@
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.disruption import DisruptionBudget
+from roadstead.facts.pod import HostPort, PodAffinityTerm
+from roadstead.facts.selectors import LabelSelector
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.victims import Candidate, DryRun, Tried
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.preemption.dry_run import NO_VICTIMS, dry_run, merge
+from roadstead.run import RunPlan, build_profiles
+from tests.builders import node, pod, require, taint
+
+ALL = DryRun(1000)
+HOSTNAME = "kubernetes.io/hostname"
+DB = LabelSelector((require("app", "In", "db"),))
+
+
+class World:
+    """Nodes with pods on them; `tried` is what a dry run for a pod says."""
+
+    def __init__(self, *nodes, budgets=()):
+        self.classes = PodClasses()
+        self.table = NodeTable(self.classes)
+        profiles = build_profiles(RunPlan(cluster=ClusterFacts(budgets=budgets)), self.classes)
+        self.profile = profiles["default-scheduler"]
+        for each in nodes:
+            self.table.add_node(each)
+
+    def put(self, node_name, name, facts, started_s=None):
+        info = self.classes.info(facts)
+        self.table.add_pod(node_name, info, uid=f"default/{name}", started_s=started_s)
+        return self
+
+    def nominate(self, node_name, facts):
+        self.table.nominate(node_name, self.classes.info(facts))
+        return self
+
+    def evaluated(self, facts):
+        evaluation = Evaluation(self.profile, self.classes.info(facts), self.table)
+        evaluation.update(len(self.table), evaluation.own_filter_summaries())
+        return evaluation
+
+    def tried(self, facts, ask=ALL):
+        return dry_run(self.evaluated(facts), ask, self.profile.budgets)
+
+    def victims(self, facts, ask=ALL):
+        """node → names of victims."""
+        return {
+            each.node_name: [victim.key.removeprefix("default/") for victim in each.victims]
+            for each in self.tried(facts, ask).candidates
+        }
+
+
+def host(name="n1", **facts):
+    return node(name, cpu=4000, labels={HOSTNAME: name}, **facts)
+
+
+def urgent(cpu=2000, **facts):
+    return pod(cpu=cpu, priority=10, **facts)
+
+
+def test_no_more_go_than_must_and_the_most_important_stay():
+    world = World(host())
+    for name, priority in (("low", 0), ("middle", 1), ("high", 2)):
+        world.put("n1", name, pod(cpu=1300, priority=priority))
+
+    assert world.victims(urgent(1300)) == {"n1": ["low"]}
+    assert world.victims(urgent(2600)) == {"n1": ["middle", "low"]}
+
+
+def test_pods_of_equal_or_higher_priority_never_go():
+    world = World(host()).put("n1", "equal", pod(cpu=4000, priority=10))
+
+    assert world.tried(urgent()) == Tried((), 1, ((NO_VICTIMS, 1),))
+
+
+def test_a_node_on_which_it_would_not_fit_even_then_says_why():
+    world = World(host()).put("n1", "equal", pod(cpu=3000, priority=10))
+    world.put("n1", "low", pod(cpu=500))
+
+    assert world.tried(urgent()) == Tried((), 1, (("Insufficient cpu", 1),))
+
+
+def test_nodes_that_no_preemption_helps_are_not_tried():
+    world = World(host(taints=(taint("gpu"),)), host("n2"))
+    for name in ("n1", "n2"):
+        world.put(name, f"low-{name}", pod(cpu=4000))
+
+    assert world.victims(urgent()) == {"n2": ["low-n2"]}
+    assert world.victims(urgent(4001)) == {}
+
+
+def test_pods_that_a_budget_would_miss_come_back_first():
+    budget = DisruptionBudget("default", "db", DB, 0)
+    world = World(host(), budgets=(budget,))
+    world.put("n1", "web", pod(cpu=2000, priority=5))
+    world.put("n1", "db", pod(cpu=2000, priority=1, labels={"app": "db"}))
+
+    (found,) = world.tried(urgent()).candidates
+
+    assert ([each.key for each in found.victims], found.violations) == (["default/web"], 0)
+
+
+def test_victims_stand_by_importance_also_where_budgets_changed_the_order():
+    budget = DisruptionBudget("default", "db", DB, 0)
+    world = World(host(), budgets=(budget,))
+    world.put("n1", "web", pod(cpu=2000, priority=5))
+    world.put("n1", "db", pod(cpu=2000, priority=1, labels={"app": "db"}))
+
+    (found,) = world.tried(urgent(4000)).candidates
+
+    assert [each.key for each in found.victims] == ["default/web", "default/db"]
+    assert found.violations == 1
+
+
+def test_ports_are_freed_by_whoever_held_them():
+    web = HostPort("0.0.0.0", "TCP", 80)
+    world = World(host()).put("n1", "holder", pod(cpu=100, host_ports=(web,)))
+    world.put("n1", "other", pod(cpu=100))
+
+    assert world.victims(urgent(100, host_ports=(web,))) == {"n1": ["holder"]}
+
+
+def test_who_keeps_it_away_by_anti_affinity_goes_and_who_does_not_stays():
+    away = (PodAffinityTerm(HOSTNAME, DB, ("default",), None),)
+    world = World(host())
+    world.put("n1", "db", pod(cpu=100, labels={"app": "db"}))
+    world.put("n1", "web", pod(cpu=100, labels={"app": "web"}))
+
+    assert world.victims(urgent(100, pod_anti_affinity=away)) == {"n1": ["db"]}
+
+
+def test_nominated_pods_of_no_lower_priority_keep_their_room():
+    world = World(host()).put("n1", "low", pod(cpu=4000))
+    world.nominate("n1", pod(cpu=3000, priority=10))
+
+    assert world.tried(urgent()) == Tried((), 1, (("Insufficient cpu", 1),))
+    assert world.victims(pod(cpu=2000, priority=11)) == {"n1": ["low"]}
+
+
+def test_its_own_nomination_does_not_stand_in_its_way():
+    facts = urgent(3000, nominated_node_name="n1")
+    world = World(host()).put("n1", "low", pod(cpu=4000)).nominate("n1", facts)
+
+    assert world.victims(facts) == {"n1": ["low"]}
+
+
+def test_while_victims_are_on_their_way_out_of_its_node_nothing_more_is_tried():
+    leaving = pod(cpu=4000, is_terminating=True, is_preempted=True)
+    world = World(host(), host("n2")).put("n1", "leaving", leaving)
+    world.put("n2", "low", pod(cpu=4000))
+
+    assert world.tried(urgent(nominated_node_name="n1")) == Tried(waits=True)
+    assert not world.tried(urgent(nominated_node_name="n2")).waits
+    assert not world.tried(urgent(nominated_node_name="gone")).waits
+
+
+def test_a_nominated_node_that_is_beyond_help_is_not_waited_for():
+    leaving = pod(cpu=4000, is_terminating=True, is_preempted=True)
+    world = World(host(taints=(taint("gpu"),)), host("n2")).put("n1", "leaving", leaving)
+    world.put("n2", "low", pod(cpu=4000))
+
+    assert world.victims(urgent(nominated_node_name="n1")) == {"n2": ["low"]}
+
+
+def test_pods_without_a_name_are_victims_without_a_name():
+    world = World(host())
+    world.table.add_pod("n1", world.classes.info(pod(cpu=2000)), 2)
+
+    (found,) = world.tried(urgent()).candidates
+
+    assert [each.uid for each in found.victims] == [""]
+
+
+def test_only_so_many_candidates_are_looked_for():
+    world = World(*(host(f"n{i}") for i in range(6)))
+    for i in range(6):
+        world.put(f"n{i}", f"low-{i}", pod(cpu=4000))
+
+    assert list(world.victims(urgent(), DryRun(2))) == ["n0", "n1"]
+    assert len(world.victims(urgent(), DryRun(2, draw=7))) == 2
+
+
+def test_parts_of_shards_are_one_in_the_order_of_the_draw():
+    ask = DryRun(2)
+    parts = [Tried((Candidate(name, ()),)) for name in ("n2", "n0", "n1")]
+
+    assert [each.node_name for each in merge(parts, ask).candidates] == ["n0", "n1"]
+
+
+def test_refusals_of_shards_add_up_unless_there_is_a_candidate():
+    refused = Tried((), 2, (("a", 2), ("b", 1)))
+
+    assert merge([refused, Tried((), 1, (("a", 1),))], ALL) == Tried((), 3, (("a", 3), ("b", 1)))
+    assert merge([refused, Tried((Candidate("n", ()),))], ALL) == Tried((Candidate("n", ()),))
+    assert merge([refused, Tried(waits=True)], ALL) == Tried(waits=True)
+
+
+def test_errors_are_told_where_nothing_was_found():
+    parts = [Tried((), 1, (("x", 1),), errors=("x",)), Tried((), 1, (("x", 1),), errors=("x",))]
+
+    assert merge(parts, ALL).errors == ("x",)

@@ -1,0 +1,73 @@
+from roadstead.facts.disruption import DisruptionBudget
+from roadstead.facts.selectors import LabelSelector
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.residents import Resident
+from roadstead.preemption.importance import by_importance, violate
+from tests.builders import pod, require
+
+CLASSES = PodClasses()
+DB = LabelSelector((require("app", "In", "db"),))
+
+
+def resident(name, priority=0, started_s=None, labels=None, **facts):
+    info = CLASSES.info(pod(priority=priority, labels=labels or {}, **facts))
+    return Resident(name, f"default/{name}", started_s, info)
+
+
+def names(pods):
+    return [each.uid for each in pods]
+
+
+def test_higher_priority_comes_first_then_who_runs_for_longer():
+    pods = [resident("a", 1, 5.0), resident("b", 2, 9.0), resident("c", 1, 3.0)]
+
+    assert names(by_importance(pods)) == ["b", "c", "a"]
+
+
+def test_a_pod_that_is_not_known_to_run_is_the_youngest():
+    assert names(by_importance([resident("new"), resident("old", 0, 1e12)])) == ["old", "new"]
+
+
+def test_equals_stay_in_the_order_in_which_they_came():
+    assert names(by_importance(map(resident, "bca"))) == ["b", "c", "a"]
+
+
+def budget(allowed, selector=DB, namespace="default", **more):
+    return DisruptionBudget(namespace, "budget", selector, allowed, **more)
+
+
+def test_a_budget_misses_those_beyond_what_it_allows_in_order():
+    pods = [resident(name, labels={"app": "db"}) for name in "abc"]
+
+    assert violate(pods, [budget(2)]) == [False, False, True]
+    assert violate(pods, [budget(0)]) == [True, True, True]
+    assert violate(pods, []) == [False, False, False]
+
+
+def test_one_budget_of_several_is_enough():
+    pods = [resident("a", labels={"app": "db"}), resident("b", labels={"app": "db"})]
+
+    assert violate(pods, [budget(5), budget(1)]) == [False, True]
+
+
+def test_pods_of_other_namespaces_or_labels_use_up_nothing():
+    pods = [
+        resident("a", labels={"app": "db"}, namespace="other"),
+        resident("b", labels={"app": "web"}),
+        resident("c"),
+        resident("d", labels={"app": "db"}),
+    ]
+
+    assert violate(pods, [budget(0)]) == [False, False, False, True]
+
+
+def test_a_pod_that_is_disrupted_already_uses_up_nothing():
+    pods = [resident(name, labels={"app": "db"}) for name in "ab"]
+
+    assert violate(pods, [budget(0, disrupted_pods=frozenset({"a"}))]) == [False, True]
+
+
+def test_a_budget_without_a_selector_or_with_an_empty_one_selects_nothing():
+    pods = [resident("a", labels={"app": "db"})]
+
+    assert violate(pods, [budget(0, None), budget(0, LabelSelector(()))]) == [False]
