@@ -1,0 +1,77 @@
+"""Nominations in the cache: deltas like all others, and none for a pod that is counted."""
+
+from roadstead.cache import Assumption, CacheCore, DeltaKind, TableStore
+from tests.builders import node, pod
+
+URGENT = pod(cpu=100, priority=5)
+
+
+def cache_with(*names):
+    core = CacheCore(TableStore())
+    for name in names:
+        core.add_node(node(name))
+    return core
+
+
+def told(deltas):
+    return [(delta.kind, delta.node_name, delta.uid) for delta in deltas]
+
+
+def test_a_nomination_is_a_delta_and_told_twice_nothing():
+    core = cache_with("n1", "n2")
+    version = core.version
+
+    assert told(core.nominate("u", "n1", URGENT)) == [(DeltaKind.NOMINATE, "n1", "u")]
+    assert core.nominate("u", "n1", URGENT) == []
+    assert told(core.nominate("u", "n2", URGENT)) == [
+        (DeltaKind.WITHDRAW, "n1", "u"),
+        (DeltaKind.NOMINATE, "n2", "u"),
+    ]
+    assert told(core.nominate("u", "", URGENT)) == [(DeltaKind.WITHDRAW, "n2", "u")]
+    assert core.nominate("u", "", URGENT) == []
+    assert core.version == version + 4
+
+
+def test_an_assumed_pod_is_nominated_no_more():
+    core = cache_with("n1", "n2")
+    core.nominate("u", "n1", URGENT)
+
+    answer = core.assume([Assumption("u", "d/u", URGENT, "n2", "t")], 0.0)
+
+    assert told(answer.deltas) == [
+        (DeltaKind.WITHDRAW, "n1", "u"),
+        (DeltaKind.ADD_POD, "n2", "u"),
+    ]
+    assert core.nominate("u", "n1", URGENT) == []
+
+
+def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
+    core = cache_with("n1", "n2")
+    for uid, name, priority in (("low", "n1", 1), ("equal", "n1", 5), ("other", "n2", 1)):
+        core.nominate(uid, name, pod(priority=priority))
+
+    deltas = core.nominate("u", "n1", URGENT, preempts=True)
+
+    assert told(deltas) == [(DeltaKind.WITHDRAW, "n1", "low"), (DeltaKind.NOMINATE, "n1", "u")]
+    assert core.placements.nominated.keys() == {"equal", "other", "u"}
+
+
+def test_nominations_to_a_node_come_and_go_with_it():
+    core = cache_with()
+    assert core.nominate("u", "n1", URGENT) == []
+
+    assert told(core.add_node(node("n1")))[-1] == (DeltaKind.NOMINATE, "n1", "u")
+    assert told(core.snapshot())[-1] == (DeltaKind.NOMINATE, "n1", "u")
+    assert told(core.remove_node("n1")) == [
+        (DeltaKind.WITHDRAW, "n1", "u"),
+        (DeltaKind.REMOVE_NODE, "n1", ""),
+    ]
+    assert core.nominate("u", "", URGENT) == []
+
+
+def test_a_key_is_known_as_long_as_the_pod_is_remembered():
+    core = cache_with("n1")
+    core.assume([Assumption("u", "d/u", URGENT, "n1", "t")], 0.0)
+    core.remove_pods(["u"])
+
+    assert (core.key_of("u"), core.key_of("stranger")) == ("d/u", "stranger")

@@ -1,0 +1,117 @@
+"""Nominations in the queue: they stand in the facts that a lease hands out."""
+
+from roadstead.facts.pod import PodIdentity
+from roadstead.queue import EventRules, PodState, QueueCore, Requeue, RequeueReason
+from tests.builders import pod
+
+
+class World:
+    def __init__(self):
+        self.core = QueueCore(rules=EventRules(hint=lambda plugin, event, facts: False))
+        self.lease_id = 0
+
+    def add(self, name, **facts):
+        self.core.add([(PodIdentity(name, "default", name), pod(**facts))], 0.0)
+
+    def lease(self, now_s=0.0):
+        batch = self.core.lease("s", 1, 10, now_s)
+        self.lease_id = batch.lease_id
+        return {each.identity.uid: each.facts for each in batch.pods}
+
+    def reject(self, name, nominated_node=None, preempts=False):
+        back = Requeue(
+            name,
+            RequeueReason.UNSCHEDULABLE,
+            ("P",),
+            nominated_node=nominated_node,
+            preempts=preempts,
+        )
+        self.core.requeue(self.lease_id, [back], 0.0)
+        self.core.validate()
+
+    def again(self, name):
+        """The facts with which a pod is leased the next time."""
+        self.core.activate([name], 100.0)
+        return self.lease(100.0)[name]
+
+
+def test_a_nominated_pod_is_leased_with_its_node():
+    world = World()
+    world.add("a")
+    world.lease()
+
+    world.reject("a", "n1")
+
+    assert world.core.nominated("n1") == ("a",)
+    assert world.again("a").nominated_node_name == "n1"
+
+
+def test_none_leaves_a_nomination_and_an_empty_name_clears_it():
+    world = World()
+    world.add("a", nominated_node_name="n1")
+    world.lease()
+    assert world.core.nominated("n1") == ("a",)
+
+    world.reject("a")
+    assert world.again("a").nominated_node_name == "n1"
+
+    world.reject("a", "")
+    assert world.core.nominated("n1") == ()
+    assert world.again("a").nominated_node_name == ""
+
+
+def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
+    world = World()
+    world.add("low", priority=1, nominated_node_name="n1")
+    world.add("elsewhere", priority=1, nominated_node_name="n2")
+    world.add("equal", priority=5, nominated_node_name="n1")
+    world.add("high", priority=5)
+    world.lease()
+    for name in ("low", "elsewhere", "equal"):
+        world.reject(name)
+
+    world.reject("high", "n1", preempts=True)
+
+    assert world.core.nominated("n1") == ("equal", "high")
+    assert world.core.nominated("n2") == ("elsewhere",)
+    assert world.core.state_of("low") is PodState.BACKOFF
+    assert world.again("low").nominated_node_name == ""
+
+
+def test_a_nomination_without_preemption_takes_nobodys():
+    world = World()
+    world.add("low", priority=1, nominated_node_name="n1")
+    world.add("high", priority=5)
+    world.lease()
+    world.reject("low")
+
+    world.reject("high", "n1")
+
+    assert world.core.nominated("n1") == ("low", "high")
+
+
+def test_pods_that_left_the_queue_are_nominated_no_more():
+    world = World()
+    world.add("a", nominated_node_name="n1")
+    world.add("b", nominated_node_name="n1")
+    world.lease()
+
+    world.core.done(world.lease_id, ["a"])
+    world.core.delete(["b"])
+
+    assert world.core.nominated("n1") == ()
+
+
+def test_equal_facts_stay_one_object_when_nominated():
+    world = World()
+    facts = pod(cpu=5)
+    for name in ("a", "b"):
+        world.core.add([(PodIdentity(name, "default", name), facts)], 0.0)
+    world.lease()
+    for name in ("a", "b"):
+        world.reject(name, "n1")
+
+    world.core.activate(["a", "b"], 100.0)
+    leased = world.lease(100.0)
+
+    assert leased["a"] is leased["b"]
