@@ -10,7 +10,7 @@ keeps an imaginary node for them (pkg/scheduler/backend/cache/cache.go, AddPod a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -31,7 +31,7 @@ class NodeStore(Protocol):
 
     def has_node(self, name: str) -> bool: ...
 
-    def add_pod(self, node_name: str, facts: PodFacts) -> None: ...
+    def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None: ...
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None: ...
 
@@ -56,8 +56,8 @@ class TableStore:
     def has_node(self, name: str) -> bool:
         return self.table.has_node(name)
 
-    def add_pod(self, node_name: str, facts: PodFacts) -> None:
-        self.table.add_pod(node_name, self.table.classes.info(facts))
+    def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
+        self.table.add_pod(node_name, self.table.classes.info(facts), count)
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
         self.table.remove_pod(node_name, self.table.classes.info(facts))
@@ -159,6 +159,24 @@ class Placements:
         if node_name in self.nodes:
             deltas.append(self._count(node_name, uid, facts))
         return deltas
+
+    def place_all(self, pods: Sequence[tuple[str, str, PodFacts]]) -> None:
+        """Pods (uid, node, facts) come to nodes, as by `place`; nobody is told of each.
+
+        Pods of one node that share a facts object are counted at once.
+        """
+        together: dict[tuple[str, int], tuple[PodFacts, int]] = {}
+        for uid, node_name, facts in pods:
+            assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
+            self._node_of[uid] = node_name
+            self._pods_on.setdefault(node_name, {})[uid] = facts
+            self.withdraw(uid)
+            if node_name in self.nodes:
+                same = node_name, id(facts)
+                together[same] = facts, together.get(same, (facts, 0))[1] + 1
+        for (node_name, _), (facts, count) in together.items():
+            self.store.add_pod(node_name, facts, count)
+            self.version += count
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from roadstead.binder.gangs import BROKEN, Missing, broken_gangs
 from roadstead.binder.pods import (
     COUNTED,
     TABLE,
@@ -31,14 +32,12 @@ from roadstead.binder.pods import (
 )
 from roadstead.binder.tokens import TokenMemory, conflict
 from roadstead.binder.validation import check_invariants
-from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
-from roadstead.journal import JournalRecord, RecordKind
+from roadstead.journal import JournalRecord, RecordKind, Subject
 from roadstead.placements import NodeStore, Placements
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.protocol.status import SUCCESS, Status
+from roadstead.protocol.status import SUCCESS, Status, unschedulable
 
 _NOT_PENDING = {
     PodState.TENTATIVE: RejectCause.ALREADY_BOUND,
@@ -52,7 +51,8 @@ class BinderCore:
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
     record, one after the last of the journal. tells_all: journal also what binds are bound to,
-    nodes and accepted pods, so that the journal alone shows whether they were right.
+    nodes and accepted pods, so that the journal alone shows whether they were right. missing: what
+    gangs need to be whole; fits: as `verify`, but changes nothing.
     """
 
     def __init__(
@@ -63,12 +63,15 @@ class BinderCore:
         next_lsn: int = 1,
         *,
         tells_all: bool = False,
+        missing: Missing | None = None,
+        fits: Verify | None = None,
     ) -> None:
         self.settings = settings or BinderSettings()
         self.placements = Placements(store)
         self.halted: Halted | None = None
         self.flushed_lsn = self.last_lsn = next_lsn - 1
         self._verify = verify
+        self._missing, self._fits = missing, fits or verify
         self._tells_all = tells_all
         self._records: dict[str, PodRecord] = {}
         self._gone: OrderedDict[str, PodRecord] = OrderedDict()
@@ -91,8 +94,9 @@ class BinderCore:
         self._check_tokens(requests)
         effects: list[Effect] = []
         journal: list[JournalRecord] = []
+        broken = self._broken(requests)
         for request in requests:
-            effect = self._bind_one(request)
+            effect = self._bind_one(request, is_broken=request.token in broken)
             if isinstance(effect, JournalRecord):
                 journal.append(effect)
             elif effect is not None:
@@ -142,13 +146,11 @@ class BinderCore:
                     journal.append(self._number(record, RecordKind.ADD))
         return _append(journal)
 
-    def describe(self, subject: ClusterFacts | Rules) -> list[Effect]:
-        """What the cluster has beside nodes and pods, or what profiles hold their pods to."""
-        return self._tell(RecordKind.CLUSTER, "", subject)
+    def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
+        """What the cluster has beside nodes and pods, rules of profiles, or of the run itself."""
+        return self._tell(kind, "", subject)
 
-    def _tell(
-        self, kind: RecordKind, node_name: str, subject: NodeFacts | ClusterFacts | Rules | None
-    ) -> list[Effect]:
+    def _tell(self, kind: RecordKind, node_name: str, subject: Subject | None) -> list[Effect]:
         if not self._tells_all:
             return []
         self._check_running()
@@ -269,7 +271,21 @@ class BinderCore:
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
-    def _bind_one(self, request: BindRequest) -> Acknowledge | JournalRecord | None:
+    def _broken(self, requests: Sequence[BindRequest]) -> frozenset[str]:
+        """Tokens of gangs of which too few pods fit: none of them is bound (I10)."""
+        if self._missing is None or all(r.facts.pod_group is None for r in requests):
+            return frozenset()
+
+        def fits(request: BindRequest) -> bool:
+            if self._tokens.get(request) is not None:
+                return False
+            return self._forbidding(request, self._records.get(request.uid), self._fits)[0] is None
+
+        return broken_gangs(requests, self.placements, fits, self._missing)
+
+    def _bind_one(
+        self, request: BindRequest, *, is_broken: bool
+    ) -> Acknowledge | JournalRecord | None:
         known = self._tokens.get(request)
         if known is not None:
             if known.decision is None:
@@ -279,7 +295,7 @@ class BinderCore:
         if record is not None and record.token == request.token and record.bound is not None:
             # The token is forgotten, the pod is not: it is bound by this very request.
             return Acknowledge(request.token, request.owner, record.bound)
-        refusal = self._refusal(request, record)
+        refusal = self._refusal(request, record, is_broken=is_broken)
         if refusal is None:
             assert record is not None
             return self._accept(request, record)
@@ -287,13 +303,16 @@ class BinderCore:
             self._tokens.put(request, refusal)
         return Acknowledge(request.token, request.owner, refusal)
 
-    def _refusal(self, request: BindRequest, record: PodRecord | None) -> Rejected | None:
+    def _refusal(
+        self, request: BindRequest, record: PodRecord | None, *, is_broken: bool
+    ) -> Rejected | None:
         """The first thing that forbids this commit, in the order of the design; None for none."""
-        cause, status = self._forbidding(request, record)
+        verify = (lambda _: unschedulable(BROKEN)) if is_broken else self._verify
+        cause, status = self._forbidding(request, record, verify)
         return None if cause is None else Rejected(request.uid, cause, self.version, status)
 
     def _forbidding(
-        self, request: BindRequest, record: PodRecord | None
+        self, request: BindRequest, record: PodRecord | None, verify: Verify
     ) -> tuple[RejectCause | None, Status]:
         if self.halted is not None:
             return RejectCause.HALTED, SUCCESS
@@ -310,12 +329,13 @@ class BinderCore:
         if request.facts is not record.facts and request.facts != record.facts:
             # The pod changed since the decision: what is committed is checked, not what was read.
             request = replace(request, facts=record.facts)
-        status = self._verify(request)
+        status = verify(request)
         return (None if status.is_success else RejectCause.CONSTRAINT), status
 
     def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
         self._go(record, PodEvent.ACCEPT)
         record.node_name, record.token = request.node_name, request.token
+        record.owner, record.epoch = request.owner, request.epoch
         self.placements.place(record.uid, record.node_name, record.facts)
         entry = self._number(record, RecordKind.BIND, request)
         record.lsn = entry.lsn
@@ -368,6 +388,10 @@ class BinderCore:
         arrow = TABLE.follow(record.uid, record.state, event, record.history)
         record.state = arrow.target
         record.history = arrow.extend(record.history)
+        self._file(record)
+
+    def _file(self, record: PodRecord) -> None:
+        """Where records are found: those that are here, and those that are gone."""
         if record.state is PodState.DELETED:
             self._records.pop(record.uid, None)
             self._gone[record.uid] = record

@@ -202,7 +202,8 @@ class BinderCounts:
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
-    """The binder's own record. node_name, token and lsn are written once, by accept or load."""
+    """The binder's own record. node_name, token, owner, epoch and lsn are written
+    once, by accept or load."""
 
     uid: str
     key: str
@@ -210,6 +211,8 @@ class PodRecord:
     state: PodState = PodState.UNKNOWN
     node_name: str = ""
     token: str = ""
+    owner: str = ""
+    epoch: int = 0
     lsn: int = 0
     bound: Bound | None = None
     history: History = ()

@@ -76,7 +76,8 @@ class Checker:
         """One record."""
         self.result.records[record.kind.value] += 1
         _TAKE[record.kind](self, record)
-        if record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
+        # Records of a snapshot stand under the lsn of their commit, or 0 where there was none.
+        if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
             self._broken(record, "I7", f"record {record.lsn} comes after {self._last_lsn}")
         self._last_lsn = max(self._last_lsn, record.lsn)
 
@@ -160,6 +161,9 @@ class Checker:
         self._node_of[record.uid] = record.node_name
         self.world.put(record.uid, record.node_name, record.facts)
 
+    def _told(self, record: JournalRecord) -> None:
+        """Of the run itself, or of claims: nothing to hold a bind against."""
+
     def _release(self, record: JournalRecord) -> None:
         node_name = self._node_of.pop(record.uid, None)
         if node_name is not None:
@@ -177,6 +181,8 @@ _TAKE: dict[RecordKind, Callable[[Checker, JournalRecord], None]] = {
     RecordKind.BIND: Checker._bind,
     RecordKind.EVICT: Checker._release,
     RecordKind.DELETE: Checker._release,
+    RecordKind.RUN: Checker._told,
+    RecordKind.STORAGE: Checker._told,
 }
 
 

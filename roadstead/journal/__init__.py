@@ -14,6 +14,7 @@ from roadstead.journal.records import (
     MemoryJournal,
     NullJournal,
     RecordKind,
+    Subject,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "MemoryJournal",
     "NullJournal",
     "RecordKind",
+    "Subject",
 ]

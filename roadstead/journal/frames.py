@@ -18,10 +18,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import RunMark
 from roadstead.journal.records import JournalRecord, RecordKind
 from roadstead.protocol.codec import Limits, from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import RoadsteadError
@@ -42,8 +44,15 @@ class FrameError(RoadsteadError):
     """Bytes are no frame, or a frame whose body makes no sense."""
 
 
-Facts = PodFacts | NodeFacts | ClusterFacts | Rules
-_FACT_KINDS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules)
+Facts = PodFacts | NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
+_FACT_KINDS: tuple[type[Facts], ...] = (
+    PodFacts,
+    NodeFacts,
+    ClusterFacts,
+    Rules,
+    RunMark,
+    BoundClaims,
+)
 
 
 @dataclass(slots=True)

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import RunMark
 from roadstead.protocol.errors import RoadsteadError
 
 
@@ -24,8 +26,9 @@ class JournalError(RoadsteadError):
 
 
 class RecordKind(StrEnum):
-    """LOAD: a pod runs already. ADD: a pod was accepted and may be bound. The last three tell of
-    what pods are bound to, so that the journal alone shows whether a bind was right.
+    """LOAD: a pod runs already. ADD: a pod was accepted and may be bound. NODE, NODE_GONE, CLUSTER
+    and STORAGE (claims that commits bound) tell of what pods are bound to, so that the journal
+    alone shows whether a bind was right. RUN: who writes, and how far it is.
     """
 
     LOAD = "load"
@@ -36,6 +39,11 @@ class RecordKind(StrEnum):
     NODE = "node"
     NODE_GONE = "node_gone"
     CLUSTER = "cluster"
+    RUN = "run"
+    STORAGE = "storage"
+
+
+Subject = NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,9 @@ class JournalRecord:
     """One committed change. token, owner and epoch are those of a BIND and empty otherwise.
 
     facts: with what the pod was counted, for LOAD, BIND and ADD, so that a reader of the journal
-    alone can check every constraint again. subject: the node of NODE; cluster or rules of CLUSTER.
+    alone can check every constraint again. subject: the node of NODE; cluster or rules of CLUSTER;
+    the mark of RUN; the change of STORAGE. A snapshot's LOADs keep what the BIND said, and what in
+    it has no number of its own has the lsn 0.
     """
 
     lsn: int
@@ -55,7 +65,7 @@ class JournalRecord:
     owner: str = ""
     epoch: int = 0
     facts: PodFacts | None = None
-    subject: NodeFacts | ClusterFacts | Rules | None = None
+    subject: Subject | None = None
 
 
 Records = Sequence[JournalRecord]

@@ -24,10 +24,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import get_args, get_type_hints
 
+from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import RunMark
 from roadstead.journal.disk import Disk
 from roadstead.journal.frames import FactsTable, Frame, FrameError, decode, frame_at, next_frame
 from roadstead.journal.records import JournalError, JournalRecord
@@ -52,7 +54,7 @@ def snapshot_name(lsn: int) -> str:
 def schema() -> int:
     """A number that changes with the fields that facts are made of."""
     names: dict[str, None] = {}
-    todo: list[object] = [PodFacts, NodeFacts, ClusterFacts, Rules]
+    todo: list[object] = [PodFacts, NodeFacts, ClusterFacts, Rules, RunMark, BoundClaims]
     while todo:
         kind = todo.pop()
         todo += get_args(kind)

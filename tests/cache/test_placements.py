@@ -31,8 +31,8 @@ class FakeStore:
     def has_node(self, name: str) -> bool:
         return name in self.nodes
 
-    def add_pod(self, node_name: str, facts: PodFacts) -> None:
-        self.nodes[node_name][1][facts] += 1
+    def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
+        self.nodes[node_name][1][facts] += count
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
         pods = self.nodes[node_name][1]

@@ -1,0 +1,265 @@
+"""The binder's state from its journal, and as the records of a snapshot.
+
+    journal ─► recover(core, records) ─► the core that had seen these records flushed, and no more
+    core ─► standing(core) ─► records from which `recover` makes the same core
+
+A pod that was accepted and not bound is pending again; one that was bound is bound, and its token
+gets the answer that it got. What was refused is forgotten: the same token may be decided anew.
+Runs of accepted pods and of binds are taken together, so that a million of them take seconds.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+
+from roadstead.binder.core import BinderCore
+from roadstead.binder.pods import (
+    COUNTED,
+    TABLE,
+    BindRequest,
+    Bound,
+    PodEvent,
+    PodRecord,
+    PodState,
+)
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import EPOCH, RunMark
+from roadstead.journal import JournalError, JournalRecord, RecordKind, Subject
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.transitions import History
+
+RUN_RECORDS = 100_000
+"""Records of one kind that are taken together; bounds the memory of a recovery."""
+
+_KIND_OF = {
+    ClusterFacts: RecordKind.CLUSTER,
+    Rules: RecordKind.CLUSTER,
+    RunMark: RecordKind.RUN,
+    BoundClaims: RecordKind.STORAGE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What stood in a journal. told: subjects that are not of the core, in order."""
+
+    records: int
+    told: tuple[Subject, ...]
+
+
+def recover(core: BinderCore, records: Iterable[JournalRecord], last_lsn: int = 0) -> Recovered:
+    """Brings a fresh core to where the records leave it; its lsn goes on after the last.
+
+    last_lsn: the last of the journal, where that is more than the records show (a snapshot).
+    JournalError for records that contradict each other.
+    """
+    assert core.last_lsn == 0 and not core._records, "only a fresh binder is recovered"
+    replay = _Replay(core)
+    with _no_collection():
+        for kind, run in groupby(records, key=attrgetter("kind")):
+            for group in _groups(run):
+                replay.take(kind, group)
+    return replay.finish(last_lsn)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing of what is read is garbage: looking for some takes most of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _groups(run: Iterator[JournalRecord]) -> Iterator[list[JournalRecord]]:
+    group: list[JournalRecord] = []
+    for record in run:
+        group.append(record)
+        if len(group) == RUN_RECORDS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[JournalRecord]:
+    """What stands now, as records for a snapshot: all that `recover` and the checker need.
+
+    A bound pod is a LOAD that keeps token, owner and epoch of its bind. told: subjects beside the
+    core's, oldest first.
+    """
+    for subject in told:
+        yield JournalRecord(0, _KIND_OF[type(subject)], "", "", "", subject=subject)
+    for name, facts in core.placements.nodes.items():
+        yield JournalRecord(0, RecordKind.NODE, name, name, name, subject=facts)
+    for owner, epoch in core._epochs.items():
+        yield JournalRecord(
+            0, RecordKind.RUN, "", "", "", owner=owner, epoch=epoch, subject=RunMark(EPOCH)
+        )
+    for pod in sorted(core._records.values(), key=attrgetter("lsn")):
+        kind = RecordKind.LOAD if pod.state in COUNTED else RecordKind.ADD
+        who = (pod.uid, pod.key, pod.node_name)
+        bind = (pod.token, pod.owner, pod.epoch)
+        yield JournalRecord(pod.lsn, kind, *who, *bind, facts=pod.facts)
+    for pod in core._gone.values():
+        yield JournalRecord(0, RecordKind.DELETE, pod.uid, pod.key, "")
+
+
+_Way = tuple[PodState, tuple[PodEvent, ...], History]
+
+
+class _Replay:
+    """Takes runs of records of one kind into a core."""
+
+    def __init__(self, core: BinderCore) -> None:
+        self._core = core
+        self._told: list[Subject] = []
+        self._count = 0
+        self._last_lsn = 0
+        # Almost all pods have one of few histories, which they share.
+        self._ways: dict[_Way, tuple[PodState, History]] = {}
+        self._binds: deque[JournalRecord] = deque(maxlen=core.settings.max_tokens)
+        self._take: dict[RecordKind, Callable[[Sequence[JournalRecord]], None]] = {
+            RecordKind.ADD: self._add,
+            RecordKind.BIND: self._place,
+            RecordKind.LOAD: self._place,
+            RecordKind.EVICT: self._release,
+            RecordKind.DELETE: self._release,
+            RecordKind.NODE: self._nodes,
+            RecordKind.NODE_GONE: self._nodes_gone,
+            RecordKind.CLUSTER: self._tell,
+            RecordKind.RUN: self._tell,
+            RecordKind.STORAGE: self._tell,
+        }
+
+    def take(self, kind: RecordKind, run: Sequence[JournalRecord]) -> None:
+        try:
+            self._take[kind](run)
+        except IllegalTransitionError as contradiction:
+            raise JournalError(
+                f"journal: records {run[0].lsn} to {run[-1].lsn} do not follow from those before "
+                f"them: {contradiction}"
+            ) from None
+        self._count += len(run)
+        self._last_lsn = max(self._last_lsn, run[-1].lsn)
+
+    def finish(self, last_lsn: int) -> Recovered:
+        core = self._core
+        core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
+        for record in self._binds:
+            pod = core._records.get(record.uid) or core._gone.get(record.uid)
+            if pod is not None and pod.bound is not None and pod.token == record.token:
+                core._tokens.put(_request(record), pod.bound)
+        return Recovered(self._count, tuple(self._told))
+
+    def _add(self, run: Sequence[JournalRecord]) -> None:
+        core = self._core
+        for record in run:
+            known = core._records.get(record.uid)
+            self._go(known or core._fresh(record.uid, record.key, _facts(record)), _ADD)
+
+    def _place(self, run: Sequence[JournalRecord]) -> None:
+        """Binds and loads: records one by one, placements all at once."""
+        core, known = self._core, self._core._records
+        nodes, version = core.placements.nodes, core.placements.version
+        placed: list[tuple[str, str, PodFacts]] = []
+        for record in run:
+            facts, node_name = _facts(record), record.node_name
+            pod = known.get(record.uid) or core._fresh(record.uid, record.key, facts)
+            version += node_name in nodes
+            if record.kind is RecordKind.BIND and pod.state is not PodState.PENDING:
+                # A journal that does not tell of accepted pods.
+                self._go(pod, _ADD)
+            self._go(pod, _BIND if record.kind is RecordKind.BIND else _LOAD)
+            pod.facts, pod.node_name, pod.lsn = facts, node_name, record.lsn
+            placed.append((record.uid, node_name, facts))
+            if record.token:
+                pod.token, pod.owner, pod.epoch = record.token, record.owner, record.epoch
+                pod.bound = Bound(record.uid, node_name, record.lsn, version)
+        core.placements.place_all(placed)
+        self._owned([record for record in run if record.token])
+
+    def _owned(self, binds: Sequence[JournalRecord]) -> None:
+        self._binds.extend(binds)
+        newest = {(each.owner, each.epoch) for each in binds}
+        for owner, epoch in sorted(newest):
+            self._core.advance_epoch(owner, epoch)
+
+    def _release(self, run: Sequence[JournalRecord]) -> None:
+        core = self._core
+        for record in run:
+            event = PodEvent.EVICT if record.kind is RecordKind.EVICT else PodEvent.DELETE
+            pod = core._find(record.uid)
+            if pod is None:
+                # A snapshot tells who is gone, not what it was.
+                pod = PodRecord(record.uid, record.key, record.facts or PodFacts())
+                self._go(pod, _ADD)
+            if pod.state in COUNTED:
+                core.placements.lift(pod.uid)
+            self._go(pod, (event,))
+
+    def _nodes(self, run: Sequence[JournalRecord]) -> None:
+        for record in run:
+            assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
+            self._core.placements.add_node(record.subject)
+
+    def _nodes_gone(self, run: Sequence[JournalRecord]) -> None:
+        for record in run:
+            self._core.placements.remove_node(record.node_name)
+
+    def _tell(self, run: Sequence[JournalRecord]) -> None:
+        for record in run:
+            subject = record.subject
+            assert subject is not None, f"record {record.lsn} tells nothing"
+            if isinstance(subject, RunMark) and subject.what == EPOCH:
+                self._core.advance_epoch(record.owner, record.epoch)
+            else:
+                self._told.append(subject)
+
+    def _go(self, pod: PodRecord, events: tuple[PodEvent, ...]) -> None:
+        way = (pod.state, events, pod.history)
+        end = self._ways.get(way)
+        if end is None:
+            state, history = pod.state, pod.history
+            for event in events:
+                arrow = TABLE.follow(pod.uid, state, event, history)
+                state, history = arrow.target, arrow.extend(history)
+            end = self._ways[way] = state, history
+        pod.state, pod.history = end
+        if pod.uid not in self._core._records or pod.state is PodState.DELETED:
+            self._core._file(pod)
+
+
+_ADD = (PodEvent.ADD,)
+_LOAD = (PodEvent.LOAD,)
+_BIND = (PodEvent.ACCEPT, PodEvent.FLUSH)
+
+
+def _facts(record: JournalRecord) -> PodFacts:
+    assert record.facts is not None, f"record {record.lsn} has no facts"
+    return record.facts
+
+
+def _request(record: JournalRecord) -> BindRequest:
+    return BindRequest(
+        record.token,
+        record.uid,
+        record.key,
+        record.node_name,
+        _facts(record),
+        record.owner,
+        record.epoch,
+    )

@@ -1,0 +1,273 @@
+"""A binder rebuilt from what was flushed is the binder that saw nothing else."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from roadstead.binder import Acknowledge, AppendJournal, BinderCore, BindRequest, Bound, PodState
+from roadstead.binder.recovery import recover, standing
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.run_mark import BEGUN, RunMark
+from roadstead.invariants.checker import check
+from roadstead.journal import JournalError, JournalRecord, RecordKind
+from roadstead.journal.files import FileJournal
+from roadstead.journal.segments import Reader
+from roadstead.placements import TableStore
+from roadstead.protocol.status import SUCCESS, unschedulable
+from tests.journal.simulated_disk import SimulatedDisk
+
+FACTS = (PodFacts(requests=(("cpu", 100),)), PodFacts(requests=(("cpu", 300),)))
+PODS_PER_NODE = 3
+NODES = ("n1", "n2")
+uids = st.sampled_from([f"u{number}" for number in range(6)])
+
+
+def new_core():
+    store = TableStore()
+
+    def verify(request):
+        count = store.table.row_facts(request.node_name)["pod_count"]
+        return SUCCESS if count < PODS_PER_NODE else unschedulable("Too many pods")
+
+    return BinderCore(store, verify, tells_all=True)
+
+
+def picture(core):
+    """All that later decisions rest on."""
+    pods = {
+        uid: (each.state, each.key, each.facts, each.node_name, each.token, each.lsn, each.bound)
+        for uid, each in core._records.items()
+    }
+    rows = {name: core.placements.store.table.row_facts(name) for name in core.placements.nodes}
+    placed = {uid: core.placements.node_of(uid) for uid in pods}
+    return pods, list(pods), set(core._gone), rows, placed, core.placements.nodes
+
+
+def recovered(disk):
+    core, journal = new_core(), FileJournal(disk)
+    told = recover(core, journal.recovered(), journal.last_lsn).told
+    core.last_lsn = core.flushed_lsn = journal.last_lsn
+    return core, journal, told
+
+
+class CrashMachine(RuleBasedStateMachine):
+    """Whatever is asked, and whenever the process dies, between append and flush included."""
+
+    @initialize(seed=st.integers(0, 1000))
+    def begin(self, seed):
+        self.disk = SimulatedDisk(seed)
+        self.core, self.journal, _ = recovered(self.disk)
+        self.acknowledged = {}
+        self.requests = {}
+        self.tokens = 0
+        for name in NODES:
+            self.do(self.core.add_node(NodeFacts(name)))
+
+    def do(self, effects, is_flushed=True):
+        waiting = list(effects)
+        while waiting:
+            effect = waiting.pop(0)
+            if isinstance(effect, AppendJournal):
+                self.journal.append(effect.records)
+                if is_flushed:
+                    self.journal.flush()
+                    waiting += self.core.flushed(effect.last_lsn)
+            elif isinstance(effect, Acknowledge) and isinstance(effect.decision, Bound):
+                self.acknowledged[effect.token] = effect.decision
+
+    @rule(chosen=st.lists(st.tuples(uids, st.sampled_from(FACTS)), max_size=4))
+    def add(self, chosen):
+        self.do(self.core.add_pods([(uid, uid, facts) for uid, facts in chosen]))
+
+    def asked(self, uid, node, epoch):
+        self.tokens += 1
+        facts = self.core._records[uid].facts if uid in self.core._records else FACTS[0]
+        request = BindRequest(f"t{self.tokens}", uid, uid, node, facts, "s", epoch)
+        self.requests[request.token] = request
+        return request
+
+    @rule(
+        batch=st.lists(st.tuples(uids, st.sampled_from([*NODES, "n9"])), max_size=4),
+        epoch=st.integers(1, 3),
+        is_flushed=st.booleans(),
+    )
+    def bind(self, batch, epoch, is_flushed):
+        requests = [self.asked(uid, node, epoch) for uid, node in batch]
+        self.do(self.core.bind(requests), is_flushed)
+        if not is_flushed:
+            self.crash()
+
+    @rule(chosen=st.lists(uids, max_size=2))
+    def evict_or_delete(self, chosen):
+        for uid in chosen:
+            state, _ = self.core.standing(uid)
+            if state is PodState.BOUND:
+                self.do(self.core.evict([uid]))
+            elif state is PodState.PENDING:
+                self.do(self.core.delete([uid]))
+
+    @rule(uid=uids, node=st.sampled_from(NODES))
+    def load(self, uid, node):
+        if self.core.standing(uid)[0] is not PodState.BOUND:
+            self.do(self.core.load([(uid, uid, FACTS[1], node)]))
+
+    @rule()
+    def a_node_goes_and_comes_back(self):
+        self.do(self.core.remove_node("n1"))
+        self.crash()
+        self.do(self.core.add_node(NodeFacts("n1")))
+
+    @rule()
+    def snapshot(self):
+        self.journal.snapshot(standing(self.core))
+
+    @rule()
+    def crash(self):
+        self.disk.crash()
+        self.core, self.journal, _ = recovered(self.disk)
+
+    @invariant()
+    def a_binder_rebuilt_from_a_copy_is_the_same(self):
+        if not hasattr(self, "core"):
+            return
+        self.core.validate()
+        self.core.placements.store.table.validate()
+        copy = SimulatedDisk()
+        copy.contents, copy.durable = dict(self.disk.contents), dict(self.disk.durable)
+        again, journal, _ = recovered(copy)
+        again.validate()
+        mine, theirs = picture(self.core), picture(again)
+        assert without_versions(mine) == without_versions(theirs)
+        assert again.last_lsn == self.core.last_lsn
+
+    @invariant()
+    def tokens_of_bound_pods_answer_as_before(self):
+        for token, decision in getattr(self, "acknowledged", {}).items():
+            record = self.core._records.get(decision.uid)
+            if record is None or record.token != token:
+                continue
+            before = self.core.last_lsn
+            (answer,) = self.core.bind([self.requests[token]])
+            assert isinstance(answer.decision, Bound)
+            found = answer.decision
+            assert (found.uid, found.node_name, found.lsn) == (
+                decision.uid,
+                decision.node_name,
+                decision.lsn,
+            )
+            assert self.core.last_lsn == before
+
+    @invariant()
+    def what_was_acknowledged_stands(self):
+        for decision in getattr(self, "acknowledged", {}).values():
+            assert self.core.standing(decision.uid)[0] is not PodState.UNKNOWN
+
+    def teardown(self):
+        if hasattr(self, "disk"):
+            self.crash()
+            broken = {each.invariant for each in check(Reader(self.disk).records()).violations}
+            assert "I7" not in broken
+
+
+def without_versions(seen):
+    pods, order, *rest = seen
+    slim = {
+        uid: (*one[:-1], one[-1] and (one[-1].node_name, one[-1].lsn)) for uid, one in pods.items()
+    }
+    pending = [uid for uid in order if pods[uid][0] is PodState.PENDING]
+    return slim, pending, *rest
+
+
+CrashMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestCrashMachine = CrashMachine.TestCase
+
+
+def told(*records):
+    core = new_core()
+    return core, recover(core, records)
+
+
+def add(lsn, uid, facts=FACTS[0]):
+    return JournalRecord(lsn, RecordKind.ADD, uid, uid, "", facts=facts)
+
+
+def bind(lsn, uid, node="n1", epoch=1, facts=FACTS[0]):
+    return JournalRecord(lsn, RecordKind.BIND, uid, uid, node, f"t-{uid}", "s", epoch, facts)
+
+
+def has_node(lsn, name="n1"):
+    return JournalRecord(lsn, RecordKind.NODE, name, name, name, subject=NodeFacts(name))
+
+
+def test_the_number_of_the_last_record_goes_on():
+    core, result = told(has_node(1), add(2, "a"), bind(3, "a"))
+
+    (journal,) = core.add_pods([("b", "b", FACTS[0])])
+
+    assert (result.records, journal.last_lsn, core.flushed_lsn) == (3, 4, 3)
+
+
+def test_an_owner_of_an_old_epoch_stays_fenced():
+    core, _ = told(has_node(1), add(2, "a"), add(3, "b"), bind(4, "a", epoch=7))
+
+    (answer,) = core.bind([BindRequest("late", "b", "b", "n1", FACTS[0], "s", 6)])
+
+    assert answer.decision.cause == "stale_epoch"
+
+
+def test_pods_are_pending_in_the_order_in_which_they_came():
+    core, _ = told(add(1, "z"), add(2, "a"), add(3, "m"))
+
+    assert list(core._records) == ["z", "a", "m"]
+
+
+def test_a_journal_without_accepted_pods_is_read_as_well():
+    core, _ = told(has_node(1), bind(2, "a"))
+
+    assert core.standing("a") == (PodState.BOUND, "n1")
+
+
+def test_records_that_contradict_each_other_are_refused_with_their_numbers():
+    with pytest.raises(JournalError, match=r"records 3 to 3 do not follow .* accept"):
+        told(has_node(1), bind(2, "a"), add(3, "a"))
+
+
+def test_versions_are_those_that_were_answered():
+    live = new_core()
+    live.add_node(NodeFacts("n1"))
+    live.add_pods([("a", "a", FACTS[0]), ("b", "b", FACTS[0])])
+    requests = [BindRequest(f"t-{uid}", uid, uid, "n1", FACTS[0], "s", 1) for uid in "ab"]
+    (journal,) = live.bind(requests)
+    answered = [each.decision for each in live.flushed(journal.last_lsn)]
+
+    core, _ = told(has_node(1), add(2, "a"), add(3, "b"), bind(4, "a"), bind(5, "b"))
+
+    assert [each.decision for each in core.bind(requests)] == answered
+    assert core.version == live.version
+
+
+def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot():
+    subjects = (ClusterFacts(), RunMark(BEGUN, "digest"), BoundClaims())
+    core = new_core()
+    kinds = (RecordKind.CLUSTER, RecordKind.RUN, RecordKind.STORAGE)
+    records = [
+        JournalRecord(lsn, kind, "", "", "", subject=subject)
+        for lsn, (kind, subject) in enumerate(zip(kinds, subjects, strict=True), 1)
+    ]
+
+    found = recover(core, records).told
+
+    assert found == subjects
+    assert tuple(each.subject for each in standing(core, found)) == subjects
+
+
+def test_long_runs_are_taken_in_parts(monkeypatch):
+    monkeypatch.setattr("roadstead.binder.recovery.RUN_RECORDS", 2)
+
+    core, result = told(*(add(lsn, f"u{lsn}") for lsn in range(1, 6)))
+
+    assert (result.records, len(core._records)) == (5, 5)
