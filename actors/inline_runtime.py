@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 
 from roadstead.actors.seam import (
+    NOBODY,
     A,
     ActorLostError,
     Dispatcher,
@@ -19,10 +20,11 @@ from roadstead.actors.seam import (
     Method,
     Q,
     Ref,
+    Stamp,
     late,
     open_reply,
 )
-from roadstead.protocol.codec import Envelope, Limits, to_wire
+from roadstead.protocol.codec import Limits
 
 _Waiting = tuple[bytes, "asyncio.Future[bytes]"]
 
@@ -73,6 +75,7 @@ class InlineActor:
     def end(self) -> None:
         """Ends the actor as a kill would: nothing in flight is answered."""
         self.lost = True
+        self._dispatcher.crashed()
         for task in self._tasks:
             task.cancel()
         for future in list(self._owed):
@@ -89,13 +92,14 @@ class InlineRef:
 
     actor: InlineActor
     limits: Limits
+    stamp: Stamp = NOBODY
 
     @property
     def name(self) -> str:
         return self.actor.name
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        data = Envelope(method.name, 0, 0, "", to_wire(message)).encode()
+        data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
                 reply = await self.actor.ask(data)
@@ -117,17 +121,18 @@ class InlineRuntime:
     ) -> dict[str, Ref]:
         """New actors by name; groups share nothing but this process, as all do."""
         for name, build in (each for builds in groups.values() for each in builds.items()):
-            assert name not in self._actors, f"{name} is running"
+            before = self._actors.get(name)
+            assert before is None or before.lost, f"{name} is running"
             dispatcher = Dispatcher(name, build(self), self._limits)
             self._actors[name] = InlineActor(name, dispatcher, self._mailbox_max_messages)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
-    def find(self, name: str) -> Ref:
+    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
         """A way to a running actor. ActorLostError if there is none of this name."""
         actor = self._actors.get(name)
         if actor is None:
             raise ActorLostError(f"there is no actor {name}")
-        return InlineRef(actor, self._limits)
+        return InlineRef(actor, self._limits, stamp)
 
     async def kill(self, name: str) -> None:
         """Ends an actor at once."""

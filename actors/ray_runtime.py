@@ -25,6 +25,7 @@ from ray.exceptions import RayActorError, RayError
 from roadstead.actors.logs import open_log
 from roadstead.actors.ray_node import lean_node
 from roadstead.actors.seam import (
+    NOBODY,
     A,
     ActorLostError,
     Directory,
@@ -34,12 +35,13 @@ from roadstead.actors.seam import (
     Method,
     Q,
     Ref,
+    Stamp,
     failure_in,
     failure_out,
     late,
     open_reply,
 )
-from roadstead.protocol.codec import Envelope, Limits, to_wire
+from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError
 
 START_S, LEAVE_S = 60.0, 30.0
@@ -86,13 +88,14 @@ class RayRef:
     actor_name: str
     handle: ActorHandle
     limits: Limits
+    stamp: Stamp = NOBODY
 
     @property
     def name(self) -> str:
         return self.actor_name
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        data = Envelope(method.name, 0, 0, "", to_wire(message)).encode()
+        data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
                 reply = await self.handle.receive.remote(self.actor_name, data)
@@ -118,13 +121,13 @@ class RayDirectory:
     limits: Limits
     hosts: Mapping[str, str]
 
-    def find(self, name: str) -> Ref:
+    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
         """A way to a running actor. ActorLostError if there is none of this name."""
         try:
             handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
         except ValueError:
             raise ActorLostError(f"there is no actor {name}") from None
-        return RayRef(name, handle, self.limits)
+        return RayRef(name, handle, self.limits, stamp)
 
 
 class RaySession:
@@ -259,9 +262,9 @@ class RayRuntime:
             raise failure_in(host, answer)
         self.pids[host] = answer
 
-    def find(self, name: str) -> Ref:
+    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
         """A way to a running actor."""
-        return RayDirectory(self._namespace, self._limits, self._hosts).find(name)
+        return RayDirectory(self._namespace, self._limits, self._hosts).find(name, stamp)
 
     async def kill(self, name: str) -> None:
         """Ends an actor's process at once."""

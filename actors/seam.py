@@ -36,6 +36,10 @@ class ActorLostError(RoadsteadError):
     """An actor is gone: its process ended, or it was stopped."""
 
 
+class FencedError(RoadsteadError):
+    """A message came from an earlier life of its sender, which has been replaced."""
+
+
 class DeadlineError(RoadsteadError):
     """An actor did not answer in time."""
 
@@ -64,6 +68,21 @@ class Failure:
     kind: str
     text: str
     parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Who sends, and in which of its lives; a sender of epoch 0 is never fenced."""
+
+    sender: str = ""
+    epoch: int = 0
+
+    def envelope(self, kind: str, message: object) -> bytes:
+        """The bytes of a message."""
+        return Envelope(kind, 0, self.epoch, self.sender, to_wire(message)).encode()
+
+
+NOBODY = Stamp()
 
 
 class Ref(Protocol):
@@ -105,8 +124,8 @@ class PatientRef:
 class Directory(Protocol):
     """Finds actors by name; every actor is built with one."""
 
-    def find(self, name: str) -> Ref:
-        """A way to a running actor."""
+    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+        """A way to a running actor, for the sender of the stamp."""
         ...
 
 
@@ -140,13 +159,14 @@ def late(actor: str, method_name: str, timeout_s: float) -> DeadlineError:
 class Dispatcher:
     """Finds the handler of an actor for each envelope that arrives."""
 
-    __slots__ = ("_actor", "_handlers", "_limits", "name")
+    __slots__ = ("_actor", "_fences", "_handlers", "_limits", "name")
 
     def __init__(self, name: str, actor: object, limits: Limits) -> None:
         self.name = name
         self._actor = actor
         self._limits = limits
         self._handlers: dict[str, Callable[[object], Awaitable[object]]] = {}
+        self._fences: dict[str, int] = {}
 
     async def receive(self, data: bytes) -> bytes:
         """Handles one envelope; the reply's bytes. An error of the handler is a reply, too."""
@@ -159,8 +179,19 @@ class Dispatcher:
         except Exception as failure:
             return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
 
+    def crashed(self) -> None:
+        """The actor is gone in a process that goes on: what it held of the system is given free."""
+        crashed = getattr(self._actor, "crashed", None)
+        if crashed is not None:
+            crashed()
+
     async def _handle(self, envelope: Envelope) -> object:
+        if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
+            raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
         method = METHODS.get(envelope.kind)
+        if method is FENCE:
+            self._fences |= dict(from_wire(Fences, envelope.body).epochs)
+            return to_wire(NOTHING)
         handler = getattr(self._actor, envelope.kind, None) if method is not None else None
         if method is None or handler is None:
             raise ActorError(f"{self.name} has no handler {envelope.kind!r}")
@@ -176,6 +207,16 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
     declared = Method(name, message, reply)
     METHODS[name] = declared  # type: ignore[assignment]
     return declared
+
+
+@dataclass(frozen=True, slots=True)
+class Fences:
+    """Supervisor → any actor: the epochs (sender, epoch) below which messages are refused."""
+
+    epochs: tuple[tuple[str, int], ...]
+
+
+FENCE = method("fence", Fences, Nothing)
 
 
 def failure_out(failure: BaseException) -> Failure:
@@ -206,7 +247,9 @@ def failure_in(actor: str, failure: Failure) -> RoadsteadError:
         return InputError(rule, source=source, obj=obj, field=field, value=value)
     if failure.kind == "UnsupportedError" and len(failure.parts) == 3:
         return UnsupportedError(*failure.parts)
-    known = {"ActorLostError": ActorLostError, "DeadlineError": DeadlineError}
+    known: dict[str, type[RoadsteadError]] = {
+        each.__name__: each for each in (ActorLostError, DeadlineError, FencedError)
+    }
     if failure.kind in known:
         return known[failure.kind](failure.text)
     return ActorError(f"{actor}: {failure.text}")

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from roadstead.actors.seam import (
+    NOBODY,
     A,
     ActorLostError,
     Dispatcher,
@@ -20,11 +21,12 @@ from roadstead.actors.seam import (
     Method,
     Q,
     Ref,
+    Stamp,
     late,
     open_reply,
 )
 from roadstead.actors.simulated_network import Network
-from roadstead.protocol.codec import Envelope, Limits, to_wire
+from roadstead.protocol.codec import Limits
 
 OUTSIDE = "client"
 """The caller of whoever is no actor."""
@@ -112,9 +114,10 @@ class SimulatedRef:
     name: str
     source: str
     life: SimulatedActor | None = None
+    stamp: Stamp = NOBODY
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        data = Envelope(method.name, 0, 0, "", to_wire(message)).encode()
+        data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
                 reply = await self._ask(method.name, data)
@@ -157,8 +160,8 @@ class _Neighbours:
     runtime: SimulatedRuntime
     life: SimulatedActor
 
-    def find(self, name: str) -> Ref:
-        return SimulatedRef(self.runtime, name, self.life.name, self.life)
+    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+        return SimulatedRef(self.runtime, name, self.life.name, self.life, stamp)
 
 
 class SimulatedRuntime:
@@ -192,9 +195,9 @@ class SimulatedRuntime:
             self.network.note("start", name)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
-    def find(self, name: str) -> Ref:
+    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
         """A way to an actor, for whoever looks on."""
-        return SimulatedRef(self, name, "supervisor")
+        return SimulatedRef(self, name, "supervisor", stamp=stamp)
 
     def find_from(self, name: str, source: str) -> Ref:
         """A way to an actor for someone who is no actor."""

@@ -63,7 +63,7 @@ def recover(core: BinderCore, records: Iterable[JournalRecord], last_lsn: int = 
     last_lsn: the last of the journal, where that is more than the records show (a snapshot).
     JournalError for records that contradict each other.
     """
-    assert core.last_lsn == 0 and not core._records, "only a fresh binder is recovered"
+    assert core.last_lsn == 0, "only a fresh binder is recovered"
     replay = _Replay(core)
     with _no_collection():
         for kind, run in groupby(records, key=attrgetter("kind")):

@@ -138,7 +138,7 @@ class CrashMachine(RuleBasedStateMachine):
         self.core.placements.store.table.validate()
         copy = SimulatedDisk()
         copy.contents, copy.durable = dict(self.disk.contents), dict(self.disk.durable)
-        again, journal, _ = recovered(copy)
+        again, *_ = recovered(copy)
         again.validate()
         mine, theirs = picture(self.core), picture(again)
         assert without_versions(mine) == without_versions(theirs)
