@@ -10,9 +10,9 @@ Upstream: pkg/scheduler/schedule_one.go (schedulePod, selectHost), one pod at a 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from roadstead.framework.evaluation import Summaries
 from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.kernel import Kernel, KernelClass
+from roadstead.kernel.start import CompiledCode
+from roadstead.kernel.stills import KeptBack
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Code
@@ -68,8 +72,19 @@ class ClassInput:
     scores: Summaries
 
 
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """The compiled code, and the count of what it decided."""
+
+    code: CompiledCode
+    coverage: Coverage
+
+
 class BatchRun:
-    """Decides pods over candidates; `classes` by signature."""
+    """Decides pods over candidates; `classes` by signature.
+
+    accelerator: decides runs of pods where its preconditions hold, to the same result.
+    """
 
     def __init__(
         self,
@@ -79,6 +94,7 @@ class BatchRun:
         chooser: Chooser,
         *,
         name_best: bool = False,
+        accelerator: Accelerator | None = None,
     ) -> None:
         self.table = table
         self._node_count = node_count
@@ -87,14 +103,74 @@ class BatchRun:
         self._name_best = name_best
         self._placed: dict[PodInfo, None] = {}
         self._asked_about: dict[Hashable, int] = {}
+        self._accelerator = accelerator
+        self._kernel: Kernel | None = None
 
     def summaries(self, signature: Hashable) -> tuple[Summaries, Summaries]:
         """The merged summaries of a class: before PreFilter, and before PreScore."""
         each = self._classes[signature]
         return each.filters, each.scores
 
+    def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        """Decisions for as many of the next pods as are settled at once; perhaps for none.
+
+        `decide` is for the pod that follows.
+        """
+        accelerator = self._accelerator
+        if accelerator is None or not pods:
+            return []
+        why = "nominated pods" if self.table.nominations else self._why_not(pods[0].signature)
+        if why:
+            accelerator.coverage.by_reference[why] += 1
+            return []
+        signatures = dict.fromkeys(pod.signature for pod in pods)
+        left = {signature for signature in signatures if self._why_not(signature)}
+        if self._name_best:
+            pods = pods[:1]
+        elif left:
+            pods = list(takewhile(lambda pod: pod.signature not in left, pods))
+        return self._run(pods, accelerator.coverage)
+
+    def _why_not(self, signature: Hashable) -> str:
+        """Why the reference decides pods of a class; "" where the kernel does."""
+        assert self._accelerator is not None
+        if self._kernel is None:
+            classes = {
+                signature: _kernel_class(each)
+                for signature, each in self._classes.items()
+                if each.run.narrowing is None and not each.run.error
+            }
+            self._kernel = Kernel(
+                self._accelerator.code, self.table, self._node_count, classes, self._chooser
+            )
+        return self._kernel.why_not(signature)
+
+    def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
+        assert self._kernel is not None
+        done = self._kernel.run(pods)
+        names = self.table.columns.names
+        best: tuple[str, ...] = ()
+        if self._name_best and done.rows:
+            best = self._names(self._kernel.best_rows(pods[0].signature, done.totals[0]))
+        told = zip(pods, done.rows, done.feasible, done.totals, done.best, strict=False)
+        decisions = [
+            Decision(pod, names[row], feasible, total, size, best)
+            for pod, row, feasible, total, size in told
+        ]
+        self._placed.update(dict.fromkeys(each.pod.info for each in decisions))
+        coverage.by_kernel += len(decisions)
+        if done.stopped:
+            coverage.stops[done.stopped] += 1
+        return decisions
+
+    def settle(self) -> None:
+        """Tells the table of every placement; until then it may lack those of `decide_run`."""
+        if self._kernel is not None:
+            self._kernel.flush()
+
     def decide(self, pod: PodInCycle) -> Decision | None:
         """The decision for the next pod, which takes effect on the table; None ends the batch."""
+        self.settle()
         each = self._classes[pod.signature]
         run = each.run
         if self._changed_elsewhere(pod):
@@ -167,3 +243,8 @@ class BatchRun:
     def _names(self, rows: Rows) -> tuple[str, ...]:
         names = sorted((self.table.columns.names[row] for row in rows), key=str.encode)
         return tuple(names[:MAX_NAMED_BEST])
+
+
+def _kernel_class(each: ClassInput) -> KernelClass:
+    kept_back = tuple(KeptBack(g.raw, g.rows, g.floor) for g in each.run.rest.groups)
+    return KernelClass(each.run.evaluation, kept_back, each.filters, each.scores)

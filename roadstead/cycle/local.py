@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.narrowing import LocalRoster, Narrower
@@ -46,6 +46,7 @@ class LocalShards:
         *,
         name_best: bool = False,
         narrower: Narrower | None = None,
+        accelerator: Accelerator | None = None,
     ) -> None:
         self._nodes = LocalRoster()
         self.sharding = Sharding(shards)
@@ -58,7 +59,12 @@ class LocalShards:
         classes = PodClasses()
         self.profiles = profiles_of(classes)
         self.cycle = ShardedCycle(
-            classes, self.profiles, tie_break, name_best=name_best, narrower=narrower
+            classes,
+            self.profiles,
+            tie_break,
+            name_best=name_best,
+            narrower=narrower,
+            accelerator=accelerator,
         )
         self._volumes = VolumeLedger(next(iter(self.profiles.values())).storage)
 
@@ -126,9 +132,11 @@ class LocalShards:
         batch = self.begin(pods)
         decisions: list[Decision] = []
         taken: list[tuple[PodInCycle, str]] = []
+        run: list[Decision] = []
         for pod in pods:
             self._take_snapshot()
-            decision = batch.decide(pod)
+            run = run or batch.decide_run(pods[len(decisions) :])[::-1]
+            decision = run.pop() if run else batch.decide(pod)
             if decision is None:
                 break
             decision, has_tried = self._after(decision)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
-from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.narrowing import Narrower, RosterOf, found_of
@@ -37,8 +37,10 @@ class PlainCycle:
         *,
         name_best: bool = False,
         narrower: Narrower | None = None,
+        accelerator: Accelerator | None = None,
     ) -> None:
         self.table = table
+        self._accelerator = accelerator
         self._profiles = profiles
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
@@ -65,8 +67,16 @@ class PlainCycle:
         classes = {pod.signature: ClassInput(run, filters, scores)}
         if run.narrowing is not None and self._narrower is not None:
             self._narrower.settle(run.narrowing)
-        batch = BatchRun(self.table, node_count, classes, self._chooser, name_best=self._name_best)
-        decision = batch.decide(pod)
+        batch = BatchRun(
+            self.table,
+            node_count,
+            classes,
+            self._chooser,
+            name_best=self._name_best,
+            accelerator=self._accelerator,
+        )
+        decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
+        batch.settle()
         assert decision is not None, "nothing is kept back from the only table"
         if decision.node_name is not None and evaluation.profile.binds_volumes:
             node = self.table.facts(self.table.row_of(decision.node_name))

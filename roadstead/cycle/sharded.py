@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadstead.cycle.batch import BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
 from roadstead.cycle.messages import ClassAnswer, ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer
 from roadstead.cycle.narrowing import Found, Narrower, Roster, merge_found
@@ -108,8 +108,10 @@ class ShardedCycle:
         *,
         name_best: bool = False,
         narrower: Narrower | None = None,
+        accelerator: Accelerator | None = None,
     ) -> None:
         self.roster = Roster()
+        self._accelerator = accelerator
         self._narrower = narrower
         self.classes = classes
         self._profiles = profiles
@@ -232,7 +234,14 @@ class ShardedCycle:
             )
             run.narrowing = asked.narrowing
             classes[signature] = ClassInput(run, asked.filters or {}, asked.scores or {})
-        return BatchRun(table, self.node_count, classes, self._chooser, name_best=self._name_best)
+        return BatchRun(
+            table,
+            self.node_count,
+            classes,
+            self._chooser,
+            name_best=self._name_best,
+            accelerator=self._accelerator,
+        )
 
     def _candidates(self, answers: Sequence[ShardAnswer]) -> NodeTable:
         slices = (answer.nodes if answer.nodes is not None else answer.rows for answer in answers)

@@ -1,0 +1,117 @@
+"""What the compiled code works on: plain arrays, in three bundles.
+
+Lines (`wants`, `adds`, …) end at a resource of -1. Scores are int32: what does not fit is not
+covered by the kernel.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.nodes.columns import I32, I64, Bools
+
+U64 = NDArray[np.uint64]
+
+NOWHERE = -(2**31)
+"""Total of a row that cannot take the class, and bound where nothing was kept back."""
+
+BLOCK = 64
+"""Rows whose highest total is kept together."""
+
+END = -1
+
+OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
+"""Strategies of NodeResourcesFit; OFF where it does not score."""
+
+DONE, NEW, CHANGED, MOVED, NO_ROW, KEPT_BACK = 0, 1, 2, 3, 4, 5
+"""Why a run came back: all decided; a class without totals; a class changed elsewhere; a group of
+rows came or went, so that normalization may change; no feasible row; a row that was kept back may
+be better."""
+
+
+class Numbers(NamedTuple):
+    """The table. allocatable, requested: int64[row, resource]; nonzero: int64[row, 2].
+
+    pod_count, pod_limit: int64[row]. order: uint64[row], hash or rank of the name.
+    blocked: bool[row, port], whether a wanted port cannot be had on the row.
+    """
+
+    allocatable: I64
+    requested: I64
+    nonzero: I64
+    pod_count: I64
+    pod_limit: I64
+    order: U64
+    blocked: Bools
+
+
+class Specs(NamedTuple):
+    """What classes ask for.
+
+    wants: int64[class, k, 2], (resource, amount) that Filter compares. adds: the same, of what a
+    placed pod takes. nonzero: int64[class, 2], likewise. ports: int64[class, k].
+    fit: int64[class, 3]: strategy, weight, shape. fit_lines: int64[class, k, 4]: resource, column
+    of `nonzero` or -1, asked, weight. shapes: int64[shape, 101].
+    balanced: int64[class], weight, -1 for off. balanced_lines: int64[class, k, 2]: resource, asked.
+    conflicts: bool[port, port]. affects: bool[placed class, class]. fixed: int64[class].
+    """
+
+    wants: I64
+    adds: I64
+    nonzero: I64
+    ports: I64
+    fit: I64
+    fit_lines: I64
+    shapes: I64
+    balanced: I64
+    balanced_lines: I64
+    conflicts: Bools
+    affects: Bools
+    fixed: I64
+
+
+class Totals(NamedTuple):
+    """What is known of classes over rows.
+
+    passes, still, group: bool, int32, int32[fixed, row]: what NODE facts say: filters passed, sum
+    of weight * score, group of rows that are normalized alike.
+    total: int32[class, row]. top: int32[class, block], highest of each block.
+    alive: int64[class, group], feasible rows. norm: int32[class, group], what it adds to totals.
+    feasible, seen, bound: int64[class]: feasible rows; how much of the log was seen; bound of what
+    was kept back. moved, stopped, built: bool[class].
+    """
+
+    passes: Bools
+    still: I32
+    group: I32
+    total: I32
+    top: I32
+    alive: I64
+    norm: I32
+    feasible: I64
+    seen: I64
+    bound: I64
+    moved: Bools
+    stopped: Bools
+    built: Bools
+
+
+class Log(NamedTuple):
+    """The pods of a run and what came of them; the rows that changed, in order.
+
+    classes: int64[pod]. draws: uint64[pod]. row, feasible, total, best: int64[pod].
+    changed: int64[capacity], counted in length: int64[1]. use_draws: bool[1].
+    """
+
+    classes: I64
+    draws: U64
+    row: I64
+    feasible: I64
+    total: I64
+    best: I64
+    changed: I64
+    length: I64
+    use_draws: Bools

@@ -1,0 +1,133 @@
+"""Which classes the kernel can decide, and what it must know of one.
+
+A class is covered where every plugin that is not skipped for it either reads NODE facts only, so
+that its answers stand still while pods are placed, or is one of those that are compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.facts.pod import HostPort
+from roadstead.facts.resources import is_scalar_resource
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
+from roadstead.kernel.arrays import LEAST, MOST, OFF, RATIO
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import CPU, MEMORY, PodClasses, PodInfo
+from roadstead.plugins.node_ports import NodePorts
+from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from roadstead.plugins.node_resources_fit import NodeResourcesFit
+from roadstead.plugins.resource_scoring import AllocationScorer, RatioScorer
+
+HIGHEST_TOTAL = 2**30
+"""Weights that could lead above this are left to the reference: totals are int32 here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How NodeResourcesFit scores a class.
+
+    lines: (resource, column of nonzero or -1, asked, weight).
+    shape: int64[101] of RequestedToCapacityRatio.
+    """
+
+    strategy: int = OFF
+    weight: int = 0
+    lines: tuple[tuple[int, int, int, int], ...] = ()
+    shape: I64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSpec:
+    """What a class asks for, as numbers.
+
+    wants, adds: (resource, amount). balanced: weight of BalancedAllocation, None where it does not
+    score; its lines: (resource, asked).
+    """
+
+    wants: tuple[tuple[int, int], ...]
+    adds: tuple[tuple[int, int], ...]
+    ports: tuple[HostPort, ...]
+    fit: Fit
+    balanced: int | None
+    balanced_lines: tuple[tuple[int, int], ...]
+
+
+def why_not(evaluation: Evaluation) -> str:
+    """Why a class, after PreFilter and PreScore, is left to the reference; "" if it is covered."""
+    if not evaluation.pre_filter.status.is_success:
+        return "rejected by PreFilter"
+    if not evaluation.pre_score.is_success:
+        return "rejected by PreScore"
+    profile, state = evaluation.profile, evaluation.state
+    if not profile.score:
+        return "no score plugins"
+    for plugin in profile.filter:
+        if plugin.name not in state.skip_filter and not _is_known(plugin):
+            return plugin.name
+    for each in profile.score:
+        if each.plugin.name not in state.skip_score and not _is_known(each.plugin):
+            return each.plugin.name
+    kinds = {type(plugin) for plugin in profile.filter}
+    if NodeResourcesFit not in kinds:
+        return "no NodeResourcesFit in Filter"
+    if NodePorts not in kinds:
+        # Pods of one signature could hold different ports then.
+        return "no NodePorts in Filter"
+    if evaluation.pod.facts.nominated_node_name:
+        return "nominated"
+    if sum(each.weight for each in profile.score) * MAX_NODE_SCORE > HIGHEST_TOTAL:
+        return "weights"
+    return ""
+
+
+def _is_known(plugin: Plugin) -> bool:
+    known = (NodeResourcesFit, NodePorts, NodeResourcesBalancedAllocation)
+    return type(plugin) in known or plugin.reads is Reads.NODE
+
+
+def spec_of(evaluation: Evaluation) -> ClassSpec:
+    """What a covered class asks for."""
+    pod, classes = evaluation.pod, evaluation.table.classes
+    asked = tuple(zip(pod.codes.tolist(), pod.amounts.tolist(), strict=True))
+    wants: tuple[tuple[int, int], ...] = ()
+    for plugin in evaluation.profile.filter:
+        if isinstance(plugin, NodeResourcesFit):
+            names = classes.resources.values
+            wants = tuple(each for each in asked if not plugin.is_ignored(names[each[0]]))
+    fit, balanced = Fit(), None
+    balanced_lines: tuple[tuple[int, int], ...] = ()
+    for each in evaluation.profile.score:
+        if each.plugin.name in evaluation.state.skip_score:
+            continue
+        if isinstance(each.plugin, NodeResourcesFit):
+            fit = _fit(pod, classes, each.plugin.scorer, each.weight)
+        elif isinstance(each.plugin, NodeResourcesBalancedAllocation):
+            balanced, balanced_lines = each.weight, _balanced_lines(pod, classes, each.plugin)
+    return ClassSpec(wants, asked, pod.facts.host_ports, fit, balanced, balanced_lines)
+
+
+def _fit(pod: PodInfo, classes: PodClasses, scorer: object, weight: int) -> Fit:
+    assert isinstance(scorer, (AllocationScorer, RatioScorer))
+    lines = []
+    for resource in scorer.resources:
+        code = classes.resources.code(resource.name)
+        asked = pod.scored.get(resource.name, 0)
+        if asked or not is_scalar_resource(resource.name):
+            column = code if code in (CPU, MEMORY) else -1
+            lines.append((code, column, asked, resource.weight))
+    if isinstance(scorer, RatioScorer):
+        return Fit(RATIO, weight, tuple(lines), scorer.score_at)
+    return Fit(MOST if scorer.most else LEAST, weight, tuple(lines))
+
+
+def _balanced_lines(
+    pod: PodInfo, classes: PodClasses, plugin: NodeResourcesBalancedAllocation
+) -> tuple[tuple[int, int], ...]:
+    lines = []
+    for resource in plugin.resources:
+        asked = pod.request_of.get(resource.name, 0)
+        if asked or not is_scalar_resource(resource.name):
+            lines.append((classes.resources.code(resource.name), asked))
+    return tuple(lines)

@@ -1,0 +1,252 @@
+"""Kernel: runs of pods decided by compiled code, over one table whose nodes stand still.
+
+    admit(classes) ──► run(pods) ──► decided rows, and why it came back
+                          │  ▲
+                          │  └── totals of new classes, normalization where groups came or went
+                          └──► flush(): the table learns of the placements
+
+The caller decides what the kernel leaves: classes it does not cover, pods without a feasible row,
+and pods for which a row that was kept back elsewhere may be better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.arrays import CHANGED, KEPT_BACK, MOVED, NEW, NO_ROW, Log
+from roadstead.kernel.cover import ClassSpec, spec_of, why_not
+from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
+from roadstead.kernel.mirror import Mirror
+from roadstead.kernel.start import CompiledCode
+from roadstead.kernel.stills import KeptBack, Still, key_of, normalized, still_of
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows
+
+BUILD_AT_ONCE = 64
+"""Classes whose totals are found in one call, where many are new."""
+
+_NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
+_FOR_GOOD = (_NO_NODE, _OUT_OF_RANGE)
+REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE, KEPT_BACK: "kept back"}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelClass:
+    """A class of a batch, with what shards kept back and their merged summaries."""
+
+    evaluation: Evaluation
+    kept_back: tuple[KeptBack, ...] = ()
+    filters: Summaries = field(default_factory=dict)
+    scores: Summaries = field(default_factory=dict)
+
+
+class KernelPod(Protocol):
+    """A pod to decide; `info` is its own (pods of one class may differ in what no plugin reads)."""
+
+    @property
+    def uid(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def info(self) -> PodInfo: ...
+    @property
+    def signature(self) -> Hashable: ...
+    @property
+    def attempt(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The pods that were decided: row, feasible rows, total and equally good rows of each.
+
+    stopped: why it ended before the last pod; "" if it did not.
+    """
+
+    rows: list[int]
+    feasible: list[int]
+    totals: list[int]
+    best: list[int]
+    stopped: str = ""
+
+
+@dataclass(slots=True)
+class _Admitted:
+    """A covered class. index: its line in all arrays. known: what plugins knew of it."""
+
+    index: int
+    each: KernelClass
+    spec: ClassSpec
+    still: Still
+    known: Hashable
+
+
+class Kernel:
+    """Decides runs of pods of some classes over one table.
+
+    classes: by signature. node_count: of the whole cluster.
+    """
+
+    def __init__(
+        self,
+        code: CompiledCode,
+        table: NodeTable,
+        node_count: int,
+        classes: Mapping[Hashable, KernelClass],
+        chooser: Chooser,
+    ) -> None:
+        self._code = code
+        self._table = table
+        self._tie_break = chooser.tie_break
+        self._why: dict[Hashable, str] = {}
+        self._admitted: dict[Hashable, _Admitted] = {}
+        self._pending: list[tuple[int, KernelPod]] = []
+        stills = self._admit(classes, node_count)
+        self._covered = list(self._admitted.values())
+        specs = [each.spec for each in self._covered]
+        ports = {port: 0 for spec in specs for port in spec.ports}
+        ports = {port: place for place, port in enumerate(ports)}
+        self._mirror = Mirror(table, chooser, ports)
+        infos = [each.each.evaluation.pod for each in self._covered]
+        profiles = [each.each.evaluation.profile for each in self._covered]
+        places = {id(still): place for place, still in enumerate(stills)}
+        fixed = [places[id(each.still)] for each in self._covered]
+        self._specs = lay_out_specs(specs, infos, fixed, ports, affected_by(profiles, infos))
+        self._totals = empty_totals(len(specs), stills, len(table))
+        self._changed = np.zeros(1024, dtype=np.int64)
+        self._length = np.zeros(1, dtype=np.int64)
+
+    def _admit(self, classes: Mapping[Hashable, KernelClass], node_count: int) -> Sequence[Still]:
+        """Finds out which classes are covered; what NODE facts say of them, each thing once."""
+        stills: dict[Hashable, Still] = {}
+        for signature, each in classes.items():
+            evaluation = each.evaluation
+            evaluation.restart(node_count, each.filters)
+            evaluation.restart_scores(each.scores)
+            why = why_not(evaluation)
+            if not why:
+                key = key_of(evaluation)
+                still = stills.get(key)
+                found = still_of(evaluation) if still is None else still
+                if isinstance(found, str):
+                    why = found
+                else:
+                    stills[key] = found
+                    known = evaluation.profile.known_state(evaluation.pod)
+                    self._admitted[signature] = _Admitted(
+                        len(self._admitted), each, spec_of(evaluation), found, known
+                    )
+            if why:
+                self._why[signature] = why
+        return list(stills.values())
+
+    def why_not(self, signature: Hashable) -> str:
+        """Why pods of a signature are not decided here, as things stand; "" if they are."""
+        found = self._admitted.get(signature)
+        if found is None or signature in self._why:
+            return self._why.get(signature, "narrowed, or failed on a shard")
+        evaluation = found.each.evaluation
+        same = evaluation.profile.known_state(evaluation.pod) == found.known
+        return "" if same else "volumes changed"
+
+    def run(self, pods: Sequence[KernelPod]) -> Decided:
+        """Decides the first of some pods, all of covered classes, as far as it gets."""
+        self._refresh(len(pods))
+        log = self._log(pods)
+        done, stopped = self._through(log)
+        if stopped in _FOR_GOOD:
+            # Placements only take away: what has no row now has none later.
+            self._why[pods[done].signature] = stopped
+        rows = log.row[:done].tolist()
+        self._pending += zip(rows, pods, strict=False)
+        feasible, totals, best = (e[:done].tolist() for e in (log.feasible, log.total, log.best))
+        return Decided(rows, feasible, totals, best, stopped)
+
+    def _through(self, log: Log) -> tuple[int, str]:
+        """(how many pods were decided, why not more)."""
+        done = 0
+        while True:
+            done, reason = self._code.run(
+                self._mirror.numbers, self._specs, self._totals, log, done
+            )
+            if reason == NEW:
+                self._build(log.classes[done:])
+            elif reason != MOVED:
+                return done, REASONS.get(reason, "")
+            elif why := self._renormalize(int(log.classes[done])):
+                return done, why
+
+    def _refresh(self, pods: int) -> None:
+        """Takes over what the table learned from elsewhere, and makes room in the log."""
+        changed: list[int] = [] if self._pending else self._mirror.refresh().tolist()
+        length = int(self._length[0])
+        needed = length + len(changed) + pods
+        if needed > len(self._changed):
+            self._changed = np.resize(self._changed, 2 * needed)
+        self._changed[length : length + len(changed)] = changed
+        self._length[0] = length + len(changed)
+
+    def _log(self, pods: Sequence[KernelPod]) -> Log:
+        random = self._tie_break.kind == "random"
+        draws = [self._tie_break.draw(pod.key, pod.attempt) for pod in pods] if random else []
+        return Log(
+            classes=np.array([self._admitted[pod.signature].index for pod in pods], np.int64),
+            draws=np.array(draws, np.uint64) if random else np.zeros(len(pods), np.uint64),
+            row=np.empty(len(pods), np.int64),
+            feasible=np.empty(len(pods), np.int64),
+            total=np.empty(len(pods), np.int64),
+            best=np.empty(len(pods), np.int64),
+            changed=self._changed,
+            length=self._length,
+            use_draws=np.array([random]),
+        )
+
+    def _build(self, coming: I64) -> None:
+        """Finds the totals of the next classes that have none."""
+        wanted = dict.fromkeys(coming.tolist())
+        new = [c for c in wanted if not self._totals.built[c]][:BUILD_AT_ONCE]
+        self._code.build(
+            self._mirror.numbers,
+            self._specs,
+            self._totals,
+            np.array(new, np.int64),
+            int(self._length[0]),
+        )
+        for c in new:
+            self._totals.built[c] = self._totals.moved[c] = True
+            self._totals.feasible[c] += sum(g.rows for g in self._covered[c].each.kept_back)
+
+    def _renormalize(self, c: int) -> str:
+        """Finds what normalizing plugins add now; why the reference must decide, or ""."""
+        each = self._covered[c]
+        groups = each.still.raw.shape[1]
+        alive = self._totals.alive[c, :groups] > 0
+        found = normalized(each.each.evaluation, each.still.raw, alive, each.each.kept_back)
+        if found is None:
+            return _OUT_OF_RANGE
+        norm, self._totals.bound[c] = found
+        if (norm != self._totals.norm[c, :groups]).any():
+            self._code.renormalize(self._specs, self._totals, c, norm)
+        self._totals.moved[c] = False
+        return ""
+
+    def best_rows(self, signature: Hashable, total: int) -> Rows:
+        """The rows that were the best for the last pod of a run."""
+        index = self._admitted[signature].index
+        best: Rows = np.flatnonzero(self._totals.total[index] == total)
+        return best
+
+    def flush(self) -> None:
+        """Tells the table of all placements it does not know of yet."""
+        names = self._table.columns.names
+        for row, pod in self._pending:
+            self._table.add_pod(names[row], pod.info, uid=pod.uid, key=pod.key)
+        if self._pending:
+            self._pending.clear()
+            self._mirror.caught_up()

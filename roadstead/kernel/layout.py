@@ -1,0 +1,112 @@
+"""How covered classes are laid out as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roadstead.facts.pod import HostPort, PodFacts
+from roadstead.framework.profile import Profile
+from roadstead.kernel.arrays import BLOCK, END, NOWHERE, Specs, Totals
+from roadstead.kernel.cover import ClassSpec
+from roadstead.kernel.stills import Still
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.plugins.inter_pod_affinity import InterPodAffinity
+from roadstead.plugins.node_ports import conflicts
+from roadstead.plugins.pod_topology_spread import PodTopologySpread
+
+
+def lay_out_specs(
+    specs: Sequence[ClassSpec],
+    infos: Sequence[PodInfo],
+    fixed: Sequence[int],
+    ports: dict[HostPort, int],
+    affected: Bools,
+) -> Specs:
+    """Specs of classes in order. fixed: which still is whose; ports: the place of each port."""
+    shapes = [spec.fit.shape for spec in specs if spec.fit.shape is not None]
+    shape_of = {id(shape): place for place, shape in enumerate(shapes)}
+    fits = [
+        (spec.fit.strategy, spec.fit.weight, shape_of.get(id(spec.fit.shape), 0)) for spec in specs
+    ]
+    names = tuple(ports)
+    clash = [[conflicts((one,), ((other, 1),)) for other in names] for one in names]
+    return Specs(
+        wants=_lines([spec.wants for spec in specs], 2),
+        adds=_lines([spec.adds for spec in specs], 2),
+        nonzero=np.array([info.nonzero for info in infos], dtype=np.int64),
+        ports=_lines([[(ports[port],) for port in spec.ports] for spec in specs], 1).squeeze(2),
+        fit=np.array(fits, dtype=np.int64),
+        fit_lines=_lines([spec.fit.lines for spec in specs], 4),
+        shapes=np.array(shapes, dtype=np.int64).reshape(-1, 101),
+        balanced=np.array([-1 if s.balanced is None else s.balanced for s in specs], np.int64),
+        balanced_lines=_lines([spec.balanced_lines for spec in specs], 2),
+        conflicts=np.array(clash, dtype=np.bool_).reshape(len(names), len(names)),
+        affects=affected,
+        fixed=np.array(fixed, dtype=np.int64),
+    )
+
+
+def _lines(each: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
+    """int64[class, k, width], END where a class has fewer."""
+    most = max((len(lines) for lines in each), default=0)
+    result: I64 = np.full((len(each), most, width), END, dtype=np.int64)
+    for place, lines in enumerate(each):
+        if lines:
+            result[place, : len(lines)] = lines
+    return result
+
+
+def empty_totals(classes: int, stills: Sequence[Still], rows: int) -> Totals:
+    """Totals of classes, none of them built."""
+    groups = max((still.raw.shape[1] for still in stills), default=1)
+    blocks = -(-rows // BLOCK)
+    return Totals(
+        passes=np.array([still.passes for still in stills], dtype=np.bool_).reshape(
+            len(stills), rows
+        ),
+        still=np.array([still.fixed for still in stills], dtype=np.int32).reshape(
+            len(stills), rows
+        ),
+        group=np.array([still.group for still in stills], dtype=np.int32).reshape(
+            len(stills), rows
+        ),
+        total=np.empty((classes, rows), dtype=np.int32),
+        top=np.empty((classes, blocks), dtype=np.int32),
+        alive=np.zeros((classes, groups), dtype=np.int64),
+        norm=np.zeros((classes, groups), dtype=np.int32),
+        feasible=np.zeros(classes, dtype=np.int64),
+        seen=np.zeros(classes, dtype=np.int64),
+        bound=np.full(classes, NOWHERE, dtype=np.int64),
+        moved=np.zeros(classes, dtype=np.bool_),
+        stopped=np.zeros(classes, dtype=np.bool_),
+        built=np.zeros(classes, dtype=np.bool_),
+    )
+
+
+def affected_by(profiles: Sequence[Profile], infos: Sequence[PodInfo]) -> Bools:
+    """Whether placing one class may change another on other nodes: bool[placed, asked].
+
+    The classes are covered: PodTopologySpread does not concern them, and InterPodAffinity could
+    only come to where one of the two has terms.
+    """
+    result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
+    with_terms = [_has_terms(info.facts) for info in infos]
+    known = (PodTopologySpread, InterPodAffinity)
+    for asked, (profile, info) in enumerate(zip(profiles, infos, strict=True)):
+        others = any(type(plugin) not in known for plugin in profile.cross_node)
+        for placed, other in enumerate(infos):
+            if others or with_terms[asked] or with_terms[placed]:
+                result[placed, asked] = profile.may_be_changed_by(info, other)
+    return result
+
+
+def _has_terms(facts: PodFacts) -> bool:
+    return bool(
+        facts.pod_affinity
+        or facts.pod_anti_affinity
+        or facts.preferred_pod_affinity
+        or facts.preferred_pod_anti_affinity
+    )

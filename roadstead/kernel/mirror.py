@@ -1,0 +1,81 @@
+"""Mirror: a table's numbers as the compiled code wants them: a row's resources side by side.
+
+The kernel counts its placements here; the table learns of them when somebody reads it (`flush`).
+What others change in the table comes in by row (`refresh`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.pod import HostPort
+from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.arrays import Numbers
+from roadstead.nodes.columns import Bools
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.plugins.node_ports import conflicts
+
+
+class Mirror:
+    """Numbers of all rows of a table whose nodes stay as they are while the mirror lives.
+
+    ports: the wanted ports of all classes and their places.
+    """
+
+    def __init__(self, table: NodeTable, chooser: Chooser, ports: Mapping[HostPort, int]) -> None:
+        self.table = table
+        self._version = table.version
+        self._ports = ports
+        self.numbers = self._all(self._order(chooser))
+
+    def _order(self, chooser: Chooser) -> NDArray[np.uint64]:
+        if chooser.tie_break.kind == "random":
+            return self.table.name_hashes
+        ranks = chooser.name_ranks(self.table)
+        return (len(ranks) - ranks).astype(np.uint64)
+
+    def _all(self, order: NDArray[np.uint64]) -> Numbers:
+        table, columns = self.table, self.table.columns
+        columns.fit_resources()
+        rows = slice(0, columns.size)
+        return Numbers(
+            allocatable=np.ascontiguousarray(columns.allocatable[:, rows].T),
+            requested=np.ascontiguousarray(columns.requested[:, rows].T),
+            nonzero=np.ascontiguousarray(columns.nonzero_requested[:, rows].T),
+            pod_count=columns.pod_count[rows].copy(),
+            pod_limit=columns.allocatable_pods[rows].copy(),
+            order=np.ascontiguousarray(order),
+            blocked=self._blocked(np.arange(len(table))),
+        )
+
+    def _blocked(self, rows: Rows) -> Bools:
+        """Whether a wanted port cannot be had: bool[rows, port], at least one column."""
+        ports = tuple(self._ports)
+        blocked = np.zeros((len(rows), max(1, len(ports))), dtype=np.bool_)
+        if ports:
+            sets = self.table.columns.port_set[rows]
+            for code in np.unique(sets).tolist():
+                in_use = self.table.port_sets[code]
+                blocked[sets == code, : len(ports)] = [conflicts((p,), in_use) for p in ports]
+        return blocked
+
+    def refresh(self) -> Rows:
+        """Takes over the rows that others changed; those rows."""
+        rows = self.table.rows_changed_since(self._version)
+        if len(rows):
+            columns, numbers = self.table.columns, self.numbers
+            # Resources that came to be known since are asked for by no class of this kernel.
+            known = numbers.requested.shape[1]
+            numbers.requested[rows] = columns.requested[:known, rows].T
+            numbers.nonzero[rows] = columns.nonzero_requested[:, rows].T
+            numbers.pod_count[rows] = columns.pod_count[rows]
+            numbers.blocked[rows] = self._blocked(rows)
+        self._version = self.table.version
+        return rows
+
+    def caught_up(self) -> None:
+        """The table learned of all that was counted here."""
+        self._version = self.table.version

@@ -1,0 +1,238 @@
+"""The kernel decides what the reference decides: node, feasible rows, total, equally good rows."""
+
+import os
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.config.model import default_config
+from roadstead.config.plugin_args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatio,
+    ResourceSpec,
+    ScoringStrategy,
+    ShapePoint,
+)
+from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.local import LocalShards
+from roadstead.cycle.plain import PlainCycle
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+from tests import strategies
+from tests.builders import GIB, GPU, MIB, ROW_PLUGINS, config_of, node, pod, prefer
+
+RESOURCES = st.lists(
+    st.builds(
+        ResourceSpec,
+        st.sampled_from(["cpu", "memory", GPU, "ephemeral-storage", strategies.HUGE]),
+        st.integers(1, 100),
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda each: each.name,
+).map(tuple)
+SHAPES = st.lists(
+    st.tuples(st.integers(0, 100), st.integers(0, 10)),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda p: p[0],
+).map(lambda points: tuple(ShapePoint(*point) for point in sorted(points)))
+SCORING = st.one_of(
+    st.builds(ScoringStrategy, st.sampled_from(["LeastAllocated", "MostAllocated"]), RESOURCES),
+    st.builds(
+        lambda resources, shape: ScoringStrategy(
+            "RequestedToCapacityRatio", resources, RequestedToCapacityRatio(shape)
+        ),
+        RESOURCES,
+        SHAPES,
+    ),
+)
+ROW_PROFILES = st.builds(
+    lambda scoring, balanced, ignored: config_of(
+        ROW_PLUGINS,
+        {
+            "NodeResourcesFit": NodeResourcesFitArgs(
+                ignored_resources=ignored, scoring_strategy=scoring
+            ),
+            "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(balanced),
+        },
+    ),
+    SCORING,
+    RESOURCES,
+    st.sampled_from([(), (GPU,)]),
+)
+PROFILES = st.one_of(st.just(default_config().profiles[0]), ROW_PROFILES)
+
+
+ROOMY_NODES = st.builds(
+    node,
+    name=st.sampled_from([f"n{number}" for number in range(12)]),
+    cpu=st.sampled_from([4000, 8000, 3999]),
+    memory=st.sampled_from([8 * GIB, 3 * GIB + 1]),
+    pods=st.integers(2, 9),
+    others=st.fixed_dictionaries({}, optional={GPU: st.integers(1, 8)}),
+    labels=strategies.node_labels,
+    taints=strategies.mostly(
+        (),
+        st.lists(st.sampled_from(strategies.TAINTS), max_size=2, unique=True).map(tuple),
+    ),
+    images=st.dictionaries(
+        st.sampled_from(strategies.IMAGES), st.sampled_from([90 * MIB, 700 * MIB]), max_size=2
+    ),
+)
+MODEST_PODS = st.builds(
+    pod,
+    cpu=st.sampled_from([None, 0, 1, 333, 1000]),
+    memory=st.sampled_from([None, 1, 100 * MIB, GIB]),
+    others=st.fixed_dictionaries({}, optional={GPU: st.integers(0, 2)}),
+    preferred_node_terms=st.lists(
+        st.builds(prefer, st.integers(1, 100), strategies.sound_terms), max_size=2
+    ).map(tuple),
+    required_node_terms=strategies.mostly(
+        None, st.lists(strategies.terms, min_size=1, max_size=2).map(tuple)
+    ),
+    tolerations=st.lists(strategies.tolerations, max_size=3).map(tuple),
+    host_ports=strategies.mostly(
+        (), st.lists(st.sampled_from(strategies.PORTS), max_size=2).map(tuple)
+    ),
+    images=st.lists(st.sampled_from(strategies.IMAGES), max_size=2).map(tuple),
+    container_count=st.integers(1, 2),
+)
+ROOMY = st.lists(
+    st.tuples(ROOMY_NODES, st.lists(strategies.small_pods, max_size=1)),
+    min_size=1,
+    max_size=12,
+    unique_by=lambda line: line[0].name,
+)
+
+
+@dataclass
+class World:
+    """Nodes with pods on them, and what happens: batches of pods, of which some go again."""
+
+    clusters: list
+    batches: list = field(default_factory=list)
+
+
+@st.composite
+def worlds(draw):
+    clusters, pods = draw(
+        st.sampled_from([(ROOMY, MODEST_PODS)] * 3 + [(strategies.clusters, strategies.pods)])
+    )
+    kinds = draw(st.lists(pods, min_size=1, max_size=4))
+    batch = st.lists(st.tuples(st.sampled_from(kinds), st.booleans()), min_size=1, max_size=20)
+    return World(draw(clusters), draw(st.lists(batch, min_size=1, max_size=3)))
+
+
+def profiles_of(config):
+    def build(classes):
+        return {config.scheduler_name: Profile(config, in_tree_registry(), Handle(classes))}
+
+    return build
+
+
+def told(decision):
+    return (
+        decision.pod.uid,
+        decision.node_name,
+        decision.feasible,
+        decision.total,
+        decision.best_size,
+        decision.best,
+        decision.error,
+        decision.diagnosis and decision.diagnosis.message(""),
+    )
+
+
+def accelerator():
+    return Accelerator(load(), Coverage())
+
+
+class Plain:
+    def __init__(self, world, config, tie_break, accelerator, name_best=False):
+        table = NodeTable()
+        for facts, running in world.clusters:
+            table.add_node(facts)
+            for each in running:
+                table.add_pod(facts.name, table.classes.info(each))
+        self.classes, self.profiles = table.classes, profiles_of(config)(table.classes)
+        self.cycle = PlainCycle(
+            table, self.profiles, tie_break, name_best=name_best, accelerator=accelerator
+        )
+
+    def decide(self, pods):
+        decisions = [self.cycle.decide(pod) for pod in pods]
+        self.cycle.table.validate()
+        return decisions
+
+    def remove(self, pod, node_name):
+        self.cycle.table.remove_pod(node_name, pod.info, uid=pod.uid)
+
+
+class Sharded:
+    def __init__(self, world, config, tie_break, accelerator, name_best=False, shards=2):
+        self.cycle = LocalShards(
+            shards, profiles_of(config), tie_break, name_best=name_best, accelerator=accelerator
+        )
+        self.cycle.add_nodes(facts for facts, _ in world.clusters)
+        for facts, running in world.clusters:
+            for each in running:
+                self.cycle.add_pod(facts.name, each)
+        self.classes, self.profiles = self.cycle.cycle.classes, self.cycle.profiles
+
+    def decide(self, pods):
+        decisions = []
+        while len(decisions) < len(pods):
+            decisions += self.cycle.decide(pods[len(decisions) :])
+        return decisions
+
+    def remove(self, pod, node_name):
+        self.cycle.remove_pod(node_name, pod.info.facts)
+
+
+def play(path, world):
+    """All that is decided while batches come and some of their pods go again."""
+    profile = next(iter(path.profiles.values()))
+    decisions, number = [], 0
+    for batch in world.batches:
+        pods = []
+        for facts, _ in batch:
+            info = path.classes.info(facts)
+            uid = f"u{number}"
+            number += 1
+            pods.append(PodInCycle(uid, f"ns/{uid}", info, profile.class_of(info, uid)))
+        decided = path.decide(pods)
+        decisions += decided
+        for (_, goes), decision in zip(batch, decided, strict=True):
+            if goes and decision.node_name is not None:
+                path.remove(decision.pod, decision.node_name)
+    return [told(decision) for decision in decisions]
+
+
+DECIDING = settings(deadline=None, max_examples=int(os.environ.get("KERNEL_EXAMPLES", "100")))
+TIE_BREAKS = st.builds(TieBreak, st.sampled_from(["random", "first"]), st.integers(0, 2**63))
+
+
+@DECIDING
+@given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
+def test_one_pod_at_a_time_is_decided_as_by_the_reference(world, config, tie_break, name_best):
+    with_kernel = play(Plain(world, config, tie_break, accelerator(), name_best), world)
+
+    assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
+
+
+@DECIDING
+@given(worlds(), PROFILES, TIE_BREAKS, st.integers(1, 3), st.booleans())
+def test_batches_over_shards_are_decided_as_by_one_reference(
+    world, config, tie_break, shards, name_best
+):
+    with_kernel = play(Sharded(world, config, tie_break, accelerator(), name_best, shards), world)
+
+    assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
