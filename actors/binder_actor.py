@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
+from roadstead.actors.binder_recovery import BinderRecovery, identity_of
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
     ActorStatus,
@@ -36,11 +37,13 @@ from roadstead.binder import (
     PodState,
     Released,
 )
+from roadstead.binder.gangs import GangNeeds
 from roadstead.binder.pods import COUNTED
 from roadstead.cycle.verify import Verifier
-from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.facts.pod import unnominated
 from roadstead.facts.rules import Rules
-from roadstead.journal import Journal, JournalError, NullJournal
+from roadstead.facts.run_mark import BEGUN, RunMark
+from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
@@ -48,7 +51,7 @@ from roadstead.protocol.status import Status
 from roadstead.run import RunPlan, build_profiles
 
 
-class BinderActor:
+class BinderActor(BinderRecovery):
     """Commits binds in order. `journal` is the seam where they become durable."""
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
@@ -58,18 +61,27 @@ class BinderActor:
         self._volumes = BinderVolumes(profiles)
         self._journal = journal or open_journal(plan)
         tells_all = not isinstance(self._journal, NullJournal)
-        self.core = BinderCore(store, self._verify, tells_all=tells_all)
-        self._perform(self.core.describe(plan.cluster))
-        self._perform(self.core.describe(rules_of(plan)))
+        gangs = GangNeeds(plan.cluster, profiles, store.table)
+        self.core = BinderCore(
+            store, self._verify, tells_all=tells_all, missing=gangs.missing, fits=self._fits
+        )
         self._bound: dict[str, str] = {}
         self._evictions: dict[str, tuple[str, str]] = {}
         self._preempted: list[PreemptedNote] = []
         self._batches = 0
         self._verifying_s = 0.0
         self._halted = ""
+        if not self._recover():
+            for subject in (plan.cluster, rules_of(plan)):
+                self._perform(self._tell(subject))
+            if plan.digest:
+                self._perform(self._tell(RunMark(BEGUN, plan.digest), RecordKind.RUN))
+
+    def _fits(self, request: BindRequest) -> Status:
+        return self._verifier.verify(request.facts, request.node_name)
 
     def _verify(self, request: BindRequest) -> Status:
-        status = self._verifier.verify(request.facts, request.node_name)
+        status = self._fits(request)
         if not status.is_success or not request.facts.volumes:
             return status
         node = self.core.placements.nodes[request.node_name]
@@ -107,7 +119,9 @@ class BinderActor:
         if self.core.current_epoch(batch.owner) is None:
             self.core.advance_epoch(batch.owner, batch.epoch)
         self._volumes.asked = {each.token: each.bindings for each in batch.volumes}
-        answers = self._perform(self.core.bind(requests))
+        known = len(self._volumes.log)
+        answers = self._perform(self._with_claims(self.core.bind(requests), known))
+        self._bound_journal()
         self._verifying_s += time.perf_counter() - started
         self._batches += 1
         bound = sum(not answer.cause for answer in answers.values())
@@ -118,14 +132,15 @@ class BinderActor:
         """Takes pods from the cluster; those that are not bound yet will never be."""
         state = {uid: self.core.standing(uid)[0] for uid in ask.uids}
         self._evictions |= dict.fromkeys(ask.uids, (ask.preemptor, ask.node_name))
-        effects = self.core.evict(uid for uid in ask.uids if state[uid] in COUNTED)
+        bound = [uid for uid in ask.uids if state[uid] in COUNTED]
+        effects = self.core.evict(bound, ask.preemptor)
         # A victim that is only assumed: its scheduler still has to ask for it.
         effects += self.core.delete(uid for uid in ask.uids if state[uid] is PodState.PENDING)
         self._perform(effects)
         gone = [uid for uid in ask.uids if self.core.standing(uid)[0] is PodState.DELETED]
         log("binder", "evicted", pods=len(gone), preemptor=ask.preemptor, node=ask.node_name)
         pods = ((uid, *self.core.pod(uid)) for uid in gone)
-        return Evicted(pod_batch((_identity(uid, key), facts) for uid, key, facts in pods))
+        return Evicted(pod_batch((identity_of(uid, key), facts) for uid, key, facts in pods))
 
     def _released(self, effect: Released) -> None:
         """A pod is gone for good; what was bound is bound no more."""
@@ -207,22 +222,12 @@ class BinderActor:
         )
 
 
-def _identity(uid: str, key: str) -> PodIdentity:
-    namespace, _, name = key.partition("/")
-    return PodIdentity(uid, namespace, name)
-
-
 def open_journal(plan: RunPlan) -> Journal:
-    """The journal of a run. JournalError where its folder is in use or holds another run."""
+    """The journal of a run, which may hold its beginning. JournalError where it is in use."""
     folder = plan.settings.journal
     if folder is None:
         return NullJournal()
-    journal = FileJournal(RealDisk(folder))
-    before = sum(1 for _ in journal.recovered())
-    if before:
-        journal.close()
-        raise JournalError(f"journal {folder}: holds {before} records of another run")
-    return journal
+    return FileJournal(RealDisk(folder))
 
 
 def rules_of(plan: RunPlan) -> Rules:

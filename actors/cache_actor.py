@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from roadstead.actors.cache_recovery import CacheRecovery, storage_batch
 from roadstead.actors.messages import (
     APPLY,
-    STORAGE,
     ActorStatus,
     AssumeBatch,
     Assumed,
@@ -24,7 +24,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.names import worker_name
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
-from roadstead.cache import Assumption, CacheCore, Placement, PodState
+from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import unnominated
 from roadstead.nodes.sharding import Sharding
@@ -39,14 +39,15 @@ _NO_VOLUMES = "the volumes of its claims are taken"
 _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 
 
-class CacheActor:
+class CacheActor(CacheRecovery):
     """The cluster as the schedulers see it: bound pods, and those about to be bound."""
 
     def __init__(self, plan: RunPlan, directory: Directory) -> None:
         self._plan = plan
         self._directory = directory
         store = TableStore()
-        self.core = CacheCore(store)
+        minds_s = plan.settings.deadlines.assume_s
+        self.core = CacheCore(store, CacheSettings(bind_s=minds_s))
         self._table = store.table
         self.sharding = Sharding(plan.settings.shards)
         self._workers: list[Ref] = []
@@ -80,6 +81,7 @@ class CacheActor:
 
     async def assume(self, batch: AssumeBatch) -> Assumed:
         """Counts pods on nodes ahead of their commits."""
+        self.mind()
         rows = zip(batch.pods.pods(), batch.nodes, batch.tokens, strict=True)
         assumptions = [
             Assumption(identity.uid, identity.key, facts, node, token)
@@ -188,17 +190,7 @@ class CacheActor:
     def _stream_changes(self, changes: Sequence[StorageChange]) -> None:
         """Hands every worker the changes of claims and volumes, in its own numbering."""
         for shard in range(len(self._seqs) if changes else 0):
-            batch = DeltaBatch(
-                self._seqs[shard] + 1,
-                kinds=(STORAGE,) * len(changes),
-                names=("",) * len(changes),
-                pods=(-1,) * len(changes),
-                classes=(),
-                nodes=(),
-                arrivals=(),
-                changes=tuple(changes),
-            )
-            self._start_sending(shard, batch)
+            self._start_sending(shard, storage_batch(self._seqs[shard] + 1, changes))
 
     def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
         self._seqs[shard] += len(batch.kinds)

@@ -21,6 +21,7 @@ from roadstead.actors.messages import (
     Submitted,
     pod_batch,
 )
+from roadstead.actors.recovery import Owner, OwnerEnds, Uids
 from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
@@ -58,9 +59,12 @@ _UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
 
 
 class QueueActor:
-    """The scheduling queue of a run."""
+    """The scheduling queue of a run.
 
-    def __init__(self, plan: RunPlan, directory: Directory) -> None:
+    is_new: it takes the place of another one, and counts as busy until all pods are there again.
+    """
+
+    def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
         self._plan = plan
         self._members = GroupMembers(is_known=True)
         self._profiles = build_profiles(plan, PodClasses(), members=self._members)
@@ -83,6 +87,7 @@ class QueueActor:
         self._failures: dict[str, dict[int, int]] = {}
         self._wakes = 0
         self._arrived = asyncio.Event()
+        self._is_whole = not is_new
 
     def _gate(self, facts: PodFacts) -> Status:
         profile: Profile | None = self._profiles.get(facts.scheduler_name)
@@ -216,6 +221,29 @@ class QueueActor:
             return as_told
         return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(FAILS_AGAIN,))
 
+    async def restored(self, _: Nothing) -> Nothing:
+        """All pods are there again."""
+        self._is_whole = True
+        return NOTHING
+
+    async def lent_to(self, owner: Owner) -> Uids:
+        """Pods that are lent to earlier lives of a scheduler."""
+        return Uids(self.core.lent_to(owner.name, owner.epoch))
+
+    async def owner_ends(self, end: OwnerEnds) -> Nothing:
+        """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back."""
+        now_s = clock_s()
+        word = dict(zip(end.uids, end.nodes, strict=True))
+        lent = self.core.lent_to(end.owner.name, end.owner.epoch)
+        bound = [uid for uid in lent if word.get(uid)]
+        facts = [known for uid in bound if (known := self.core.facts_of(uid)) is not None]
+        self.core.assigned(bound)
+        self.core.delete(uid for uid in lent if uid in word and word[uid] is None)
+        self.core.revoke(end.owner.name, end.owner.epoch, now_s)
+        self._happened(self._events.assigned(facts), now_s)
+        self._arrived.set()
+        return NOTHING
+
     async def queue_state(self, _: Nothing) -> QueueState:
         counts = self.core.counts()
         return QueueState(
@@ -223,7 +251,7 @@ class QueueActor:
             backoff=counts.backoff,
             unschedulable=counts.unschedulable,
             gated=counts.gated,
-            in_flight=counts.in_flight,
+            in_flight=counts.in_flight + (not self._is_whole),
             done=counts.done_total,
         )
 

@@ -95,7 +95,7 @@ _OUTCOMES = {
 class SchedulerActor:
     """One scheduler of a run."""
 
-    def __init__(self, name: str, plan: RunPlan, directory: Directory) -> None:
+    def __init__(self, name: str, plan: RunPlan, directory: Directory, *, epoch: int = 1) -> None:
         self._name = name
         self._plan = plan
         self._directory = directory
@@ -110,7 +110,7 @@ class SchedulerActor:
         self._cycle = ShardedCycle(
             self._classes, self._profiles, tie_break, narrower=self._narrower
         )
-        self._epoch = 1
+        self._epoch = epoch
         self.core = CycleCore(name, self._epoch, self._profiles)
         self._seqs = [0] * settings.shards
         self._refs: dict[str, PatientRef] = {}
@@ -135,6 +135,11 @@ class SchedulerActor:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         return NOTHING
+
+    def crashed(self) -> None:
+        """Nothing goes on."""
+        for task in (*self._binding, *([self._loop] if self._loop is not None else [])):
+            task.cancel()
 
     async def _go_on(self) -> None:
         try:

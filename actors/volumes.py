@@ -45,6 +45,12 @@ class CacheVolumes:
         for uid in uids:
             self.log += self.ledger.forget(uid)
 
+    def take(self, changes: Sequence[StorageChange]) -> None:
+        """What commits changed before this cache began."""
+        self.log += changes
+        for change in changes:
+            self.ledger.storage.apply(change)
+
     def news(self, known: int) -> StorageNews:
         """What changed after the first `known` changes."""
         return StorageNews(known, tuple(self.log[known:]))
@@ -89,12 +95,22 @@ class SchedulerVolumes:
 
 
 class BinderVolumes:
-    """The binder's part: what is bound for good. asked: bindings of the batch, by token."""
+    """The binder's part: what is bound for good. asked: bindings of the batch, by token.
+
+    log: every change that commits made, in order.
+    """
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._profiles = profiles
         self._ledger = VolumeLedger(next(iter(profiles.values())).storage)
         self.asked: dict[str, tuple[Binding, ...]] = {}
+        self.log: list[StorageChange] = []
+
+    def take(self, changes: Sequence[StorageChange]) -> None:
+        """Changes of earlier commits, as the journal has them."""
+        self.log += changes
+        for change in changes:
+            self._ledger.storage.apply(change)
 
     def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Binds a pod's claims together with the pod, all or none.
@@ -103,6 +119,10 @@ class BinderVolumes:
         """
         if not self._profiles[pod.scheduler_name].binds_volumes:
             return SUCCESS
-        if self._ledger.commit(self.asked.get(token, ()), pod, node):
+        asked = self.asked.get(token, ())
+        claims = self._ledger.storage.claims
+        new = [each.change for each in asked if claims.get(each.claim.key) != each.claim]
+        if self._ledger.commit(asked, pod, node):
+            self.log += new
             return SUCCESS
         return unschedulable("the volumes of its claims are taken")

@@ -7,6 +7,7 @@ import time
 
 from roadstead.actors.logs import log
 from roadstead.actors.messages import STORAGE, ActorStatus, DeltaBatch, ViewAsk
+from roadstead.actors.recovery import Restore
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory, Nothing
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
@@ -22,15 +23,21 @@ MAX_WAITING_DELTAS = 10_000
 
 
 class WorkerActor:
-    """One shard. `applied` is the number of the last delta that its table holds."""
+    """One shard. `applied` is the number of the last delta that its table holds.
 
-    def __init__(self, name: str, plan: RunPlan, directory: Directory) -> None:
+    is_new: it takes the place of another one, and first waits for all that the shard holds.
+    """
+
+    def __init__(
+        self, name: str, plan: RunPlan, directory: Directory, *, is_new: bool = False
+    ) -> None:
         self._name = name
         self._plan = plan
         classes = PodClasses()
         self.table = NodeTable(classes)
         self.core = ShardCore(self.table, build_profiles(plan, classes))
-        self.applied = 0
+        self.applied = -1 if is_new else 0
+        self._parts: dict[int, Restore] = {}
         self._early: dict[int, DeltaBatch] = {}
         self._moved = asyncio.Condition()
         self._evaluations = 0
@@ -41,11 +48,14 @@ class WorkerActor:
         if len(self._early) >= MAX_WAITING_DELTAS:
             raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
         self._early[batch.first_seq] = batch
-        while (following := self._next_batch()) is not None:
+        await self._advance()
+        return NOTHING
+
+    async def _advance(self) -> None:
+        while self.applied >= 0 and (following := self._next_batch()) is not None:
             self._apply(following)
         async with self._moved:
             self._moved.notify_all()
-        return NOTHING
 
     def _next_batch(self) -> DeltaBatch | None:
         for first in sorted(self._early):
@@ -85,6 +95,20 @@ class WorkerActor:
             elif facts is not None:
                 self.table.update_node(facts)
             self.applied = seq
+
+    async def restore(self, part: Restore) -> Nothing:
+        """All that the shard holds, in parts: what a new worker begins with."""
+        if self.applied >= 0:
+            return NOTHING
+        self._parts[part.part] = part
+        if len(self._parts) == part.parts:
+            whole = [self._parts[number].batch for number in range(part.parts)]
+            self.applied = whole[0].first_seq - 1
+            for batch in whole:
+                self._apply(batch)
+            self._parts.clear()
+            await self._advance()
+        return NOTHING
 
     async def evaluate(self, request: EvaluateRequest) -> ShardAnswer:
         """Evaluates classes once the table has come as far as the request asks."""

@@ -42,6 +42,7 @@ class RunPlan:
     log_dir: folder of the actors' structured logs, "" for none.
     plugins: dotted paths of a user's plugins, and plugin_dir where their modules may lie beside
     the installed packages: every process imports them by itself.
+    digest: of the inputs and of what decides placements, for the journal; "" where there is none.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -51,6 +52,7 @@ class RunPlan:
     log_dir: str = ""
     plugins: tuple[str, ...] = ()
     plugin_dir: str = ""
+    digest: str = ""
 
     @property
     def limits(self) -> Limits:

@@ -191,9 +191,9 @@ class BinderCore:
         """
         return self._release(uids, PodEvent.DELETE, RecordKind.DELETE)
 
-    def evict(self, uids: Iterable[str]) -> list[Effect]:
+    def evict(self, uids: Iterable[str], preemptor: str = "") -> list[Effect]:
         """Take bound pods from the cluster (preemption); as `delete`, and pending pods raise."""
-        return self._release(uids, PodEvent.EVICT, RecordKind.EVICT)
+        return self._release(uids, PodEvent.EVICT, RecordKind.EVICT, preemptor)
 
     def unbind(self, uid: str) -> None:
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
@@ -240,6 +240,10 @@ class BinderCore:
         if record is None:
             return PodState.UNKNOWN, None
         return record.state, record.node_name if record.state in COUNTED else None
+
+    def pods(self) -> list[PodRecord]:
+        """Pods that wait or are bound, in the order in which they came; not to be changed."""
+        return list(self._records.values())
 
     def counts(self) -> BinderCounts:
         states = [record.state for record in self._records.values()]
@@ -355,7 +359,9 @@ class BinderCore:
         self._unflushed.append((entry.lsn, record, None))
         return entry
 
-    def _release(self, uids: Iterable[str], event: PodEvent, kind: RecordKind) -> list[Effect]:
+    def _release(
+        self, uids: Iterable[str], event: PodEvent, kind: RecordKind, preemptor: str = ""
+    ) -> list[Effect]:
         self._check_running()
         records = [self._known(uid, event) for uid in dict.fromkeys(uids)]
         journal: list[JournalRecord] = []
@@ -365,7 +371,7 @@ class BinderCore:
             if record.state in COUNTED:
                 self.placements.lift(record.uid)
             self._go(record, event)
-            entry = self._number(record, kind)
+            entry = replace(self._number(record, kind), owner=preemptor)
             effect = Released(record.uid, record.key, record.node_name, kind is RecordKind.EVICT)
             self._unflushed.append((entry.lsn, record, effect))
             journal.append(entry)

@@ -223,6 +223,10 @@ class CacheCore:
         record = self._find(uid)
         return uid if record is None else record.key
 
+    def on_trial(self) -> list[PodRecord]:
+        """Assumed pods, in the order in which they came; not to be changed."""
+        return [record for record in self._records.values() if record.state in ON_TRIAL]
+
     def placement_of(self, uid: str) -> Placement:
         """A counted pod as the cluster would show it. KeyError for a pod that is not counted."""
         record = self._records[uid]

@@ -27,6 +27,8 @@ SNAPSHOT_FRAME_RECORDS = 4096
 class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
+    grown_bytes: written by this process since it opened the journal or took a snapshot.
+
     Raises JournalError where the folder is in use, damaged, or cannot be written.
     """
 
@@ -39,6 +41,7 @@ class FileJournal:
         self._segment_bytes = segment_bytes
         self._file: DiskFile | None = None
         self._written_bytes = 0
+        self.grown_bytes = 0
         self._table = FactsTable()
         self._failure = ""
         self._is_open = False
@@ -106,6 +109,7 @@ class FileJournal:
         data = encode(records, self.durable_lsn, self._table)
         self._file.write(data)
         self._written_bytes += len(data)
+        self.grown_bytes += len(data)
         self.last_lsn = records[-1].lsn
 
     def flush(self) -> None:
@@ -141,6 +145,7 @@ class FileJournal:
             self._disk.rename(temporary, snapshot_name(lsn))
             self._begin_segment()
             self._remove_old()
+            self.grown_bytes = 0
         except OSError as failure:
             raise self._failed("cannot take a snapshot", failure) from failure
 

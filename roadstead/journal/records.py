@@ -48,7 +48,8 @@ Subject = NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """One committed change. token, owner and epoch are those of a BIND and empty otherwise.
+    """One committed change. token, owner and epoch are those of a BIND; the owner of an
+    EVICT is the pod that gets the room.
 
     facts: with what the pod was counted, for LOAD, BIND and ADD, so that a reader of the journal
     alone can check every constraint again. subject: the node of NODE; cluster or rules of CLUSTER;

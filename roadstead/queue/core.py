@@ -267,6 +267,12 @@ class QueueCore(Generic[EventT]):
         ]
         return tuple(self._end(lease, now_s) for lease in old)
 
+    def lent_to(self, owner: str, epoch: int) -> tuple[str, ...]:
+        """Pods under leases of an owner's epochs before `epoch`."""
+        leases = self._board.in_flight.leases.values()
+        old = [each for each in leases if each.owner == owner and each.epoch < epoch]
+        return tuple(uid for lease in old for uid in lease.open)
+
     def tick(self, now_s: float) -> tuple[EndedLease, ...]:
         """All that time does: ends leases, backoffs and long waits; answers the ended leases."""
         ended = self.expire(now_s)

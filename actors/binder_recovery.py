@@ -1,0 +1,127 @@
+"""The binder's part in a recovery: its own state from the journal, and what it tells the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from roadstead.actors.messages import PageAsk, PreemptedNote, pod_batch
+from roadstead.actors.recovery import (
+    NodesPage,
+    Owner,
+    StandingPage,
+    StorageLog,
+    Uids,
+    Words,
+)
+from roadstead.actors.seam import NOTHING, Nothing
+from roadstead.actors.volumes import BinderVolumes
+from roadstead.binder import AppendJournal, BinderCore, Effect, PodState
+from roadstead.binder.pods import COUNTED
+from roadstead.binder.recovery import recover, standing
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.pod import PodIdentity
+from roadstead.journal import Journal, JournalRecord, RecordKind, Subject
+from roadstead.journal.files import FileJournal
+from roadstead.storage import StorageChange
+
+SNAPSHOT_BYTES = 256 * 1024 * 1024
+"""How much may be written to the journal before what stands replaces it: bounds a recovery."""
+
+
+class BinderRecovery:
+    """What BinderActor does of a recovery. told: what the journal has that is not the core's."""
+
+    core: BinderCore
+    _journal: Journal
+    _volumes: BinderVolumes
+    _bound: dict[str, str]
+    _preempted: list[PreemptedNote]
+    _told: tuple[Subject, ...] = ()
+
+    def _recover(self) -> bool:
+        """Takes over what the journal holds; whether that is anything."""
+        if not isinstance(self._journal, FileJournal):
+            return False
+        found = recover(self.core, self._noted(self._journal.recovered()))
+        self.core.last_lsn = self.core.flushed_lsn = self._journal.last_lsn
+        self._told = found.told
+        self._volumes.take([_change(each) for each in found.told if isinstance(each, BoundClaims)])
+        by_commit = sorted(self.core.pods(), key=lambda pod: pod.lsn)
+        self._bound |= {pod.uid: pod.node_name for pod in by_commit if pod.token}
+        return found.records > 0
+
+    def _noted(self, records: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
+        for record in records:
+            if record.kind is RecordKind.EVICT:
+                note = PreemptedNote(record.uid, record.key, record.node_name, record.owner)
+                self._preempted.append(note)
+            yield record
+
+    def _tell(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
+        self._told = (*self._told, subject)
+        return self.core.describe(subject, kind)
+
+    def _with_claims(self, effects: Sequence[Effect], known: int) -> list[Effect]:
+        """Binds together with the claims that they bound: one record group, all or nothing."""
+        effects = list(effects)
+        for change in self._volumes.log[known:]:
+            claims = BoundClaims(change.claims, change.volumes, change.removed)
+            effects += self._tell(claims, RecordKind.STORAGE)
+        groups = [each.records for each in effects if isinstance(each, AppendJournal)]
+        others = [each for each in effects if not isinstance(each, AppendJournal)]
+        records = tuple(record for group in groups for record in group)
+        return [*others, AppendJournal(records)] if records else others
+
+    def _bound_journal(self) -> None:
+        """Replaces a journal that has grown by what stands."""
+        journal = self._journal
+        if isinstance(journal, FileJournal) and journal.grown_bytes > SNAPSHOT_BYTES:
+            journal.snapshot(standing(self.core, self._told))
+
+    async def nodes_page(self, ask: PageAsk) -> NodesPage:
+        """Nodes in the order in which they came."""
+        nodes = self.core.placements.nodes
+        page = islice(nodes.values(), ask.start, ask.start + ask.count)
+        return NodesPage(tuple(page), len(nodes))
+
+    async def standing_page(self, ask: PageAsk) -> StandingPage:
+        """Pods that are here, in the order in which they came."""
+        pods = self.core.pods()
+        page = pods[ask.start : ask.start + ask.count]
+        return StandingPage(
+            pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page),
+            tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
+            len(pods),
+        )
+
+    async def standing(self, ask: Uids) -> Words:
+        """What became of pods."""
+        return Words(tuple(self._word(uid) for uid in ask.uids))
+
+    def _word(self, uid: str) -> str | None:
+        state, node_name = self.core.standing(uid)
+        return "" if state is PodState.PENDING else node_name
+
+    async def fence_owner(self, owner: Owner) -> Nothing:
+        """Earlier lives of a scheduler commit nothing any more."""
+        self.core.advance_epoch(owner.name, owner.epoch)
+        return NOTHING
+
+    async def storage_log(self, _: Nothing) -> StorageLog:
+        """All that commits changed of claims and volumes."""
+        return StorageLog(tuple(self._volumes.log))
+
+    def crashed(self) -> None:
+        """The folder is free for the next life."""
+        if isinstance(self._journal, FileJournal):
+            self._journal.close()
+
+
+def identity_of(uid: str, key: str) -> PodIdentity:
+    namespace, _, name = key.partition("/")
+    return PodIdentity(uid, namespace, name)
+
+
+def _change(bound: BoundClaims) -> StorageChange:
+    return StorageChange(bound.claims, bound.volumes, bound.removed)

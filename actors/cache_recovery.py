@@ -1,0 +1,218 @@
+"""The cache's part in a recovery: whole shards for new workers, ends for orphaned assumptions.
+
+It also asks the binder about assumptions whose time is over (I6), and compares itself with one made
+anew (upstream's cache debugger does so on SIGUSR2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from roadstead.actors.logs import log
+from roadstead.actors.messages import STORAGE, DeltaBatch
+from roadstead.actors.names import BINDER, CACHE
+from roadstead.actors.recovery import (
+    PAGE,
+    RESTORE,
+    STANDING,
+    Differences,
+    Owner,
+    OwnerEnds,
+    Restore,
+    Restream,
+    StorageLog,
+    Uids,
+)
+from roadstead.actors.seam import NOTHING, Directory, Nothing, Ref, clock_s
+from roadstead.actors.volumes import CacheVolumes
+from roadstead.cache import BinderWord, CacheCore, Placement
+from roadstead.nodes.sharding import Sharding
+from roadstead.placements import Delta, TableStore
+from roadstead.protocol.errors import RoadsteadError
+from roadstead.run import RunPlan
+from roadstead.storage import StorageChange
+
+EXPIRY_S = 1.0
+"""How often the cache looks for assumptions whose time is over."""
+
+COMPARE_S = 60.0
+"""How often the cache compares itself with one made anew."""
+
+
+class CacheRecovery:
+    """What CacheActor does of a recovery."""
+
+    core: CacheCore
+    sharding: Sharding
+    _plan: RunPlan
+    _directory: Directory
+    _volumes: CacheVolumes
+    _seqs: list[int]
+    _streams: set[asyncio.Task[None]]
+    _minding: asyncio.Task[None] | None = None
+
+    def _worker(self, shard: int) -> Ref:
+        raise AssertionError("of the actor")
+
+    def _packed(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
+        raise AssertionError("of the actor")
+
+    def _stream(self, deltas: Sequence[Delta]) -> None:
+        raise AssertionError("of the actor")
+
+    def _forget(self, attempts: Sequence[tuple[str, str]]) -> None:
+        raise AssertionError("of the actor")
+
+    async def take_storage(self, message: StorageLog) -> Nothing:
+        """What commits changed of claims, for a cache that begins."""
+        if not self._volumes.log:
+            self._volumes.take(message.changes)
+        return NOTHING
+
+    async def restream(self, ask: Restream) -> Nothing:
+        """All that a shard holds, for a worker that has nothing; later changes come behind it."""
+        seq, parts = self._seqs[ask.shard], self._parts(ask.shard)
+        worker, call_s = self._worker(ask.shard), self._plan.settings.deadlines.call_s
+        sends = (
+            worker.call(RESTORE, Restore(seq, number, len(parts), part), timeout_s=call_s)
+            for number, part in enumerate(parts)
+        )
+        await asyncio.gather(*sends)
+        return NOTHING
+
+    def _parts(self, shard: int) -> list[DeltaBatch]:
+        """The shard as batches, numbered so that the last delta bears the present number."""
+        mine = [
+            each for each in self.core.snapshot() if self.sharding.shard_of(each.node_name) == shard
+        ]
+        changes = tuple(self._volumes.log)
+        first_seq = self._seqs[shard] - len(mine) - len(changes) + 1
+        parts = [storage_batch(first_seq, changes)]
+        first_seq += len(changes)
+        for start in range(0, len(mine), PAGE):
+            parts.append(self._packed(first_seq + start, mine[start : start + PAGE]))
+        return parts
+
+    async def assumed_by(self, owner: Owner) -> Uids:
+        """Pods that earlier lives of a scheduler assume."""
+        return Uids(tuple(uid for uid, _ in self._assumptions_of(owner)))
+
+    def _assumptions_of(self, owner: Owner) -> list[tuple[str, str]]:
+        """(uid, token) of what earlier lives of a scheduler assume."""
+        return [
+            (each.uid, each.token)
+            for each in self.core.on_trial()
+            if is_of_earlier_life(each.token, owner)
+        ]
+
+    async def owner_ends(self, end: OwnerEnds) -> Nothing:
+        """A scheduler's earlier lives are over: what is bound is confirmed, the rest forgotten."""
+        word = dict(zip(end.uids, end.nodes, strict=True))
+        orphans = self._assumptions_of(end.owner)
+        bound = {uid: node for uid, _ in orphans if (node := word.get(uid))}
+        self._confirm(bound)
+        self._forget([(uid, token) for uid, token in orphans if uid not in bound])
+        return NOTHING
+
+    def _confirm(self, bound: dict[str, str]) -> None:
+        placements = [
+            Placement(known.uid, known.key, known.facts, node)
+            for uid, node in bound.items()
+            if (known := self.core.placement_of(uid))
+        ]
+        self._stream(self.core.confirm(placements))
+        for uid in bound:
+            self._volumes.ledger.confirm(uid)
+
+    def mind(self) -> None:
+        """Begins to look after assumptions, once there can be any."""
+        if self._minding is None:
+            self._minding = asyncio.create_task(self._mind(), name="cache expiry")
+
+    async def _mind(self) -> None:
+        compared_s = clock_s()
+        while True:
+            await asyncio.sleep(EXPIRY_S)
+            try:
+                await self.expire()
+            except RoadsteadError as failure:
+                log(CACHE, "the binder was not reached", why=str(failure))
+            if clock_s() - compared_s >= COMPARE_S:
+                compared_s = clock_s()
+                self._report(self._differences())
+
+    async def expire(self) -> None:
+        """Asks the binder about assumptions whose time is over; its word ends them."""
+        asks = self.core.expire(clock_s())
+        if not asks:
+            return
+        binder = self._directory.find(BINDER)
+        ask = Uids(tuple(each.uid for each in asks))
+        call_s = self._plan.settings.deadlines.call_s
+        words = await binder.call(STANDING, ask, timeout_s=call_s)
+        answers = [
+            BinderWord(each.uid, each.token, node or None)
+            for each, node in zip(asks, words.nodes, strict=True)
+        ]
+        answer = self.core.resolve(answers)
+        self._stream(answer.deltas)
+        unheeded = {each.uid for each in answer.refused}
+        self._volumes_end(each for each in answers if each.uid not in unheeded)
+        log(CACHE, "assumptions were over", asked=len(asks), unheeded=len(unheeded))
+
+    def _volumes_end(self, words: Iterable[BinderWord]) -> None:
+        known = len(self._volumes.log)
+        for word in words:
+            if word.node_name is None:
+                self._volumes.forget([word.uid])
+            else:
+                self._volumes.ledger.confirm(word.uid)
+        self._stream_changes(self._volumes.log[known:])
+
+    def _stream_changes(self, changes: Sequence[StorageChange]) -> None:
+        raise AssertionError("of the actor")
+
+    async def compare(self, _: Nothing) -> Differences:
+        """Differences from a cache made anew of what this one knows."""
+        lines = self._differences()
+        self._report(lines)
+        return Differences(tuple(lines))
+
+    def _differences(self) -> list[str]:
+        again = self.core.rebuild(TableStore())
+        found = self.core.compare(again)
+        ours, theirs = self.core.placements.store, again.placements.store
+        assert isinstance(ours, TableStore)
+        assert isinstance(theirs, TableStore)
+        return found + ours.table.differences(theirs.table)
+
+    def _report(self, lines: Sequence[str]) -> None:
+        log(
+            CACHE, "compared with one made anew", differences=len(lines), first="; ".join(lines[:5])
+        )
+
+    def crashed(self) -> None:
+        """Nothing goes on."""
+        for task in (*self._streams, *([self._minding] if self._minding else [])):
+            task.cancel()
+
+
+def storage_batch(first_seq: int, changes: Sequence[StorageChange]) -> DeltaBatch:
+    """Changes of claims and volumes as they go to every worker."""
+    return DeltaBatch(
+        first_seq,
+        kinds=(STORAGE,) * len(changes),
+        names=("",) * len(changes),
+        pods=(-1,) * len(changes),
+        classes=(),
+        nodes=(),
+        arrivals=(),
+        changes=tuple(changes),
+    )
+
+
+def is_of_earlier_life(token: str, owner: Owner) -> bool:
+    """Whether an attempt is one of an owner's earlier epochs; tokens are owner/epoch/number."""
+    name, _, rest = token.rpartition("/")[0].rpartition("/")
+    return name == owner.name and rest.isdigit() and int(rest) < owner.epoch

@@ -1,0 +1,111 @@
+"""The messages by which a new life of an actor learns what an earlier one knew.
+
+Who asks is the supervisor, but for RESTORE, which the cache sends to a worker. Coming twice, none
+changes anything more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.actors.messages import DeltaBatch, PageAsk, PodBatch
+from roadstead.actors.seam import Nothing, method
+from roadstead.facts.node import NodeFacts
+from roadstead.storage import StorageChange
+
+PAGE = 5_000
+"""Nodes or pods in one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesPage:
+    """Binder → supervisor: nodes in the order in which they came."""
+
+    nodes: tuple[NodeFacts, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandingPage:
+    """Binder → supervisor: pods that are bound, with their nodes, or that wait ("" for a node)."""
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uids:
+    """Pods by UID."""
+
+    uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Binder → supervisor or cache: the node of each pod asked about; "" waits, None is gone."""
+
+    nodes: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A scheduler whose earlier lives are over; epoch: of the present one."""
+
+    name: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerEnds:
+    """Supervisor → queue or cache: what the binder says of the pods of an owner's earlier lives."""
+
+    owner: Owner
+    uids: tuple[str, ...]
+    nodes: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLog:
+    """Changes of claims and volumes that commits made, in order."""
+
+    changes: tuple[StorageChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restream:
+    """Supervisor → cache: a worker is new and has nothing."""
+
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Cache → worker: part of all that the shard holds after change `seq`."""
+
+    seq: int
+    part: int
+    parts: int
+    batch: DeltaBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What a cache and one made anew say differently, one line each."""
+
+    lines: tuple[str, ...]
+
+
+NODES_PAGE = method("nodes_page", PageAsk, NodesPage)
+STANDING_PAGE = method("standing_page", PageAsk, StandingPage)
+STANDING = method("standing", Uids, Words)
+FENCE_OWNER = method("fence_owner", Owner, Nothing)
+STORAGE_LOG = method("storage_log", Nothing, StorageLog)
+TAKE_STORAGE = method("take_storage", StorageLog, Nothing)
+LENT_TO = method("lent_to", Owner, Uids)
+ASSUMED_BY = method("assumed_by", Owner, Uids)
+OWNER_ENDS = method("owner_ends", OwnerEnds, Nothing)
+RESTREAM = method("restream", Restream, Nothing)
+RESTORE = method("restore", Restore, Nothing)
+RESTORED = method("restored", Nothing, Nothing)
+COMPARE = method("compare", Nothing, Differences)
