@@ -16,7 +16,7 @@ from tests.cli.conftest import Run
 from tests.cli.manifests import node, pod, write
 from tests.cli.plain_launcher import PlainLauncher, Tell
 
-CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "d"}}]
+CLAIM = [{"name": "gpu", "resourceClaimName": "a-gpu"}]
 
 
 class FailingLauncher(PlainLauncher):
@@ -85,23 +85,23 @@ def test_wrong_input_exits_2_with_source_field_and_rule(
 def test_a_pod_that_needs_a_missing_plugin_exits_3_and_says_which(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
-    claims = write(tmp_path / "claims.json", pod("db", volumes=CLAIM))
+    claims = write(tmp_path / "claims.json", pod("db", resourceClaims=CLAIM))
 
     for command in (["schedule"], ["explain", "db"]):
         result = run(*command, "--cluster", cluster, "--pods", claims)
 
         assert result.exit_code == 3
-        assert 'spec.volumes["data"].persistentVolumeClaim: needs the plugin ' in result.stderr
+        assert "spec.resourceClaims: needs the plugin DynamicResources" in result.stderr
         assert "which this version does not have yet" in result.stderr
         assert result.stdout == ""
 
 
 def test_the_refused_pod_is_named(run: Run, cluster: str, tmp_path: Path) -> None:
-    claims = write(tmp_path / "claims.json", pod("db", volumes=CLAIM))
+    claims = write(tmp_path / "claims.json", pod("db", resourceClaims=CLAIM))
 
     result = run("schedule", "--cluster", cluster, "--pods", claims)
 
-    assert '\nPod "default/db": spec.volumes["data"]' in result.stderr
+    assert '\nPod "default/db": spec.resourceClaims' in result.stderr
 
 
 def test_a_failed_run_exits_1_and_writes_nothing(cluster: str, tmp_path: Path) -> None:

@@ -133,7 +133,11 @@ def test_a_stateful_set_numbers_its_pods_and_gives_them_claims() -> None:
     first = facts(made.pods[0])
     assert first.volumes == (
         Volume("data", "persistentVolumeClaim", (("claimName", "data-db-3"),)),
-        Volume("x", "ephemeral", ()),
+        Volume(
+            "x",
+            "ephemeral",
+            (("claimName", "db-3-x"), ("podName", "db-3"), ("podUID", "prod/db-3")),
+        ),
     )
     labels = dict(first.labels)
     assert labels["statefulset.kubernetes.io/pod-name"] == "db-3"
