@@ -16,6 +16,7 @@ import time
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from roadstead.actors.kernel_loader import KernelLoader
 from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import (
     ASSUME,
@@ -110,6 +111,7 @@ class SchedulerActor:
         self._cycle = ShardedCycle(
             self._classes, self._profiles, tie_break, narrower=self._narrower
         )
+        self._kernel = KernelLoader(name, enabled=settings.kernel)
         self._epoch = epoch
         self.core = CycleCore(name, self._epoch, self._profiles)
         self._seqs = [0] * settings.shards
@@ -208,11 +210,18 @@ class SchedulerActor:
             self._cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
             self._reached(self._roster.worker_seqs)
         self._volumes.catch_up()
+        self._cycle.accelerator = self._kernel.accelerator(len(pods))
         batch = await begin_batch(self._cycle, pods, workers, self._seqs, self._call_s)
         self._spend("evaluate", started)
         started = time.perf_counter()
         decisions: list[Decision] = []
-        for pod in pods:
+        while len(decisions) < len(pods):
+            coming = pods[len(decisions) : len(decisions) + DECISIONS_AT_ONCE]
+            if run := batch.decide_run(coming):
+                decisions += run
+                await asyncio.sleep(0)
+                continue
+            pod = coming[0]
             decision = batch.decide(pod)
             if decision is None:
                 break
@@ -397,7 +406,11 @@ class SchedulerActor:
             f"had decided {self._batches} batches and bound {counts.bound_total} pods; "
             f"{counts.live} pods were under way",
             timings_s=tuple(self._spent_s.items()),
-            counts=(("batches", self._batches), ("bound", counts.bound_total)),
+            counts=(
+                ("batches", self._batches),
+                ("bound", counts.bound_total),
+                *self._kernel.coverage.counts(),
+            ),
         )
         if self._failure is None:
             return status

@@ -99,6 +99,9 @@ class Settings(_Part):
     """Score all feasible nodes, or as many as the configuration's percentageOfNodesToScore says,
     where it says one."""
 
+    kernel: bool = False
+    """Large batches are decided by compiled code, where it covers their pods; same result."""
+
     journal: Annotated[Path | None, BeforeValidator(_path)] = None
     """Folder of the binder's journal. Without one, binds live as long as the run."""
 

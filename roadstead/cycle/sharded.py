@@ -111,7 +111,7 @@ class ShardedCycle:
         accelerator: Accelerator | None = None,
     ) -> None:
         self.roster = Roster()
-        self._accelerator = accelerator
+        self.accelerator = accelerator
         self._narrower = narrower
         self.classes = classes
         self._profiles = profiles
@@ -240,7 +240,7 @@ class ShardedCycle:
             classes,
             self._chooser,
             name_best=self._name_best,
-            accelerator=self._accelerator,
+            accelerator=self.accelerator,
         )
 
     def _candidates(self, answers: Sequence[ShardAnswer]) -> NodeTable:

@@ -16,3 +16,13 @@ class Coverage:
     by_kernel: int = 0
     by_reference: Counter[str] = field(default_factory=Counter)
     stops: Counter[str] = field(default_factory=Counter)
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """All counts by name; nothing where the kernel never took part."""
+        kinds = (("by reference", self.by_reference), ("stopped", self.stops))
+        told = [
+            (f"kernel: {kind}: {why}", count)
+            for kind, counter in kinds
+            for why, count in sorted(counter.items())
+        ]
+        return (("kernel: pods", self.by_kernel), *told) if self.by_kernel or told else ()
