@@ -107,12 +107,17 @@ def _write(directory: Path, result: RunResult, plan: RunPlan) -> None:
 
 
 def _effective(plan: RunPlan) -> Mapping[str, Json]:
-    """The configuration with every default in it: what a later release must run with as well."""
+    """The configuration with every default in it: what a later release must run with as well.
+
+    A sample that the configuration did not ask for is left out: written as its default, 0, it would
+    be asked for when this is read again.
+    """
     from roadstead.config.presets import load_preset
 
-    if plan.config_text:
-        return plan.loaded_config().document
-    return load_preset("default").document
+    loaded = plan.loaded_config() if plan.config_text else load_preset("default")
+    if loaded.config.percentage_is_set:
+        return loaded.document
+    return {k: v for k, v in loaded.document.items() if k != "percentageOfNodesToScore"}
 
 
 def print_result(summary: Summary, report: Report) -> None:

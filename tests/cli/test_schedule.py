@@ -145,7 +145,8 @@ def test_output_names_everything_that_the_run_depends_on(
     ]
     assert document["seed"] == document["settings"]["seed"] == 4
     assert document["settings"]["batch"] == 16
-    assert document["config"] == load_preset("binpack").document
+    sampled = {"percentageOfNodesToScore": 0}
+    assert document["config"] | sampled == load_preset("binpack").document
     assert {"roadstead", "python", "numpy"} <= document["versions"].keys()
 
 
@@ -163,14 +164,27 @@ def test_the_digest_of_standard_input_is_that_of_what_was_read(
     }
 
 
-def test_the_default_configuration_is_written_in_full(
+def test_the_default_configuration_is_written_in_full_and_asks_for_no_sample(
     run: Run, trace: Path, tmp_path: Path
 ) -> None:
     run("schedule", "--trace", trace, "--output", tmp_path / "out")
 
     document = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert document["config"] == load_preset("default").document
+    assert "percentageOfNodesToScore" not in document["config"]
+    sampled = {"percentageOfNodesToScore": 0}
+    assert document["config"] | sampled == load_preset("default").document
+    assert not load_config(json.dumps(document["config"]), source="run.json").config.shares()
     assert document["inputs"] == [{"name": str(trace), "sha256": sha256(trace)}]
+
+
+def test_a_sample_that_was_asked_for_is_written(run: Run, trace: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(preset_text("default") + "percentageOfNodesToScore: 30\n")
+
+    run("schedule", "--trace", trace, "--config", config, "--output", tmp_path / "out")
+
+    document = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert document["config"]["percentageOfNodesToScore"] == 30
 
 
 def test_flags_go_before_the_settings_file(
