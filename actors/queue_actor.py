@@ -145,7 +145,9 @@ class QueueActor:
             self._notes[note.uid] = note
         if report.done:
             bound = [facts for uid in report.done if (facts := self.core.facts_of(uid))]
-            self.core.done(report.lease_id, report.done)
+            answer = self.core.done(report.lease_id, report.done)
+            # Their lease ended before the report came; they are bound all the same.
+            self.core.assigned(answer.stale)
             for uid in report.done:
                 self._notes.pop(uid, None)
                 self._failures.pop(uid, None)

@@ -514,3 +514,15 @@ async def test_status_says_how_many_pods_are_where():
         "had given out 1 leases"
     )
     assert (status.error, dict(status.counts)) == ("", {"leases": 1})
+
+
+async def test_a_bind_that_is_reported_after_its_lease_ended_takes_the_pod_from_the_queue():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    first = await leased(queue)
+    queue.core.expire(LONG_S)
+
+    await queue.report(LeaseReport(first.lease_id, ("uid-a",), (), ()))
+
+    assert queue.core.state_of("uid-a") is PodState.DONE
+    assert not (await leased(queue)).lease_id

@@ -92,7 +92,7 @@ def _of_pods(scenario, actors, records):
         waits = queue.state_of(identity.uid) in LIVING
         state, _ = binder.standing(identity.uid)
         if state is BinderState.PENDING and not waits:
-            yield f"I4: {identity.uid} is pending and the queue has it as {_queued(queue, identity)}"
+            yield f"I4: {identity.uid} is pending, the queue has it as {_queued(queue, identity)}"
         if state is not BinderState.PENDING and waits:
             yield f"I4: {identity.uid} is {state.value} and waits ({_queued(queue, identity)})"
     standing = _standing(records)

@@ -30,6 +30,9 @@ from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.checks import problems_of
 from tests.simulation.scenarios import make
 
+KINDS = ("lost", "duplicated", "slow", "partition", "pause")
+"""The kinds of faults."""
+
 LOOK_S = 0.25
 RECOVERY_S = 30.0
 """How long after the last fault every feasible pod must be bound (I12)."""
