@@ -1,0 +1,91 @@
+"""Simulated runs: many seeds in virtual time, faults of every kind, and what must hold after each.
+
+    scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--processes P]
+
+A failure prints its seed and the command that replays it; the exit status is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.simulation.simulation import KINDS, Outcome, simulate
+
+SHOWN = 5
+"""Problems that are shown of one seed."""
+
+
+def replay_of(seed: int, kinds: Iterable[str]) -> str:
+    """The command that runs one seed again."""
+    return f"scripts/simulate.py --start {seed} --seeds 1 --faults {','.join(kinds)}"
+
+
+def tell(outcome: Outcome, kinds: Sequence[str]) -> None:
+    """What does not hold after one seed."""
+    print(f"seed {outcome.seed}: {len(outcome.problems)} problems")
+    for problem in outcome.problems[:SHOWN]:
+        print(f"  {problem}")
+    print(f"  replay: {replay_of(outcome.seed, kinds)}", flush=True)
+
+
+def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
+    """What a person wants to know of many runs."""
+    happened: Counter[str] = Counter()
+    for each in outcomes:
+        happened.update(each.happened)
+    virtual_s = sum(each.virtual_s for each in outcomes)
+    failed = [each.seed for each in outcomes if each.problems]
+    lines = [
+        f"seeds                {len(outcomes)}",
+        f"virtual time         {virtual_s / 3600:.2f} h in {real_s:.0f} s",
+        f"pods submitted       {sum(each.pods for each in outcomes)}",
+        f"pods bound at end    {sum(each.bound for each in outcomes)}",
+        f"pods evicted         {sum(each.evicted for each in outcomes)}",
+        *(f"{kind:<20} {count}" for kind, count in sorted(happened.items())),
+        f"failed               {len(failed)} {failed[:20] or ''}".rstrip(),
+    ]
+    return lines
+
+
+def run(seeds: Sequence[int], kinds: Sequence[str], processes: int) -> list[Outcome]:
+    """All seeds, side by side, told as they end."""
+    outcomes = []
+    with multiprocessing.Pool(processes, initializer=logging.disable) as pool:
+        for number, outcome in enumerate(pool.imap(partial(simulate, kinds=kinds), seeds), 1):
+            outcomes.append(outcome)
+            if outcome.problems:
+                tell(outcome, kinds)
+            if number % 100 == 0:
+                print(f"{number} of {len(seeds)} seeds", flush=True)
+    return outcomes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=200, help="how many (default 200)")
+    parser.add_argument("--start", type=int, default=0, help="the first one (default 0)")
+    parser.add_argument("--faults", default=",".join(KINDS), help=f"of {','.join(KINDS)}")
+    parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
+    asked = parser.parse_args(arguments)
+    kinds = [kind for kind in asked.faults.split(",") if kind]
+    if unknown := sorted(set(kinds) - set(KINDS)):
+        parser.error(f"--faults: {', '.join(unknown)} is none of {', '.join(KINDS)}")
+    began_s = time.monotonic()
+    seeds = range(asked.start, asked.start + asked.seeds)
+    outcomes = run(seeds, kinds, asked.processes)
+    print("\n".join(figures(outcomes, time.monotonic() - began_s)))
+    return 1 if any(each.problems for each in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
