@@ -31,6 +31,8 @@ from roadstead.placements import Delta, NodeStore, Placements
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unresolvable
 
+_OVER = unresolvable("the attempt was forgotten before this copy of it came")
+
 
 class CacheCore:
     """Pods by state over a node store that it alone changes. The store starts empty."""
@@ -40,6 +42,7 @@ class CacheCore:
         self.placements = Placements(store)
         self._records: dict[str, PodRecord] = {}
         self._gone: OrderedDict[str, PodRecord] = OrderedDict()
+        self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._deadlines: LazyHeap[PodRecord] = LazyHeap()
         self._puts = 0
 
@@ -52,7 +55,8 @@ class CacheCore:
         """Count pods on nodes ahead of their commit.
 
         Refused, pod by pod: one that is assumed by another attempt or added already (its scheduler
-        lost a race). The same assumption again changes nothing.
+        lost a race), and a late copy of an attempt that was forgotten meanwhile. The same
+        assumption again changes nothing.
         """
         deltas: list[Delta] = []
         refused: list[Refusal] = []
@@ -62,6 +66,9 @@ class CacheCore:
                 continue
             if record is not None and not TABLE.allows(record.state, PodEvent.ASSUME):
                 refused.append(self._refuse(record, PodEvent.ASSUME))
+                continue
+            if (item.uid, item.token) in self._forgotten:
+                refused.append(Refusal(item.uid, _OVER))
                 continue
             record = PodRecord(item.uid, item.key, item.facts, item.node_name, item.token)
             deltas += self._assume(record, now_s)
@@ -76,6 +83,7 @@ class CacheCore:
         deltas: list[Delta] = []
         refused: list[Refusal] = []
         for uid, token in batch:
+            self._over(uid, token)
             record = self._records.get(uid)
             if record is None:
                 continue
@@ -315,6 +323,12 @@ class CacheCore:
             self._remember(record)
         if record.state in ON_TRIAL:
             self._time(record, deadline_s)
+
+    def _over(self, uid: str, token: str) -> None:
+        """An attempt has ended: a copy of its assumption may still be on its way."""
+        self._forgotten[uid, token] = None
+        if len(self._forgotten) > self.settings.max_gone_remembered:
+            self._forgotten.popitem(last=False)
 
     def _time(self, record: PodRecord, deadline_s: float) -> None:
         record.deadline_s = deadline_s

@@ -58,6 +58,19 @@ class TestAssume:
         assert cpu(core) == {"n1": 100}
         assert core.node_of("uid-a") == "n1"
 
+    def test_a_copy_of_an_assumption_that_comes_after_its_end_is_refused(self):
+        core = cache_with("n1")
+        core.forget([("uid-a", "t1")])
+        answer = core.assume([assumption("a", "n1")], 0.0)
+        assert "forgotten before this copy" in answer.refused[0].status.message
+        assert core.state_of("uid-a") is PodState.INITIAL
+        assert core.assume([assumption("a", "n1", token="t2")], 0.0).refused == ()
+
+    def test_attempts_that_ended_are_remembered_up_to_a_bound(self):
+        core = cache_with("n1", max_gone_remembered=1)
+        core.forget([("uid-a", "t1"), ("uid-b", "t2")])
+        assert core.assume([assumption("a", "n1")], 0.0).refused == ()
+
     def test_forget_undoes_assume_exactly(self):
         core = cache_with("n1", "n2")
         core.confirm([placement("running", "n1", LARGE)])
