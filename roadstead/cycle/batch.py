@@ -102,6 +102,7 @@ class BatchRun:
         self._chooser = chooser
         self._name_best = name_best
         self._placed: dict[PodInfo, None] = {}
+        self._has_ended = False
         self._asked_about: dict[Hashable, int] = {}
         self._accelerator = accelerator
         self._kernel: Kernel | None = None
@@ -117,7 +118,7 @@ class BatchRun:
         `decide` is for the pod that follows.
         """
         accelerator = self._accelerator
-        if accelerator is None or not pods:
+        if accelerator is None or not pods or self._has_ended:
             return []
         why = "nominated pods" if self.table.nominations else self._why_not(pods[0].signature)
         if why:
@@ -171,6 +172,8 @@ class BatchRun:
     def decide(self, pod: PodInCycle) -> Decision | None:
         """The decision for the next pod, which takes effect on the table; None ends the batch."""
         self.settle()
+        if self._has_ended:
+            return None
         each = self._classes[pod.signature]
         run = each.run
         if self._changed_elsewhere(pod):
@@ -221,7 +224,9 @@ class BatchRun:
         ]
         self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
         if pod.info.facts.nominated_node_name:
+            # Its node is free for others now, who were told that it is not.
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
+            self._has_ended = True
         self._placed[pod.info] = None
         return Decision(
             pod,

@@ -173,10 +173,25 @@ def test_a_pod_that_was_placed_is_nominated_no_more():
     mine = pod(cpu=1000, priority=5, nominated_node_name="n0")
     fleet.nominate(mine, "n0")
 
-    decisions = fleet.on_shards([mine, pod(cpu=2000)])
+    (decision,) = fleet.on_shards([mine, pod(cpu=2000)])
 
-    assert [each.node_name for each in decisions] == ["n0", "n0"]
+    assert decision.node_name == "n0"
     assert not fleet.sharded.shards[0].table.nominations
+
+
+def test_the_room_that_a_nominated_pod_leaves_elsewhere_is_there_for_the_next():
+    fleet = Fleet(2, (), "first")
+    fleet.add_node(0)
+    fleet.add_node(1)
+    fleet.add_pod(0, pod(cpu=500, priority=9), "n1")
+    mine = pod(cpu=3000, priority=5, nominated_node_name="n1")
+    fleet.nominate(mine, "n1")
+    small = pod(cpu=1000, priority=1)
+
+    (decision,) = fleet.on_shards([mine, small])
+
+    assert decision.node_name == "n0"
+    assert fleet.on_shards([small])[0].node_name == "n1"
 
 
 def test_a_pod_does_not_take_the_room_of_a_nominated_one_of_no_lower_priority():
