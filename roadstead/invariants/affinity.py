@@ -27,7 +27,8 @@ def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
         place = value(node, term.topology_key)
         if any(value(there, term.topology_key) == place for there, _ in friends):
             continue
-        counted = [t for t in terms for there, _ in friends if value(there, t.topology_key)]
+        keys = [each.topology_key for each in terms]
+        counted = [k for k in keys for there, _ in friends if value(there, k) is not None]
         if counted or not all(_meant(world, each, pod) for each in terms):
             yield f"affinity over {term.topology_key}: no such pod is near"
             return

@@ -376,9 +376,9 @@ def test_batches_over_shards_decide_as_one_pod_after_another_on_one_table(pods, 
         "Service", "default", "web", LabelSelector((require("app", "In", "web"),))
     )
     build = profiles_of(ClusterFacts((), (service,)))
-    plain = PlainCycle(NodeTable(PodClasses()), {}, TieBreak("first"))
-    profiles = build(plain.table.classes)
-    plain = PlainCycle(plain.table, profiles, TieBreak("first"), name_best=True)
+    table = NodeTable(PodClasses())
+    profiles = build(table.classes)
+    plain = PlainCycle(table, profiles, TieBreak("first"), name_best=True)
     sharded = LocalShards(shards, build, TieBreak("first"), name_best=True)
     sharded.add_nodes(nodes)
     for facts in nodes:
