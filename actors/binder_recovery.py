@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from roadstead.actors.messages import PageAsk, PreemptedNote, pod_batch
+from roadstead.actors.messages import PageAsk, PodBatch, PreemptedNote, pod_batch
 from roadstead.actors.recovery import (
     NodesPage,
     Owner,
@@ -69,7 +69,7 @@ class BinderRecovery:
             claims = BoundClaims(change.claims, change.volumes, change.removed)
             effects += self._tell(claims, RecordKind.STORAGE)
         groups = [each.records for each in effects if isinstance(each, AppendJournal)]
-        others = [each for each in effects if not isinstance(each, AppendJournal)]
+        others: list[Effect] = [each for each in effects if not isinstance(each, AppendJournal)]
         records = tuple(record for group in groups for record in group)
         return [*others, AppendJournal(records)] if records else others
 
@@ -107,6 +107,11 @@ class BinderRecovery:
         """Earlier lives of a scheduler commit nothing any more."""
         self.core.advance_epoch(owner.name, owner.epoch)
         return NOTHING
+
+    async def evicted_pods(self, _: Nothing) -> PodBatch:
+        """All that was evicted."""
+        pods = ((note.uid, *self.core.pod(note.uid)) for note in self._preempted)
+        return pod_batch((identity_of(uid, key), facts) for uid, key, facts in pods)
 
     async def storage_log(self, _: Nothing) -> StorageLog:
         """All that commits changed of claims and volumes."""

@@ -94,6 +94,12 @@ class CacheRecovery:
             parts.append(self._packed(first_seq + start, mine[start : start + PAGE]))
         return parts
 
+    async def gone(self, pods: Uids) -> Nothing:
+        """Pods were evicted; those that are counted are so no more."""
+        here = [uid for uid in pods.uids if self.core.node_of(uid) is not None]
+        self._stream(self.core.remove_pods(here))
+        return NOTHING
+
     async def assumed_by(self, owner: Owner) -> Uids:
         """Pods that earlier lives of a scheduler assume."""
         return Uids(tuple(uid for uid, _ in self._assumptions_of(owner)))

@@ -13,9 +13,10 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import ray
@@ -49,6 +50,7 @@ START_S, LEAVE_S = 60.0, 30.0
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
+NAME_S = 0.05
 
 
 class RayHost:
@@ -244,9 +246,11 @@ class RayRuntime:
                 "max_task_retries": 0,
                 "max_pending_calls": _MAX_PENDING_CALLS,
             }
-            self._handles[host] = remote.options(**options).remote(
-                host, dict(builds), directory, self._limits, self._log_dir
+            begin = partial(
+                remote.options(**options).remote,
+                *(host, dict(builds), directory, self._limits, self._log_dir),
             )
+            self._handles[host] = await _once_free(begin, timeout_s)
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
         return {name: directory.find(name) for builds in groups.values() for name in builds}
 
@@ -277,6 +281,16 @@ class RayRuntime:
                 ray.kill(handle, no_restart=True)
         self._handles.clear()
         self._ray.leave()
+
+
+async def _once_free(begin: Callable[[], ActorHandle], timeout_s: float) -> ActorHandle:
+    """Starts an actor; one of the same name that was ended may take a moment to be forgotten."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            try:
+                return begin()
+            except ValueError:
+                await asyncio.sleep(NAME_S)
 
 
 def _first_line(failure: BaseException) -> str:

@@ -1,19 +1,25 @@
-"""Supervisor: starts the actors of a run, watches them, and ends them.
+"""Supervisor: starts the actors of a run, watches them, replaces those that are gone, ends them.
 
-An actor that is gone, cannot go on, or does not answer is reported with what it last said of
-itself, and the run ends: recovery is still to come, hanging is not an option.
+      watch ── gone, silent ──► replace: its process, and all that rests on what it alone knew
+        ▲                          │ no journal, or too often: the run ends with the story
+        └── the run goes on ◄──────┘
+
+An actor that cannot go on (bad input, a broken invariant, a journal that failed) ends the run: a
+new one would fail the same way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.living import Life, LivingRef
 from roadstead.actors.logs import log
-from roadstead.actors.messages import STATUS, STOP, ActorStatus
+from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
 from roadstead.actors.names import (
     BINDER,
     CACHE,
@@ -24,16 +30,23 @@ from roadstead.actors.names import (
     worker_name,
 )
 from roadstead.actors.queue_actor import QueueActor
+from roadstead.actors.replacing import Budget, Refill, Restart, rests_on
 from roadstead.actors.scheduler import SchedulerActor
 from roadstead.actors.seam import (
+    FENCE,
     NOTHING,
+    A,
     ActorError,
     ActorLostError,
     DeadlineError,
     Factory,
     Failure,
+    Fences,
+    Method,
+    Q,
     Ref,
     Runtime,
+    clock_s,
     failure_in,
 )
 from roadstead.actors.worker import WorkerActor
@@ -54,76 +67,185 @@ class RunFailedError(RoadsteadError):
 class ActorGoneError(RunFailedError):
     """A run ended because an actor is gone or silent; others fail for want of it."""
 
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.name = name
+
+
+class _RunRef(LivingRef):
+    """What others than actors hold: notes which schedulers were told to run."""
+
+    def __init__(self, name: str, supervisor: Supervisor) -> None:
+        super().__init__(name, lambda: supervisor.raw(name))
+        self._running = supervisor.running
+
+    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
+        if method.name == RUN.name:
+            self._running.add(self.name)
+        return await super().call(method, message, timeout_s=timeout_s)
+
 
 class Supervisor:
-    """The actors of one run by name."""
+    """The actors of one run by name. restarts: what was replaced, in order."""
 
-    def __init__(self, runtime: Runtime, plan: RunPlan) -> None:
+    def __init__(self, runtime: Runtime, plan: RunPlan, *, has_journal: bool | None = None) -> None:
+        """has_journal: whether a binder finds its state again; by default, as the plan says."""
+        in_plan = plan.settings.journal is not None
+        self._has_journal = in_plan if has_journal is None else has_journal
         self._runtime = runtime
         self._plan = plan
+        self._raw: dict[str, Ref] = {}
+        self._budget = Budget()
+        self._half_done: set[str] = set()
+        self.epochs: dict[str, int] = {}
         self.refs: dict[str, Ref] = {}
         self.last: dict[str, ActorStatus] = {}
+        self.running: set[str] = set()
+        self.restarts: list[Restart] = []
 
     def groups(self) -> dict[str, dict[str, Factory]]:
         """Process → the actors in it, and how each is built where it runs."""
-        plan, settings = self._plan, self._plan.settings
-        control: dict[str, Factory] = {
-            QUEUE: partial(QueueActor, plan),
-            CACHE: partial(CacheActor, plan),
-            BINDER: partial(BinderActor, plan),
-        }
+        settings = self._plan.settings
+        control = [QUEUE, CACHE, BINDER]
         if settings.control == "together":
             groups = {CONTROL: control}
         else:
-            groups = {name: {name: build} for name, build in control.items()}
-        for index in range(settings.shards):
-            name = worker_name(index)
-            groups[name] = {name: partial(WorkerActor, name, plan)}
-        for index in range(settings.schedulers):
-            name = scheduler_name(index)
-            groups[name] = {name: partial(SchedulerActor, name, plan)}
-        return groups
+            groups = {name: [name] for name in control}
+        for name in (
+            *map(worker_name, range(settings.shards)),
+            *map(scheduler_name, range(settings.schedulers)),
+        ):
+            groups[name] = [name]
+        return {host: {name: self._life(name) for name in names} for host, names in groups.items()}
+
+    def _life(self, name: str) -> Factory:
+        """How the present life of an actor is built."""
+        plan, epoch = self._plan, self.epochs.get(name, 1)
+        is_new = epoch > 1
+        build: Factory
+        if name == QUEUE:
+            build = partial(QueueActor, plan, is_new=is_new)
+        elif name == CACHE:
+            build = partial(CacheActor, plan)
+        elif name == BINDER:
+            build = partial(BinderActor, plan)
+        elif name.startswith(SCHEDULER):
+            build = partial(SchedulerActor, name, plan, epoch=epoch)
+        else:
+            build = partial(WorkerActor, name, plan, is_new=is_new)
+        return Life(build, name, epoch)
 
     async def start(self) -> None:
         """Starts all actors side by side. RunFailedError if one does not come up in time."""
-        timeout_s = self._plan.settings.deadlines.start_s
+        groups = self.groups()
         try:
-            self.refs = await self._runtime.start(self.groups(), timeout_s=timeout_s)
+            self._raw = await self._start(groups)
         except (ActorLostError, DeadlineError) as failure:
             raise RunFailedError(f"the run did not start: {failure}") from failure
+        self.refs = {name: _RunRef(name, self) for name in self._raw}
+        self.epochs = dict.fromkeys(self._raw, 1)
         log("supervisor", "started", actors=", ".join(self.refs))
 
+    async def _start(self, groups: dict[str, dict[str, Factory]]) -> dict[str, Ref]:
+        timeout_s = self._plan.settings.deadlines.start_s
+        return dict(await self._runtime.start(groups, timeout_s=timeout_s))
+
+    def raw(self, name: str) -> Ref:
+        """A way to the present life of an actor, and no other."""
+        return self._raw[name]
+
     async def watch(self) -> None:
-        """Runs until an actor fails; raises RunFailedError or the error that stopped it."""
+        """Runs until the run cannot go on; raises RunFailedError or the error that stopped it."""
         while True:
-            try:
-                await asyncio.gather(*(self.look(name) for name in self.refs))
-            except ActorGoneError:
-                raise
-            except RunFailedError as failure:
-                raise await self._root_of(failure) from None
+            failures = await self._failures(return_when=asyncio.FIRST_EXCEPTION)
+            if failures:
+                # Others may fail for want of one that is gone; those of one process go together.
+                failures += await self._failures(timeout_s=ROOT_S)
+            gone = [each for each in failures if isinstance(each, ActorGoneError)]
+            if gone or (self._half_done and not failures):
+                await self._replace(gone)
+            elif failures:
+                raise failures[0]
             await asyncio.sleep(WATCH_S)
 
-    async def _root_of(self, failure: RunFailedError) -> RunFailedError:
-        """The actor that is gone, if `failure` was only seen before it."""
-        looks = [asyncio.create_task(self.look(name)) for name in self.refs]
-        await asyncio.wait(looks, timeout=ROOT_S)
-        for task in looks:
-            task.cancel()
-        outcomes = await asyncio.gather(*looks, return_exceptions=True)
-        return next((each for each in outcomes if isinstance(each, ActorGoneError)), failure)
+    async def _failures(
+        self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
+    ) -> list[BaseException]:
+        """What is wrong with the actors, as far as they say it in time."""
+        looks = [asyncio.create_task(self.look(name)) for name in self._raw]
+        try:
+            done, _ = await asyncio.wait(looks, timeout=timeout_s, return_when=return_when)
+        finally:
+            for task in looks:
+                task.cancel()
+            await asyncio.gather(*looks, return_exceptions=True)
+        failures = (task.exception() for task in looks if task in done)
+        return [failure for failure in failures if failure is not None]
 
     async def look(self, name: str) -> ActorStatus:
         """What an actor says of itself. RunFailedError if it is gone or cannot go on."""
         timeout_s = self._plan.settings.deadlines.call_s
         try:
-            status = await self.refs[name].call(STATUS, NOTHING, timeout_s=timeout_s)
+            status = await self._raw[name].call(STATUS, NOTHING, timeout_s=timeout_s)
         except (ActorLostError, DeadlineError) as failure:
-            raise ActorGoneError(self._story(name, str(failure))) from failure
+            raise ActorGoneError(self._story(name, str(failure)), name) from failure
         self.last[name] = status
         if status.error:
             raise self._stopped_by(name, status)
         return status
+
+    async def _replace(self, gone: Iterable[ActorGoneError]) -> None:
+        """Replaces actors, and those that rest on what only they knew; the run goes on."""
+        began_s = clock_s()
+        why = {each.name: each for each in gone}
+        hosts = {host: set(builds) for host, builds in self.groups().items()}
+        names = rests_on({*why, *self._half_done}, hosts)
+        self._check_may_go_on(why, names, began_s)
+        log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
+        self._half_done = names
+        try:
+            await self._begin_anew(names)
+        except (ActorLostError, DeadlineError, ActorError) as failure:
+            # Another one went meanwhile: all is done again, as long as the budget lasts.
+            log("supervisor", "replacing failed", why=str(failure))
+            return
+        self._half_done = set()
+        self.restarts.append(Restart(tuple(sorted(why)), tuple(sorted(names)), clock_s() - began_s))
+
+    def _check_may_go_on(
+        self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float
+    ) -> None:
+        """Raises with the story where nothing may be replaced."""
+        if BINDER in names and not self._has_journal:
+            raise next(iter(why.values()))
+        for name in why or sorted(self._half_done)[:1]:
+            if not self._budget.take(name, now_s):
+                story = str(why.get(name) or self._story(name, f"{name} could not be replaced"))
+                raise ActorGoneError(f"{story} It was replaced {Budget.TIMES} times in a minute.")
+
+    async def _begin_anew(self, names: set[str]) -> None:
+        for name in sorted(names):
+            await self._runtime.kill(name)
+            self.epochs[name] += 1
+        groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
+        await self._fence(names)
+        self._raw |= await self._start(groups)
+        await self._fence(self.epochs.keys())
+        await Refill(self._raw, self.epochs, self._plan.settings).fill(names)
+        for name in sorted(self.running & names):
+            await self._tell(name, RUN, NOTHING)
+
+    async def _fence(self, names: Iterable[str]) -> None:
+        """What earlier lives of these actors sent is refused by all that are there."""
+        fences = Fences(tuple((name, self.epochs[name]) for name in sorted(names)))
+        calls = (self._tell(name, FENCE, fences) for name in self._raw)
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(outcome, DeadlineError):
+                raise outcome
+
+    async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
+        timeout_s = self._plan.settings.deadlines.call_s
+        return await self._raw[name].call(method, message, timeout_s=timeout_s)
 
     def _stopped_by(self, name: str, status: ActorStatus) -> RoadsteadError:
         """Why an actor cannot go on: what the user can mend as it is, all else as its story."""
@@ -140,11 +262,11 @@ class Supervisor:
     async def stop(self) -> None:
         """Schedulers take no more, the binder closes its journal, and all actors end, in time."""
         timeout_s = self._plan.settings.deadlines.stop_s
-        schedulers = [ref for name, ref in self.refs.items() if name.startswith(SCHEDULER)]
+        schedulers = [ref for name, ref in self._raw.items() if name.startswith(SCHEDULER)]
         stops = (ref.call(STOP, NOTHING, timeout_s=timeout_s) for ref in schedulers)
         await asyncio.gather(*stops, return_exceptions=True)
-        if BINDER in self.refs:
+        if BINDER in self._raw:
             with contextlib.suppress(ActorError, ActorLostError, DeadlineError):
-                await self.refs[BINDER].call(STOP, NOTHING, timeout_s=timeout_s)
+                await self._raw[BINDER].call(STOP, NOTHING, timeout_s=timeout_s)
         async with asyncio.timeout(timeout_s):
             await self._runtime.stop()

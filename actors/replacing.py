@@ -1,0 +1,175 @@
+"""What is replaced together, how often, and how new lives are filled from what is known elsewhere.
+
+    gone        replaced                     filled from
+    binder      binder                       its journal
+    worker      worker                       the cache
+    scheduler   scheduler                    nothing; the binder says how its attempts ended
+    queue       queue, schedulers            the binder: pods that wait
+    cache       cache, workers, schedulers   the binder: nodes, bound pods, bound claims
+
+Actors of one process are replaced together. What only the lost one knew (leases, assumptions,
+nominations, why pods are pending) is found anew: pods that wait are tried again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+
+from roadstead.actors.messages import (
+    ADD_NODES,
+    ADD_RUNNING,
+    REPORT,
+    SUBMIT,
+    LeaseReport,
+    NodeBatch,
+    PageAsk,
+    RunningPods,
+    pod_batch,
+)
+from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER, WORKER, scheduler_name
+from roadstead.actors.recovery import (
+    ASSUMED_BY,
+    EVICTED_PAGE,
+    FENCE_OWNER,
+    GONE,
+    LENT_TO,
+    NODES_PAGE,
+    OWNER_ENDS,
+    PAGE,
+    RESTORED,
+    RESTREAM,
+    STANDING,
+    STANDING_PAGE,
+    STORAGE_LOG,
+    TAKE_STORAGE,
+    Owner,
+    OwnerEnds,
+    Restream,
+    StandingPage,
+    Uids,
+)
+from roadstead.actors.seam import NOTHING, A, Method, Q, Ref
+from roadstead.config.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """One replacement: who was gone, who was replaced with it, how long the run waited."""
+
+    gone: tuple[str, ...]
+    replaced: tuple[str, ...]
+    took_s: float
+
+
+class Budget:
+    """How often an actor may be replaced: `TIMES` in any `WINDOW_S`."""
+
+    TIMES = 5
+    WINDOW_S = 60.0
+
+    def __init__(self) -> None:
+        self._taken: dict[str, deque[float]] = {}
+
+    def take(self, name: str, now_s: float) -> bool:
+        """Whether it may be replaced now, which then counts."""
+        taken = self._taken.setdefault(name, deque())
+        while taken and taken[0] <= now_s - self.WINDOW_S:
+            taken.popleft()
+        if len(taken) >= self.TIMES:
+            return False
+        taken.append(now_s)
+        return True
+
+
+def rests_on(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
+    """All that is replaced with actors that are gone. hosts: process → the actors in it."""
+    everyone = {name for names in hosts.values() for name in names}
+    found, before = set(gone), set[str]()
+    while found != before:
+        before = set(found)
+        for together in hosts.values():
+            found |= together if together & found else set()
+        kinds = ((CACHE, (WORKER, SCHEDULER)), (QUEUE, (SCHEDULER,)))
+        for lost, resting in kinds:
+            if lost in found:
+                found |= {name for name in everyone if name.startswith(resting)}
+    return found
+
+
+class Refill:
+    """Tells new lives what they need to know. refs: to the present lives of all."""
+
+    def __init__(
+        self, refs: Mapping[str, Ref], epochs: Mapping[str, int], settings: Settings
+    ) -> None:
+        self._refs = refs
+        self._epochs = epochs
+        self._settings = settings
+
+    async def fill(self, names: set[str]) -> None:
+        """Everyone of these goes on afterwards, schedulers when they are told to run."""
+        everyone = [scheduler_name(index) for index in range(self._settings.schedulers)]
+        for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
+            await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
+        if CACHE in names:
+            await self._fill_cache()
+        for name in sorted(names):
+            if name.startswith(WORKER):
+                await self._tell(CACHE, RESTREAM, Restream(int(name.rpartition("-")[2])))
+        if QUEUE in names:
+            await self._fill_queue()
+        if names.intersection(everyone):
+            await self._tell_of_evictions(names)
+        for name in sorted(names.intersection(everyone)):
+            await self._end_owner(name, names)
+
+    async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
+        timeout_s = self._settings.deadlines.call_s
+        return await self._refs[name].call(method, message, timeout_s=timeout_s)
+
+    async def _fill_cache(self) -> None:
+        await self._tell(CACHE, TAKE_STORAGE, await self._tell(BINDER, STORAGE_LOG, NOTHING))
+        start, total = 0, 1
+        while start < total:
+            page = await self._tell(BINDER, NODES_PAGE, PageAsk(start, PAGE))
+            await self._tell(CACHE, ADD_NODES, NodeBatch(page.nodes))
+            start, total = start + PAGE, page.total
+        async for standing in self._standing():
+            pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
+            bound = [(pod, node) for pod, node in pods if node]
+            batch = pod_batch(pod for pod, _ in bound)
+            await self._tell(CACHE, ADD_RUNNING, RunningPods(batch, tuple(n for _, n in bound)))
+
+    async def _fill_queue(self) -> None:
+        async for standing in self._standing():
+            pods = zip(standing.pods.pods(), standing.nodes, strict=True)
+            waiting = pod_batch(pod for pod, node in pods if not node)
+            await self._tell(QUEUE, SUBMIT, waiting)
+        await self._tell(QUEUE, RESTORED, NOTHING)
+
+    async def _standing(self) -> AsyncIterator[StandingPage]:
+        start, total = 0, 1
+        while start < total:
+            page = await self._tell(BINDER, STANDING_PAGE, PageAsk(start, PAGE))
+            yield page
+            start, total = start + PAGE, page.total
+
+    async def _tell_of_evictions(self, names: set[str]) -> None:
+        """A scheduler that evicted pods may have ended before it said so."""
+        gone = await self._tell(BINDER, EVICTED_PAGE, NOTHING)
+        if not gone.uids:
+            return
+        if CACHE not in names:
+            await self._tell(CACHE, GONE, Uids(gone.uids))
+        if QUEUE not in names:
+            await self._tell(QUEUE, REPORT, LeaseReport(0, (), (), (), gone))
+
+    async def _end_owner(self, name: str, names: set[str]) -> None:
+        owner = Owner(name, self._epochs[name])
+        for keeper, ask in ((QUEUE, LENT_TO), (CACHE, ASSUMED_BY)):
+            if keeper not in names:
+                held = await self._tell(keeper, ask, owner)
+                words = await self._tell(BINDER, STANDING, held)
+                await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, words.nodes))

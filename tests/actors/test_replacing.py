@@ -1,0 +1,121 @@
+"""An actor is killed in the middle of a run: it is replaced, and the run ends as it should."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from roadstead.actors import client, launch, supervisor
+from roadstead.actors.launch import ActorLauncher, open_runtime
+from roadstead.fleet.generate import generate_fleet
+from roadstead.invariants.checker import check
+from roadstead.journal import RecordKind
+from roadstead.journal.disk import RealDisk
+from roadstead.journal.segments import Reader
+from tests.actors.world import inputs_of, plan_of
+
+ACTORS = ("queue", "cache", "binder", "worker-0", "worker-1", "scheduler-0", "scheduler-1")
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
+
+
+def fleet(nodes=20, pods=300):
+    trace = generate_fleet(nodes, pods, 1)
+    return inputs_of(trace.nodes(), trace.pods())
+
+
+class Run:
+    """A run whose actors a test kills when some pods are placed."""
+
+    def __init__(self, monkeypatch, **settings):
+        self.plan = plan_of(**{"batch": 4, "shards": 2, "schedulers": 2, **settings})
+        self.runtime = None
+        self.killed, self.kills = [], []
+        monkeypatch.setattr(launch, "open_runtime", self.open)
+
+    def open(self, plan):
+        self.runtime = open_runtime(plan)
+        return self.runtime
+
+    def kill(self, *names, every=40):
+        """Runs, and kills one actor after another whenever so many more pods are placed."""
+        waiting = list(names)
+
+        def on_progress(progress):
+            if waiting and progress.placed >= every * (len(self.killed) + 1):
+                self.killed.append(waiting[0])
+                self.kills.append(asyncio.ensure_future(self.runtime.kill(waiting.pop(0))))
+
+        return ActorLauncher().run(fleet(), self.plan, on_progress)
+
+
+def prove(outcome, folder):
+    """Nothing lost, nothing doubled, nothing overfilled, and the journal says what was told."""
+    records = list(Reader(RealDisk(folder)).records())
+    assert check(records).violations == []
+    binds = [(each.uid, each.node_name) for each in records if each.kind is RecordKind.BIND]
+    assert max(Counter(uid for uid, _ in binds).values()) == 1
+    assert dict(binds) == {each.uid: each.node for each in outcome.placements}
+    decided = [each.uid for each in (*outcome.placements, *outcome.pending)]
+    assert sorted(decided) == sorted(identity.uid for identity, _ in fleet().pending)
+
+
+@pytest.mark.parametrize("name", ACTORS)
+def test_an_actor_that_is_killed_is_replaced_and_the_run_goes_on(monkeypatch, tmp_path, name):
+    run = Run(monkeypatch, control="apart", journal=tmp_path)
+
+    outcome = run.kill(name)
+
+    assert run.killed == [name]
+    prove(outcome, tmp_path)
+
+
+def test_each_kind_is_killed_once_in_one_run(monkeypatch, tmp_path):
+    run = Run(monkeypatch, control="apart", journal=tmp_path)
+    kinds = ("scheduler-0", "worker-1", "binder", "queue", "cache")
+
+    outcome = run.kill(*kinds, every=30)
+
+    assert run.killed == [*kinds]
+    prove(outcome, tmp_path)
+
+
+def test_where_one_process_holds_three_actors_all_three_are_replaced(monkeypatch, tmp_path):
+    run = Run(monkeypatch, journal=tmp_path)
+
+    outcome = run.kill("binder")
+
+    prove(outcome, tmp_path)
+
+
+def test_an_actor_that_is_killed_again_and_again_ends_the_run_with_the_story(monkeypatch, tmp_path):
+    monkeypatch.setattr(Budget, "TIMES", 1)
+    run = Run(monkeypatch, control="apart", journal=tmp_path)
+
+    with pytest.raises(RunFailedError, match=r"worker-0 is gone.* replaced 1 times in a minute"):
+        run.kill("worker-0", "worker-0")
+
+
+def test_what_is_replaced_together():
+    hosts = {name: {name} for name in ("queue", "cache", "binder", "worker-0", "scheduler-0")}
+
+    assert rests_on({"binder"}, hosts) == {"binder"}
+    assert rests_on({"worker-0"}, hosts) == {"worker-0"}
+    assert rests_on({"queue"}, hosts) == {"queue", "scheduler-0"}
+    assert rests_on({"cache"}, hosts) == {"cache", "worker-0", "scheduler-0"}
+    together = {"control": {"queue", "cache", "binder"}, "worker-0": {"worker-0"}}
+    assert rests_on({"binder"}, together) == {"queue", "cache", "binder", "worker-0"}
+
+
+def test_a_budget_is_there_again_after_a_minute():
+    budget = Budget()
+
+    taken = [budget.take("queue", now_s) for now_s in (0, 1, 2, 3, 4, 5)]
+
+    assert taken == [True] * 5 + [False]
+    assert budget.take("cache", 5)
+    assert budget.take("queue", 60)
