@@ -21,7 +21,7 @@ from roadstead.actors.messages import (
     Submitted,
     pod_batch,
 )
-from roadstead.actors.recovery import Owner, OwnerEnds, Uids
+from roadstead.actors.recovery import Owner, OwnerEnds, Restored, Uids
 from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
@@ -87,7 +87,7 @@ class QueueActor:
         self._failures: dict[str, dict[int, int]] = {}
         self._wakes = 0
         self._arrived = asyncio.Event()
-        self._is_whole = not is_new
+        self._is_whole, self._done_before = not is_new, 0
 
     def _gate(self, facts: PodFacts) -> Status:
         profile: Profile | None = self._profiles.get(facts.scheduler_name)
@@ -223,9 +223,9 @@ class QueueActor:
             return as_told
         return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(FAILS_AGAIN,))
 
-    async def restored(self, _: Nothing) -> Nothing:
+    async def restored(self, told: Restored) -> Nothing:
         """All pods are there again."""
-        self._is_whole = True
+        self._is_whole, self._done_before = True, told.done
         return NOTHING
 
     async def lent_to(self, owner: Owner) -> Uids:
@@ -254,7 +254,7 @@ class QueueActor:
             unschedulable=counts.unschedulable,
             gated=counts.gated,
             in_flight=counts.in_flight + (not self._is_whole),
-            done=counts.done_total,
+            done=counts.done_total + self._done_before,
         )
 
     async def pending(self, ask: PageAsk) -> PendingPage:

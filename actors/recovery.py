@@ -90,6 +90,13 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Restored:
+    """Supervisor → queue: all pods are there again. done: how many are bound."""
+
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
 class Differences:
     """What a cache and one made anew say differently, one line each."""
 
@@ -107,7 +114,7 @@ ASSUMED_BY = method("assumed_by", Owner, Uids)
 OWNER_ENDS = method("owner_ends", OwnerEnds, Nothing)
 RESTREAM = method("restream", Restream, Nothing)
 RESTORE = method("restore", Restore, Nothing)
-RESTORED = method("restored", Nothing, Nothing)
+RESTORED = method("restored", Restored, Nothing)
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
 GONE = method("gone", Uids, Nothing)
 COMPARE = method("compare", Nothing, Differences)

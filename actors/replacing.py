@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_RUNNING,
+    BOUND,
     REPORT,
     SUBMIT,
     LeaseReport,
@@ -46,6 +47,7 @@ from roadstead.actors.recovery import (
     TAKE_STORAGE,
     Owner,
     OwnerEnds,
+    Restored,
     Restream,
     StandingPage,
     Uids,
@@ -147,7 +149,8 @@ class Refill:
             pods = zip(standing.pods.pods(), standing.nodes, strict=True)
             waiting = pod_batch(pod for pod, node in pods if not node)
             await self._tell(QUEUE, SUBMIT, waiting)
-        await self._tell(QUEUE, RESTORED, NOTHING)
+        bound = await self._tell(BINDER, BOUND, PageAsk(0, 0))
+        await self._tell(QUEUE, RESTORED, Restored(bound.total))
 
     async def _standing(self) -> AsyncIterator[StandingPage]:
         start, total = 0, 1

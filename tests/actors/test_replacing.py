@@ -7,6 +7,8 @@ import pytest
 
 from roadstead.actors import client, launch, supervisor
 from roadstead.actors.launch import ActorLauncher, open_runtime
+from roadstead.actors.replacing import Budget, rests_on
+from roadstead.actors.supervisor import RunFailedError
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
@@ -78,7 +80,7 @@ def test_each_kind_is_killed_once_in_one_run(monkeypatch, tmp_path):
     run = Run(monkeypatch, control="apart", journal=tmp_path)
     kinds = ("scheduler-0", "worker-1", "binder", "queue", "cache")
 
-    outcome = run.kill(*kinds, every=30)
+    outcome = run.kill(*kinds, every=10)
 
     assert run.killed == [*kinds]
     prove(outcome, tmp_path)
@@ -92,7 +94,7 @@ def test_where_one_process_holds_three_actors_all_three_are_replaced(monkeypatch
     prove(outcome, tmp_path)
 
 
-def test_an_actor_that_is_killed_again_and_again_ends_the_run_with_the_story(monkeypatch, tmp_path):
+def test_an_actor_that_is_killed_again_and_again_ends_the_run_by_its_name(monkeypatch, tmp_path):
     monkeypatch.setattr(Budget, "TIMES", 1)
     run = Run(monkeypatch, control="apart", journal=tmp_path)
 
