@@ -139,7 +139,9 @@ class BatchRun:
             classes = {
                 signature: _kernel_class(each)
                 for signature, each in self._classes.items()
-                if each.run.narrowing is None and not each.run.error
+                if each.run.narrowing is None
+                and not each.run.error
+                and each.run.filter_failure() is None
             }
             self._kernel = Kernel(
                 self._accelerator.code, self.table, self._node_count, classes, self._chooser

@@ -107,6 +107,9 @@ class ClassRun:
         """Evaluates what changed and sums it up; an Error status ends the cycle of this pod."""
         evaluation = self.evaluation
         evaluation.update(node_count, filters)
+        failure = self.filter_failure()
+        if failure is not None:
+            return failure
         if self.applies and self.narrowing is not None:
             evaluation.narrow(self.narrowing.narrowed)
         if not evaluation.pre_filter.status.is_success or not self.has_feasible:
@@ -117,6 +120,16 @@ class ClassRun:
         if redone is None or self._extremes_moved(redone):
             return self._sum_all()
         return self._sum_rows(redone) if len(redone) else Status()
+
+    def filter_failure(self) -> Status | None:
+        """A Filter that failed on some node, which ends the cycle; None where all answered."""
+        evaluation = self.evaluation
+        if not evaluation.pre_filter.status.is_success:
+            return None
+        for code, status in enumerate(evaluation.statuses, start=1):
+            if status.code is Code.ERROR and (evaluation.codes == code).any():
+                return status
+        return next((each for each in self.rest.refused.refused if each.code is Code.ERROR), None)
 
     def _extremes_moved(self, rows: Rows) -> bool:
         flipped = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]

@@ -201,6 +201,9 @@ def explain(
     cycle_error = status_in(error).message if error is not None and len(feasible) else ""
     if narrowing is not None and narrowing.error:
         cycle_error = narrowing.error
+    failure = next((each for each in in_order if each and each.code is Code.ERROR), None)
+    if failure is not None and passed:
+        cycle_error = failure.message
     lines: tuple[ScoreLine, ...] = ()
     if len(feasible) and not cycle_error:
         lines = _score_lines(profile, pod, views, order[feasible], (len(names), filters, scores))

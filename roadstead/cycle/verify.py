@@ -20,7 +20,7 @@ from roadstead.nodes.table import NodeTable, Table
 from roadstead.protocol.status import SUCCESS, Status, unresolvable
 
 _Inputs = tuple[Summaries, int, Hashable]
-"""What PreFilter's outcome depends on: summaries, number of nodes, what plugins know beside them."""
+"""What PreFilter's outcome depends on: summaries, nodes, what plugins know beside them."""
 
 _NARROWED = unresolvable("node(s) didn't satisfy the plugins that narrow the nodes")
 

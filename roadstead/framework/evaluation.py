@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.failures import filter_status, nothing_left, phase_failure
 from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.profile import Profile
@@ -28,7 +29,7 @@ from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows, Table
-from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable
+from roadstead.protocol.status import SUCCESS, Code, Status
 
 Summaries = Mapping[str, Summary]
 
@@ -176,13 +177,13 @@ class Evaluation:
                 rejection = status
             elif not status.is_success:
                 if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    status = _failure("PreFilter", status)
+                    status = phase_failure("PreFilter", status)
                 return self._pre_filtered(status, None, [], position + 1)
             elif result.node_names is not None:
                 narrowed_by.append(plugin.name)
                 names = result.node_names if names is None else names & result.node_names
                 if not names:
-                    status = _nothing_left(sorted(narrowed_by))
+                    status = nothing_left(sorted(narrowed_by))
                     return self._pre_filtered(status, names, narrowed_by, position + 1)
         return self._pre_filtered(rejection, names, narrowed_by, len(self.profile.pre_filter))
 
@@ -306,7 +307,7 @@ class Evaluation:
             positions[first] = position
 
     def _translated(self, plugin: Plugin, result: FilterResult) -> I32:
-        own = [self.intern(Status(s.code, s.reasons, plugin.name)) for s in result.statuses]
+        own = [self.intern(filter_status(plugin.name, status)) for status in result.statuses]
         return np.array([PASSED, *own], dtype=np.int32)
 
     def reads_whole_nodes(self) -> bool:
@@ -361,7 +362,7 @@ class Evaluation:
             if status.is_skip:
                 self.state.skip_score.add(plugin.name)
             elif not status.is_success:
-                return _failure("PreScore", Status(status.code, status.reasons, plugin.name))
+                return phase_failure("PreScore", Status(status.code, status.reasons, plugin.name))
         return SUCCESS
 
     def _run_scores(self, changed: Rows | None) -> None:
@@ -387,14 +388,3 @@ class Evaluation:
             return seeded
         scores: I64 = np.ascontiguousarray(plugin.score(self.state, self.pod, self.table))
         return scores.copy() if scores.base is not None else scores
-
-
-def _failure(phase: str, status: Status) -> Status:
-    text = f'running {phase} plugin "{status.plugin}": {status.message}'
-    return Status(Code.ERROR, (text,), status.plugin)
-
-
-def _nothing_left(plugins: list[str]) -> Status:
-    if len(plugins) == 1:
-        return unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously")
