@@ -20,12 +20,12 @@ from roadstead.kernel.arrays import (
     END,
     KEPT_BACK,
     LEAST,
-    MOST,
     MOVED,
     NEW,
     NO_ROW,
     NOWHERE,
     OFF,
+    RATIO,
     Log,
     Numbers,
     Specs,
@@ -41,6 +41,8 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 _ZERO = np.uint64(0)
 
+EXACT = 1 << 52
+
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles without the Python interpreter, divides by zero as NumPy, keeps the machine code."""
@@ -50,117 +52,120 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @compiled
-def _fits(numbers: Numbers, specs: Specs, c: int, row: int) -> bool:
-    if numbers.pod_count[row] >= numbers.pod_limit[row]:
-        return False
-    wants = specs.wants[c]
-    for k in range(wants.shape[0]):
-        resource = wants[k, 0]
-        if resource == END:
-            break
-        free = numbers.allocatable[row, resource] - numbers.requested[row, resource]
-        if wants[k, 1] > free:
-            return False
-    ports = specs.ports[c]
-    for k in range(ports.shape[0]):
-        if ports[k] == END:
-            break
-        if numbers.blocked[row, ports[k]]:
-            return False
-    return True
+def _quotient(dividend: int, divisor: int) -> int:
+    """dividend // divisor for divisor > 0.
+
+    By way of float64, which is faster and right to within 1 up to 2**52; what is larger, or has
+    wrapped around, is divided as an integer.
+    """
+    if 0 <= dividend < EXACT and divisor < EXACT:
+        found = int(float(dividend) / float(divisor))
+        rest = dividend - found * divisor
+        return found + (rest >= divisor) - (rest < 0)
+    return dividend // divisor
 
 
 @compiled
-def _percent(part: int, whole: int) -> int:
-    """part * 100 // whole for 0 <= part <= whole, whole > 0; wraps as int64 does."""
-    return (part * 100) // whole
-
-
-@compiled
-def _fit_score(numbers: Numbers, specs: Specs, c: int, row: int) -> int:
-    strategy, shape = specs.fit[c, 0], specs.fit[c, 2]
-    lines = specs.fit_lines[c]
-    weighted = 0
-    weights = 0
-    for k in range(lines.shape[0]):
-        resource = lines[k, 0]
-        if resource == END:
-            break
-        capacity = numbers.allocatable[row, resource]
-        if capacity == 0:
-            continue
-        column = lines[k, 1]
-        if column >= 0:
-            requested = numbers.nonzero[row, column] + lines[k, 2]
-        else:
-            requested = numbers.requested[row, resource] + lines[k, 2]
-        used = min(requested, capacity)
-        weight = lines[k, 3]
-        if strategy == LEAST:
-            score = _percent(capacity - used, capacity)
-        elif strategy == MOST:
-            score = _percent(used, capacity)
-        elif requested > capacity:
-            score = specs.shapes[shape, 100]
-        else:
-            score = specs.shapes[shape, _percent(used, capacity)]
-        weighted += score * weight
-        if strategy in (LEAST, MOST) or score > 0:
-            weights += weight
-    divisor = max(weights, 1)
-    if strategy in (LEAST, MOST):
-        return weighted // divisor
-    return (2 * weighted + divisor) // (2 * divisor)
-
-
-@compiled
-def _fraction(numbers: Numbers, lines: I64, k: int, row: int) -> float:
-    capacity = numbers.allocatable[row, lines[k, 0]]
-    requested = numbers.requested[row, lines[k, 0]] + lines[k, 1]
-    return min(float(requested) / float(max(capacity, 1)), 1.0)
-
-
-@compiled
-def _balanced_score(numbers: Numbers, specs: Specs, c: int, row: int) -> int:
-    lines = specs.balanced_lines[c]
-    present = 0
-    first = last = total = 0.0
-    for k in range(lines.shape[0]):
-        if lines[k, 0] == END:
-            break
-        if numbers.allocatable[row, lines[k, 0]] == 0:
-            continue
-        last = _fraction(numbers, lines, k, row)
-        if present == 0:
-            first = last
-        present += 1
-        total += last
-    deviation = 0.0
-    if present == 2:
-        deviation = abs((first - last) / 2)
-    elif present > 2:
-        mean = total / float(present)
-        squares = 0.0
-        for k in range(lines.shape[0]):
-            if lines[k, 0] == END:
+def _filter(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
+    """Writes NOWHERE for rows that cannot take the class, what NODE facts add to totals else."""
+    passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
+    pod_count, pod_limit, blocked = numbers.pod_count, numbers.pod_limit, numbers.blocked
+    allocatable, requested = numbers.allocatable, numbers.requested
+    wants, ports = specs.wants[c], specs.ports[c]
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        fits = passes[row] and pod_count[row] < pod_limit[row]
+        for k in range(wants.shape[0]):
+            resource = wants[k, 0]
+            if resource == END or not fits:
                 break
-            if numbers.allocatable[row, lines[k, 0]] == 0:
-                continue
-            distance = _fraction(numbers, lines, k, row) - mean
-            squares += distance * distance
-        deviation = math.sqrt(squares / float(present))
-    return int((1.0 - deviation) * 100)
+            fits = wants[k, 1] <= allocatable[row, resource] - requested[row, resource]
+        for k in range(ports.shape[0]):
+            if ports[k] == END or not fits:
+                break
+            fits = not blocked[row, ports[k]]
+        out[place] = still[row] if fits else NOWHERE
 
 
 @compiled
-def _score(numbers: Numbers, specs: Specs, totals: Totals, c: int, row: int) -> int:
-    """The total of a feasible row without what normalizing plugins add."""
-    score = int(totals.still[specs.fixed[c], row])
+def _add_fit(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) -> None:
+    """NodeResourcesFit's weighted score, for rows that can take the class."""
+    allocatable, requested, nonzero = numbers.allocatable, numbers.requested, numbers.nonzero
+    lines, shapes = specs.fit_lines[c], specs.shapes
+    strategy, plugin_weight, shape = specs.fit[c, 0], specs.fit[c, 1], specs.fit[c, 2]
+    for place in range(rows.shape[0]):
+        if out[place] == NOWHERE:
+            continue
+        row = rows[place]
+        weighted = 0
+        weights = 0
+        for k in range(lines.shape[0]):
+            resource, column = lines[k, 0], lines[k, 1]
+            if resource == END:
+                break
+            capacity = allocatable[row, resource]
+            if capacity == 0:
+                continue
+            there = nonzero[row, column] if column >= 0 else requested[row, resource]
+            asked = there + lines[k, 2]
+            used = min(asked, capacity)
+            score = _quotient((capacity - used if strategy == LEAST else used) * 100, capacity)
+            if strategy == RATIO:
+                score = shapes[shape, score]
+            weighted += score * lines[k, 3]
+            if strategy != RATIO or score > 0:
+                weights += lines[k, 3]
+        weights = max(weights, 1)
+        if strategy == RATIO:
+            weighted = 2 * weighted + weights
+            weights = 2 * weights
+        out[place] += plugin_weight * _quotient(weighted, weights)
+
+
+@compiled
+def _add_balanced(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) -> None:
+    """NodeResourcesBalancedAllocation's weighted score, for rows that can take the class."""
+    allocatable, requested = numbers.allocatable, numbers.requested
+    lines, plugin_weight = specs.balanced_lines[c], specs.balanced[c]
+    fractions = np.empty(lines.shape[0])
+    for place in range(rows.shape[0]):
+        if out[place] == NOWHERE:
+            continue
+        row = rows[place]
+        present = 0
+        total = 0.0
+        for k in range(lines.shape[0]):
+            resource = lines[k, 0]
+            if resource == END:
+                break
+            capacity = allocatable[row, resource]
+            if capacity == 0:
+                continue
+            asked = requested[row, resource] + lines[k, 1]
+            fraction = min(float(asked) / float(max(capacity, 1)), 1.0)
+            fractions[present] = fraction
+            present += 1
+            total += fraction
+        deviation = 0.0
+        if present == 2:
+            deviation = abs((fractions[0] - fractions[1]) / 2)
+        elif present > 2:
+            mean = total / float(present)
+            squares = 0.0
+            for k in range(present):
+                squares += (fractions[k] - mean) * (fractions[k] - mean)
+            deviation = math.sqrt(squares / float(present))
+        out[place] += plugin_weight * int((1.0 - deviation) * 100)
+
+
+@compiled
+def _evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
+    """Totals of some rows without what normalizing plugins add: int32[rows], NOWHERE for none."""
+    _filter(numbers, specs, totals, c, rows, out)
     if specs.fit[c, 0] != OFF:
-        score += specs.fit[c, 1] * _fit_score(numbers, specs, c, row)
+        _add_fit(numbers, specs, c, rows, out)
     if specs.balanced[c] >= 0:
-        score += specs.balanced[c] * _balanced_score(numbers, specs, c, row)
-    return score
+        _add_balanced(numbers, specs, c, rows, out)
 
 
 @compiled
@@ -176,19 +181,17 @@ def _raise_tops(totals: Totals, c: int) -> None:
 @compiled
 def build(numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int) -> None:
     """Totals of new classes over all rows, as if normalizing plugins said 0."""
+    rows = np.arange(totals.total.shape[1])
     for c in classes:
-        fixed = specs.fixed[c]
-        total = totals.total[c]
-        totals.alive[c] = 0
+        total, alive, group = totals.total[c], totals.alive[c], totals.group[specs.fixed[c]]
+        _evaluate(numbers, specs, totals, c, rows, total)
+        alive[:] = 0
         totals.norm[c] = 0
         feasible = 0
         for row in range(total.shape[0]):
-            if totals.passes[fixed, row] and _fits(numbers, specs, c, row):
-                total[row] = _score(numbers, specs, totals, c, row)
-                totals.alive[c, totals.group[fixed, row]] += 1
+            if total[row] != NOWHERE:
+                alive[group[row]] += 1
                 feasible += 1
-            else:
-                total[row] = NOWHERE
         totals.feasible[c] = feasible
         totals.seen[c] = seen
         _raise_tops(totals, c)
@@ -207,14 +210,9 @@ def renormalize(specs: Specs, totals: Totals, c: int, norm: I32) -> None:
 
 
 @compiled
-def _redo(numbers: Numbers, specs: Specs, totals: Totals, c: int, row: int) -> None:
-    """Brings one row of a class up to date."""
-    fixed = specs.fixed[c]
+def _set(totals: Totals, c: int, row: int, group: int, new: int) -> None:
+    """Gives a row of a class its new total, NOWHERE if it can no longer take it."""
     old = totals.total[c, row]
-    group = totals.group[fixed, row]
-    new = NOWHERE
-    if totals.passes[fixed, row] and _fits(numbers, specs, c, row):
-        new = _score(numbers, specs, totals, c, row) + totals.norm[c, group]
     if new == old:
         return
     if old == NOWHERE or new == NOWHERE:
@@ -228,34 +226,41 @@ def _redo(numbers: Numbers, specs: Specs, totals: Totals, c: int, row: int) -> N
     if new >= totals.top[c, block]:
         totals.top[c, block] = new
     elif old == totals.top[c, block]:
+        total = totals.total[c]
         highest = NOWHERE
-        for each in range(block * BLOCK, min((block + 1) * BLOCK, totals.total.shape[1])):
-            highest = max(highest, totals.total[c, each])
+        for each in range(block * BLOCK, min((block + 1) * BLOCK, total.shape[0])):
+            highest = max(highest, total[each])
         totals.top[c, block] = highest
 
 
 @compiled
 def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> None:
     """Brings a class up to date with every row that changed since it was looked at."""
-    for place in range(totals.seen[c], log.length[0]):
-        _redo(numbers, specs, totals, c, log.changed[place])
+    rows = log.changed[totals.seen[c] : log.length[0]]
+    fresh = np.empty(rows.shape[0], np.int32)
+    _evaluate(numbers, specs, totals, c, rows, fresh)
+    groups, norm = totals.group[specs.fixed[c]], totals.norm[c]
+    for place in range(rows.shape[0]):
+        group = groups[rows[place]]
+        new = fresh[place] if fresh[place] == NOWHERE else fresh[place] + norm[group]
+        _set(totals, c, rows[place], group, new)
     totals.seen[c] = log.length[0]
 
 
 @compiled
 def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highest: int) -> int:
     """The row of the draw among those with the highest total; counts them."""
-    total, top = totals.total[c], totals.top[c]
+    total, top, order = totals.total[c], totals.top[c], numbers.order
+    draw, use_draws = log.draws[pod], log.use_draws[0]
     found, count, rank = -1, 0, _ZERO
-    draw = log.draws[pod]
     for block in range(top.shape[0]):
         if top[block] != highest:
             continue
         for row in range(block * BLOCK, min((block + 1) * BLOCK, total.shape[0])):
             if total[row] != highest:
                 continue
-            mixed = numbers.order[row]
-            if log.use_draws[0]:
+            mixed = order[row]
+            if use_draws:
                 mixed = mixed ^ draw
                 mixed = (mixed ^ (mixed >> _S30)) * _MIX_1
                 mixed = (mixed ^ (mixed >> _S27)) * _MIX_2
@@ -306,9 +311,10 @@ def run(numbers: Numbers, specs: Specs, totals: Totals, log: Log, start: int) ->
         reason = _reason(numbers, specs, totals, log, c)
         if reason != DONE:
             return pod, reason
+        top = totals.top[c]
         highest = NOWHERE
-        for block in range(totals.top.shape[1]):
-            highest = max(highest, totals.top[c, block])
+        for block in range(top.shape[0]):
+            highest = max(highest, top[block])
         if totals.bound[c] != NOWHERE and highest <= totals.bound[c]:
             return pod, KEPT_BACK
         if highest == NOWHERE:
@@ -318,7 +324,8 @@ def run(numbers: Numbers, specs: Specs, totals: Totals, log: Log, start: int) ->
         _place(numbers, specs, c, row)
         log.changed[log.length[0]] = row
         log.length[0] += 1
-        for other in range(specs.affects.shape[1]):
-            if specs.affects[c, other]:
-                totals.stopped[other] = True
+        affects, stopped = specs.affects[c], totals.stopped
+        for other in range(affects.shape[0]):
+            if affects[other]:
+                stopped[other] = True
     return log.classes.shape[0], DONE

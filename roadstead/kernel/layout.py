@@ -15,7 +15,10 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.node_ports import conflicts
+from roadstead.plugins.node_volume_limits import NodeVolumeLimits
 from roadstead.plugins.pod_topology_spread import PodTopologySpread
+from roadstead.plugins.volume_binding import VolumeBinding
+from roadstead.plugins.volume_restrictions import VolumeRestrictions
 
 
 def lay_out_specs(
@@ -89,24 +92,33 @@ def empty_totals(classes: int, stills: Sequence[Still], rows: int) -> Totals:
 def affected_by(profiles: Sequence[Profile], infos: Sequence[PodInfo]) -> Bools:
     """Whether placing one class may change another on other nodes: bool[placed, asked].
 
-    The classes are covered: PodTopologySpread does not concern them, and InterPodAffinity could
-    only come to where one of the two has terms.
+    The classes are covered: PodTopologySpread does not concern them, InterPodAffinity could only
+    come to where one of the two has terms, those of volumes to where one has any.
     """
     result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
-    with_terms = [_has_terms(info.facts) for info in infos]
-    known = (PodTopologySpread, InterPodAffinity)
+    related = [place for place, info in enumerate(infos) if _has_relations(info.facts)]
+    everyone = range(len(infos))
+    wary = {profile for profile in set(profiles) if _has_unknown(profile)}
     for asked, (profile, info) in enumerate(zip(profiles, infos, strict=True)):
-        others = any(type(plugin) not in known for plugin in profile.cross_node)
-        for placed, other in enumerate(infos):
-            if others or with_terms[asked] or with_terms[placed]:
-                result[placed, asked] = profile.may_be_changed_by(info, other)
+        all_matter = profile in wary or _has_relations(info.facts)
+        for placed in everyone if all_matter else related:
+            result[placed, asked] = profile.may_be_changed_by(info, infos[placed])
     return result
 
 
-def _has_terms(facts: PodFacts) -> bool:
+def _has_unknown(profile: Profile) -> bool:
+    known = (
+        *(PodTopologySpread, InterPodAffinity),
+        *(VolumeRestrictions, NodeVolumeLimits, VolumeBinding),
+    )
+    return any(type(plugin) not in known for plugin in profile.cross_node)
+
+
+def _has_relations(facts: PodFacts) -> bool:
     return bool(
         facts.pod_affinity
         or facts.pod_anti_affinity
         or facts.preferred_pod_affinity
         or facts.preferred_pod_anti_affinity
+        or facts.volumes
     )

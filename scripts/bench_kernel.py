@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""How fast the kernel alone decides: pods on one table, from facts to rows, nothing around it.
+
+python scripts/bench_kernel.py [--nodes 5000] [--pods 10000] [--reference]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from roadstead.config.model import default_config
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+
+GIB = 1 << 30
+KINDS = {"identical": 1, "10 classes": 10, "all distinct": None}
+
+
+def node(number: int) -> NodeFacts:
+    cpu, memory = 32_000 + 1000 * (number % 4), (128 + 32 * (number % 3)) * GIB
+    return NodeFacts(
+        f"node-{number}",
+        labels=(("topology.kubernetes.io/zone", f"zone-{number % 4}"),),
+        allocatable=(("cpu", cpu), ("memory", memory)),
+        allocatable_pods=110,
+    )
+
+
+def pod(number: int) -> PodFacts:
+    cpu, memory = 100 + number % 1000, GIB // 4 + (number << 20)
+    return PodFacts(
+        requests=(("cpu", cpu), ("memory", memory)),
+        nonzero_cpu_milli=cpu,
+        nonzero_memory_bytes=memory,
+    )
+
+
+def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None) -> float:
+    """Seconds for so many pods of so many classes."""
+    table = NodeTable()
+    for number in range(nodes):
+        table.add_node(node(number))
+    config = default_config().profiles[0]
+    profile = Profile(config, in_tree_registry(), Handle(table.classes))
+    infos = [table.classes.info(pod(number)) for number in range(classes)]
+    keys = [profile.class_of(info, "") for info in infos]
+    coming = [
+        PodInCycle(f"u{i}", f"ns/p{i}", infos[i % classes], keys[i % classes]) for i in range(pods)
+    ]
+    started = time.perf_counter()
+    inputs = {}
+    for info, key in zip(infos, keys, strict=True):
+        evaluation = Evaluation(profile, info, table)
+        evaluation.update(nodes, {})
+        inputs[key] = ClassInput(ClassRun(evaluation, Rest((), Diagnosis(0))), {}, {})
+    evaluated = time.perf_counter()
+    batch = BatchRun(table, nodes, inputs, Chooser(TieBreak()), accelerator=accelerator)
+    decided = 0
+    while decided < pods:
+        run = batch.decide_run(coming[decided : decided + 1024])
+        if not run:
+            batch.decide(coming[decided])
+        decided += len(run) or 1
+    print(f"  evaluated in {evaluated - started:.3f} s", end="")
+    return time.perf_counter() - evaluated
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--reference", action="store_true", help="the reference instead")
+    options = parser.parse_args()
+    accelerator = None if options.reference else Accelerator(load(), Coverage())
+    if accelerator is not None:
+        print(f"loaded in {accelerator.code.started_s:.2f} s")
+    for kind, classes in KINDS.items():
+        pods = options.pods if classes is not None else options.pods // 10
+        spent_s = measure(options.nodes, pods, classes or pods, accelerator)
+        print(f"  {kind}: {pods / spent_s:,.0f} pods/s ({1e6 * spent_s / pods:.1f} µs each)")
+
+
+if __name__ == "__main__":
+    main()
