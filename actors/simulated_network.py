@@ -122,19 +122,25 @@ class Network:
 
     def cut(self, one: str, other: str, for_s: float) -> None:
         """Neither hears the other for a while."""
-        self._happens("partition", one, other)
+        self.happens("partition", one, other)
         self._cut_until[frozenset({one, other})] = self._loop.time() + for_s
 
     def pause(self, name: str, for_s: float) -> None:
-        """What an actor sends and should get waits for a while."""
-        self._happens("pause", name)
+        """What an actor sends and should get waits for a while.
+
+        Not again right after another pause: two would look like one that is longer.
+        """
+        if self._loop.time() < self._paused_until.get(name, 0.0) + self.faults.pause_max_s:
+            return
+        self.happens("pause", name)
         self._paused_until[name] = self._loop.time() + for_s
 
-    def crashed(self, name: str) -> None:
+    def gone(self, name: str) -> None:
         """An actor is gone, and with it its pause."""
-        self._happens("crash", name)
+        self.note("gone", name)
         self._paused_until.pop(name, None)
 
-    def _happens(self, what: str, *parties: str) -> None:
+    def happens(self, what: str, *parties: str) -> None:
+        """A fault that is no message's."""
         self.happened[what] += 1
         self.note(what, *parties)

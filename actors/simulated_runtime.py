@@ -179,12 +179,16 @@ class SimulatedRuntime:
         self.lives: dict[str, SimulatedActor] = {}
         self.listen: Callable[[str, bytes], None] = lambda kind, reply: None
         self._instead = dict(instead or {})
+        self._processes: list[tuple[str, ...]] = []
         asyncio.get_running_loop().set_task_factory(_make_task)  # type: ignore[arg-type]
 
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
     ) -> dict[str, Ref]:
         """New actors by name; one that has ended may be started again."""
+        begun = [tuple(builds) for builds in groups.values()]
+        again = {name for names in begun for name in names}
+        self._processes = [names for names in self._processes if not again & set(names)] + begun
         for name, build in (each for builds in groups.values() for each in builds.items()):
             before = self.lives.get(name)
             assert before is None or not before.is_alive, f"{name} is running"
@@ -204,9 +208,17 @@ class SimulatedRuntime:
         return SimulatedRef(self, name, source)
 
     async def kill(self, name: str) -> None:
-        """Ends an actor at once."""
-        self.lives[name].end()
-        self.network.crashed(name)
+        """Ends an actor at once, if it has not ended by itself."""
+        if self.lives[name].is_alive:
+            self.lives[name].end()
+            self.network.gone(name)
+
+    async def crash(self, name: str) -> None:
+        """A process ends at once, with all actors that were started in it."""
+        self.network.happens("crash", name)
+        (together,) = [names for names in self._processes if name in names]
+        for each in together:
+            await self.kill(each)
 
     async def stop(self) -> None:
         """Ends all actors."""

@@ -15,7 +15,11 @@ LIVING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, Queue
 
 
 def problems_of(scenario, actors, disk, acknowledged):
-    """One line for each thing that does not hold. acknowledged: uid → node as schedulers heard."""
+    """One line for each thing that does not hold. acknowledged: uid → node as schedulers heard.
+
+    The machine stops first: what is not durable by now may be lost.
+    """
+    disk.crash()
     records = list(Reader(disk).records())
     return [
         *_of_journal(records),
@@ -47,6 +51,9 @@ def _of_cores(actors):
                 validate()
         except AssertionError as broken:
             yield f"{name}: {broken}"
+        ledger = getattr(getattr(actor, "_volumes", None), "ledger", None)
+        if ledger is not None and ledger._open:
+            yield f"{name}: claims are still held open: {sorted(ledger._open)}"
         error = getattr(actor, "_failure", None)
         if error is not None:
             yield f"{name}: {type(error).__name__}: {error}"

@@ -249,6 +249,7 @@ def make(seed, journal=None):
         runtime="inline",
         schedulers=draw.choice((1, 2, 3, 4)),
         shards=draw.choice((1, 2, 3)),
+        control=draw.choice(("together", "apart", "apart")),
         batch=draw.choice((1, 2, 4, 16)),
         seed=draw.randrange(1000),
         journal=journal,

@@ -19,7 +19,7 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
-from roadstead.actors.seam import NOTHING, PatientRef, open_reply
+from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError, open_reply
 from roadstead.actors.simulated_network import Faults, Network
 from roadstead.actors.simulated_runtime import OUTSIDE, SimulatedRuntime
 from roadstead.actors.supervisor import Supervisor
@@ -30,13 +30,17 @@ from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.checks import problems_of
 from tests.simulation.scenarios import make
 
-KINDS = ("lost", "duplicated", "slow", "partition", "pause")
+KINDS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
 """The kinds of faults."""
 
 LOOK_S = 0.25
 RECOVERY_S = 30.0
 """How long after the last fault every feasible pod must be bound (I12)."""
 
+AGAIN_S = 0.1
+"""Until a client asks again where an actor was gone."""
+
+ALL_S = 60.0
 ARRIVAL_S = 5.0
 """Until what was under way when the queue was empty has arrived."""
 
@@ -63,7 +67,11 @@ def faults_of(seed, kinds):
         "duplicated": {"duplicated": draw.choice((0.0, 0.02, 0.1, 0.3))},
         "slow": {"slow": draw.choice((0.0, 0.02, 0.1)), "slow_max_s": draw.choice((0.1, 0.5, 3.0))},
         "partition": {"partition_every_s": draw.choice((0.0, 2.0, 5.0))},
-        "pause": {"pause_every_s": draw.choice((0.0, 2.0, 5.0))},
+        "pause": {
+            "pause_every_s": draw.choice((0.0, 2.0, 5.0)),
+            # A longer one is taken for an end, and the actor is replaced.
+            "pause_max_s": draw.choice((0.9, 0.9, 3.0)) if "crash" in kinds else 0.9,
+        },
         "crash": {"crash_every_s": draw.choice((0.0, 3.0, 6.0))},
     }
     rates = {name: rate for kind in sorted(kinds) for name, rate in chosen[kind].items()}
@@ -86,12 +94,12 @@ async def _run(seed, kinds, found):
     disk = SimulatedDisk(seed)
     runtime = SimulatedRuntime(network, scenario.plan.limits, {BINDER: _binder(scenario, disk)})
     heard = _listen(runtime, scenario)
-    supervisor = Supervisor(runtime, scenario.plan)
+    supervisor = Supervisor(runtime, scenario.plan, has_journal=True)
     problems = []
     chaos = asyncio.create_task(_chaos(runtime, network))
     try:
         await supervisor.start()
-        problems += await first_of(_drive(scenario, runtime), supervisor.watch())
+        problems += await first_of(_drive(scenario, runtime, supervisor), supervisor.watch())
     except RoadsteadError as failure:
         problems.append(f"the run ended: {type(failure).__name__}: {failure}")
     else:
@@ -119,9 +127,11 @@ def _outcome(seed, scenario, network, runtime, problems):
 
 def _binder(scenario, disk):
     def build(directory):
-        journal = FileJournal(disk)
-        list(journal.recovered())
-        return BinderActor(scenario.plan, directory, journal)
+        # Its process was killed, or the machine stopped.
+        if disk.random.random() < 0.5:
+            disk.crash()
+        disk.unlock()
+        return BinderActor(scenario.plan, directory, FileJournal(disk))
 
     return build
 
@@ -164,16 +174,20 @@ async def _chaos(runtime, network):
         elif kind == "pause":
             network.pause(draw.choice(names), draw.uniform(0.1, faults.pause_max_s))
         else:
-            await runtime.kill(draw.choice(names))
+            await runtime.crash(draw.choice(names))
 
 
-async def _drive(scenario, runtime):
+async def _drive(scenario, runtime, supervisor):
     """Submits waves and waits until nothing moves; what is wrong with that."""
     network, call_s = runtime.network, scenario.plan.settings.deadlines.call_s
 
     async def tell(name, method, message):
-        ref = PatientRef(runtime.find_from(name, OUTSIDE))
-        return await ref.call(method, message, timeout_s=call_s)
+        while True:
+            try:
+                ref = runtime.find_from(name, OUTSIDE)
+                return await ref.call(method, message, timeout_s=call_s)
+            except (ActorLostError, DeadlineError):
+                await asyncio.sleep(AGAIN_S)
 
     async def appear(nodes):
         await tell(CACHE, ADD_NODES, NodeBatch(nodes))
@@ -182,7 +196,8 @@ async def _drive(scenario, runtime):
 
     await appear(scenario.nodes)
     for index in range(scenario.plan.settings.schedulers):
-        await tell(scheduler_name(index), RUN, NOTHING)
+        # Through the supervisor, which makes those run that take the place of these.
+        await supervisor.refs[scheduler_name(index)].call(RUN, NOTHING, timeout_s=ALL_S)
     for wave in scenario.waves:
         await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
         if wave.nodes:

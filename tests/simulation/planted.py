@@ -1,0 +1,375 @@
+"""Planted bugs: small wrong changes, each of which the simulation must find within a few seeds.
+
+`BUGS` names them; `seed` is the first seed that finds the bug, with the faults it needs. The change
+is made by patching one function, as a slip of the hand would have made it.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from unittest.mock import patch
+
+import numpy as np
+
+from roadstead.actors import binder_actor, cache_actor, preemption, queue_actor, scheduler, volumes
+from roadstead.actors import worker as worker_module
+from roadstead.actors.messages import Settle
+from roadstead.actors.seam import NOTHING
+from roadstead.binder import core as binder_core
+from roadstead.binder.core import BinderCore
+from roadstead.binder.tokens import TokenMemory
+from roadstead.cache.core import CacheAnswer, CacheCore
+from roadstead.cycle.core import CycleCore
+from roadstead.cycle.effects import Forget
+from roadstead.cycle.ledger import Ledger
+from roadstead.cycle.pods import BindAnswer, BindOutcome
+from roadstead.cycle.verify import Verifier
+from roadstead.framework.hint_map import HintMap
+from roadstead.framework.plugin import FilterResult
+from roadstead.journal.files import FileJournal
+from roadstead.placements import Placements
+from roadstead.plugins.node_ports import NodePorts
+from roadstead.protocol.status import SUCCESS, unschedulable
+from roadstead.queue.core import QueueCore
+from roadstead.queue.places import InFlight
+from roadstead.storage.ledger import VolumeLedger
+
+NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """plant: makes the change through a function (object, name, new). seeds: where to look."""
+
+    name: str
+    plant: Callable
+    kinds: tuple = ()
+    seed: int = 0
+    within: int = 20
+
+    @property
+    def seeds(self):
+        return range(self.seed, self.seed + self.within)
+
+
+def find(bug, simulate):
+    """The first seed that finds a bug, with its problem; None where none does."""
+    with ExitStack() as stack:
+        bug.plant(lambda *what: stack.enter_context(patch.object(*what)))
+        for seed in bug.seeds:
+            outcome = simulate(seed, bug.kinds)
+            if outcome.problems:
+                return seed, outcome.problems[0]
+    return None
+
+
+BUGS = []
+
+
+def bug(kinds=(), seed=0, within=20):
+    def register(plant):
+        name = plant.__name__.replace("_", " ").strip()
+        BUGS.append(Bug(name, plant, tuple(kinds), seed, within))
+        return plant
+
+    return register
+
+
+def _skip_for(concerned):
+    """A binder that does not re-check pods of some kind."""
+    verify = Verifier.verify
+
+    def careless(self, facts, node_name):
+        return SUCCESS if concerned(facts) else verify(self, facts, node_name)
+
+    return careless
+
+
+@bug()
+def the_binder_checks_nothing(put):
+    put(Verifier, "verify", _skip_for(lambda facts: True))
+
+
+@bug()
+def the_binder_does_not_check_spread(put):
+    put(Verifier, "verify", _skip_for(lambda facts: facts.spread_constraints))
+
+
+@bug()
+def the_binder_does_not_check_a_pods_own_anti_affinity(put):
+    put(Verifier, "verify", _skip_for(lambda facts: facts.pod_anti_affinity))
+
+
+@bug()
+def the_binder_does_not_check_the_anti_affinity_of_others(put):
+    put(Verifier, "verify", _skip_for(lambda facts: dict(facts.labels).get("app") == "shy"))
+
+
+@bug()
+def the_binder_does_not_check_affinity(put):
+    put(Verifier, "verify", _skip_for(lambda facts: facts.pod_affinity))
+
+
+@bug()
+def the_binder_does_not_check_ports(put):
+    put(Verifier, "verify", _skip_for(lambda facts: facts.host_ports))
+
+
+@bug()
+def the_binder_does_not_check_claims(put):
+    put(Verifier, "verify", _skip_for(lambda facts: facts.volumes))
+
+
+@bug()
+def the_binder_trusts_summaries_of_before(put):
+    original = Verifier._pre_filtered
+
+    def stale(self, profile, info):
+        kept = self._states.get(info)
+        return kept[1:] if kept is not None else original(self, profile, info)
+
+    put(Verifier, "_pre_filtered", stale)
+
+
+@bug()
+def a_gang_is_committed_in_part(put):
+    put(binder_core, "broken_gangs", lambda *ignored: frozenset())
+
+
+@bug()
+def acknowledged_before_the_flush(put):
+    put(FileJournal, "flush", lambda self: None)
+
+
+@bug()
+def acknowledged_and_never_written(put):
+    def forgetful(self, effect):
+        return self.core.flushed(effect.last_lsn)
+
+    original = binder_actor.BinderActor._write
+
+    def write(self, effect):
+        binds = [each for each in effect.records if each.kind == "bind"]
+        return forgetful(self, effect) if binds and self._batches == 3 else original(self, effect)
+
+    put(binder_actor.BinderActor, "_write", write)
+
+
+@bug(kinds=NETWORK)
+def the_binder_forgets_tokens(put):
+    put(TokenMemory, "get", lambda self, request: None)
+
+
+@bug()
+def an_evicted_pod_still_counts_at_the_binder(put):
+    original = BinderCore._release
+
+    def release(self, *what, **how):
+        with patch.object(Placements, "lift", lambda self, uid: []):
+            return original(self, *what, **how)
+
+    put(BinderCore, "_release", release)
+
+
+@bug()
+def an_evicted_pod_still_counts_at_the_cache(put):
+    original = preemption._nominations
+    put(preemption, "_nominations", lambda all_of_them, gone: original(all_of_them, ()))
+
+
+@bug()
+def forgotten_pods_stay_counted(put):
+    put(CacheCore, "forget", lambda self, batch: CacheAnswer())
+
+
+@bug()
+def a_forgotten_pod_is_lifted_from_another_node(put):
+    original = cache_actor.CacheActor._stream
+
+    def stream(self, deltas):
+        names = sorted(self.core.placements.nodes)
+        wrong = [
+            replace(each, node_name=names[0]) if each.kind == "remove_pod" else each
+            for each in deltas
+        ]
+        original(self, wrong)
+
+    put(cache_actor.CacheActor, "_stream", stream)
+
+
+@bug(kinds=("duplicated", "slow", "lost"), within=400)
+def a_late_copy_of_an_assumption_is_counted(put):
+    put(CacheCore, "_over", lambda self, uid, token: None)
+
+
+@bug()
+def confirmations_are_lost(put):
+    put(CacheCore, "confirm", lambda self, batch: [])
+
+
+@bug()
+def a_change_is_never_sent_to_its_worker(put):
+    original = cache_actor.CacheActor._send
+
+    async def send(self, shard, batch):
+        if batch.first_seq % 7:
+            await original(self, shard, batch)
+
+    put(cache_actor.CacheActor, "_send", send)
+
+
+@bug(kinds=("duplicated",))
+def a_change_is_applied_as_often_as_it_comes(put):
+    original = worker_module.WorkerActor.apply
+
+    async def apply(self, batch):
+        if batch.first_seq <= self.applied:
+            self.applied = batch.first_seq - 1
+        return await original(self, batch)
+
+    put(worker_module.WorkerActor, "apply", apply)
+
+
+@bug(kinds=("slow",))
+def changes_are_applied_in_the_order_in_which_they_come(put):
+    def next_batch(self):
+        for first in sorted(self._early):
+            self.applied = first - 1
+            return self._early.pop(first)
+        return None
+
+    put(worker_module.WorkerActor, "_next_batch", next_batch)
+
+
+@bug(kinds=("slow",))
+def a_worker_answers_before_it_has_come_so_far(put):
+    async def at_once(self, seq):
+        return None
+
+    put(worker_module.WorkerActor, "_reach", at_once)
+    put(Verifier, "verify", _skip_for(lambda facts: True))
+
+
+@bug(within=100)
+def events_are_not_kept_for_pods_in_flight(put):
+    put(InFlight, "record", lambda self, event: None)
+
+
+@bug(kinds=("lost", "duplicated"))
+def a_lease_never_ends(put):
+    put(QueueCore, "expire", lambda self, now_s: ())
+
+
+@bug(kinds=NETWORK, within=300)
+def a_bind_after_its_lease_does_not_count(put):
+    put(QueueCore, "assigned", lambda self, uids: ())
+
+
+@bug()
+def a_pod_that_lost_a_race_is_dropped(put):
+    original = QueueCore.requeue
+
+    def requeue(self, lease_id, pods, now_s):
+        self.done(lease_id, [pod.uid for pod in pods if pod.reason == "conflict"])
+        rest = [pod for pod in pods if pod.reason != "conflict"]
+        return original(self, lease_id, rest, now_s)
+
+    put(QueueCore, "requeue", requeue)
+
+
+@bug()
+def no_event_is_of_interest(put):
+    put(HintMap, "is_of_interest", lambda self, event: False)
+
+
+@bug()
+def a_backoff_never_ends(put):
+    put(QueueCore, "flush_backoff", lambda self, now_s: 0)
+
+
+@bug()
+def new_nodes_are_not_told_to_the_queue(put):
+    async def observe(self, changes):
+        return NOTHING
+
+    put(queue_actor.QueueActor, "observe", observe)
+
+
+@bug()
+def a_token_is_used_again(put):
+    put(Ledger, "next_token", lambda self: f"{self._token_prefix}1")
+
+
+@bug()
+def what_was_refused_is_not_forgotten(put):
+    original = scheduler.SchedulerActor._perform
+
+    async def perform(self, effects):
+        await original(self, [each for each in effects if not isinstance(each, Forget)])
+
+    put(scheduler.SchedulerActor, "_perform", perform)
+
+
+@bug(kinds=NETWORK, within=60)
+def a_bind_without_an_answer_is_taken_for_refused(put):
+    def lost(self, tokens):
+        why = [BindAnswer(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
+        return self.bind_answered(why)
+
+    put(CycleCore, "lost", lost)
+
+
+@bug()
+def confirmations_are_told_as_forgotten(put):
+    original = scheduler.SchedulerActor._settle
+
+    async def settle(self, message):
+        if message.confirm:
+            message = Settle(forget=(), finish=(), confirm=message.confirm[1:])
+        await original(self, message)
+
+    put(scheduler.SchedulerActor, "_settle", settle)
+
+
+@bug()
+def ports_are_never_taken(put):
+    def careless(self, state, pod, table):
+        return FilterResult.refuse(np.zeros(len(table), dtype=np.bool_), unschedulable("none"))
+
+    put(NodePorts, "filter", careless)
+
+
+@bug()
+def claims_of_a_forgotten_pod_stay_bound(put):
+    put(VolumeLedger, "forget", lambda self, uid: ())
+
+
+@bug()
+def the_binder_commits_any_volume(put):
+    put(VolumeLedger, "_is_free", lambda self, binding, node: True)
+
+
+@bug(within=100)
+def schedulers_never_hear_of_claims(put):
+    put(volumes.SchedulerVolumes, "catch_up", lambda self: None)
+
+
+@bug()
+def a_nomination_is_never_withdrawn(put):
+    put(Placements, "withdraw", lambda self, uid: [])
+
+
+@bug()
+def removed_pods_are_counted_down_twice(put):
+    original = Placements.lift
+
+    def lift(self, uid):
+        node_name = self.node_of(uid)
+        facts = self.facts_of(uid)
+        deltas = original(self, uid)
+        row = self.store.table.row_facts(node_name) if node_name in self.nodes else {}
+        if row.get("pods", 0):
+            self.store.remove_pod(node_name, facts)
+        return deltas
+
+    put(Placements, "lift", lift)
