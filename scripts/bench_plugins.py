@@ -3,10 +3,9 @@
 
     python scripts/bench_plugins.py [--nodes 5000] [--running 20000] [--plugin NAME]
 
-Per plugin a profile that has nothing else, over a table with pods of forty apps running. `new class`
-is the first pod of a class that the table has not met; `next pod` is a pod of a class that it has,
-after one pod came to some node. Times are milliseconds, medians of --runs; what is not printed is
-what a plugin has no part in.
+Per plugin a profile that has nothing else, over a table with pods of forty apps running. `new
+class` is the first pod of a class that the table has not met; `next pod` is a pod of a class that
+it has, after one pod came to some node. Times are milliseconds, medians of --runs.
 """
 
 from __future__ import annotations
@@ -18,18 +17,32 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench import ROOT, commit, machine
+from bench import commit, machine
 
 from roadstead.config.load import load_config
 from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import (
     HostPort,
     PodAffinityTerm,
     PodFacts,
     PreferredNodeTerm,
     SpreadConstraint,
+    Volume,
 )
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
+from roadstead.facts.storage import (
+    WAIT_FOR_FIRST_CONSUMER,
+    ClaimFacts,
+    ClaimReference,
+    CsiDriverFacts,
+    CsiNodeFacts,
+    CsiSource,
+    NodeDriverFacts,
+    StorageClassFacts,
+    StorageFacts,
+    VolumeFacts,
+)
 from roadstead.fleet.openb import MIB_BYTES, ZONE_LABEL, task_facts
 from roadstead.fleet.ten import ten_node
 from roadstead.fleet.trace import HOSTNAME_LABEL
@@ -43,6 +56,15 @@ from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 
 APPS = 40
+GIB_BYTES = 1 << 30
+DRIVER = "disk.csi.example.com"
+ARGS = {
+    "NodeLabel": "{name: NodeLabel, args: {presentLabels: [disk], "
+    "presentLabelsPreference: [pool]}}",
+    "ServiceAffinity": "{name: ServiceAffinity, args: {affinityLabels: [pool], "
+    "antiAffinityLabelsPreference: [disk]}}",
+}
+"""Arguments of plugins that do nothing without."""
 
 
 def only(plugin: str) -> str:
@@ -55,6 +77,7 @@ profiles:
     multiPoint:
       enabled: [{{name: {plugin}}}, {{name: PrioritySort}}, {{name: DefaultBinder}}]
       disabled: [{{name: "*"}}]
+  pluginConfig: [{ARGS.get(plugin, "")}]
 """
 
 
@@ -97,7 +120,65 @@ def pod_of(app: int, cpu_milli: int) -> PodFacts:
         pod_anti_affinity=(near(HOSTNAME_LABEL, (app + 1) % APPS),),
         preferred_pod_affinity=(near(ZONE_LABEL, (app + 2) % APPS, 10),),
         preferred_pod_anti_affinity=(near(HOSTNAME_LABEL, app, 20),),
+        volumes=(
+            mounted("shared", "persistentVolumeClaim", claimName=f"shared-{app}"),
+            mounted("scratch", "persistentVolumeClaim", claimName=f"scratch-{app}"),
+            mounted("disk", "gcePersistentDisk", pdName=f"disk-{app}", readOnly="true"),
+        ),
     )
+
+
+def mounted(name: str, kind: str, **source: str) -> Volume:
+    return Volume(name, kind, tuple(sorted(source.items())))
+
+
+def storage(nodes: int) -> StorageFacts:
+    """Per app a claim that is bound and shared, and one that waits for its first pod."""
+    volumes = [
+        VolumeFacts(
+            f"pv-{app}",
+            "standard",
+            GIB_BYTES,
+            ("ReadWriteMany",),
+            labels=((ZONE_LABEL, "zone-0__zone-1__zone-2__zone-3__zone-4"),),
+            claim=ClaimReference("bench", f"shared-{app}", f"shared-{app}"),
+            csi=CsiSource(DRIVER, f"pv-{app}"),
+        )
+        for app in range(APPS)
+    ]
+    claims = [
+        ClaimFacts(
+            "bench",
+            f"shared-{app}",
+            f"shared-{app}",
+            "standard",
+            f"pv-{app}",
+            has_bind_completed=True,
+            access_modes=("ReadWriteMany",),
+            requested_bytes=GIB_BYTES,
+        )
+        for app in range(APPS)
+    ]
+    claims += [
+        ClaimFacts(
+            "bench",
+            f"scratch-{app}",
+            f"scratch-{app}",
+            "waits",
+            access_modes=("ReadWriteMany",),
+            requested_bytes=GIB_BYTES,
+        )
+        for app in range(APPS)
+    ]
+    classes = (
+        StorageClassFacts("standard", DRIVER, "Immediate"),
+        StorageClassFacts("waits", DRIVER, WAIT_FOR_FIRST_CONSUMER),
+    )
+    csi_nodes = tuple(
+        CsiNodeFacts(ten_node(index).name, (NodeDriverFacts(DRIVER, 40),)) for index in range(nodes)
+    )
+    drivers = (CsiDriverFacts(DRIVER),)
+    return StorageFacts(tuple(volumes), tuple(claims), classes, csi_nodes, drivers)
 
 
 def crowded(nodes: int, running: int) -> NodeTable:
@@ -134,7 +215,8 @@ def timed_ms(run: ClassRun) -> float:
 def measure(name: str, table: NodeTable, runs: int) -> tuple[list[float], list[float], int]:
     """(new class, next pod) in ms, and how many nodes were feasible at the end."""
     config = load_config(only(name), source="bench").config.profiles[0]
-    profile = Profile(config, in_tree_registry(), Handle(table.classes))
+    cluster = ClusterFacts(storage=storage(len(table)))
+    profile = Profile(config, in_tree_registry(), Handle(table.classes, cluster))
     first, following = [], []
     names = list(table.node_names())
     for turn in range(runs):
