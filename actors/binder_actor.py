@@ -167,7 +167,8 @@ class BinderActor(BinderRecovery):
             elif isinstance(effect, Released):
                 self._released(effect)
             elif isinstance(effect, Halted):
-                self._halted = effect.reason
+                durable = f"records 1 to {effect.flushed_lsn} of {effect.last_lsn} are durable"
+                self._halted = f"{effect.reason}; {durable}"
         return answers
 
     def _write(self, effect: AppendJournal) -> list[Effect]:

@@ -53,7 +53,7 @@ class BinderRecovery:
 
     def _noted(self, records: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
         for record in records:
-            if record.kind is RecordKind.EVICT:
+            if record.kind in (RecordKind.EVICT, RecordKind.DELETE):
                 note = PreemptedNote(record.uid, record.key, record.node_name, record.owner)
                 self._preempted.append(note)
             yield record

@@ -28,6 +28,15 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
+from roadstead.actors.recovery import (
+    EVICTED_PAGE,
+    RESTORED,
+    STANDING,
+    STORAGE_LOG,
+    TAKE_STORAGE,
+    Restored,
+    Uids,
+)
 from roadstead.actors.seam import NOTHING, A, Method, Q
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.protocol.errors import InputError, cut_short
@@ -53,10 +62,13 @@ class Client:
         self._plan = plan
         self._progress = progress
         self.timings_s: dict[str, float] = {}
+        self._bound_before = 0
 
     async def run(self, inputs: RunInputs) -> RunOutcome:
         """Everything scheduled. RunFailedError, or what stopped an actor, if it cannot be."""
         _check_identities(inputs)
+        if self._plan.resume:
+            inputs = await self._without_gone(inputs)
         with self._phase("load the cluster"):
             await self._load(inputs)
         started = time.perf_counter()
@@ -93,14 +105,39 @@ class Client:
                 self._call(CACHE, ADD_RUNNING, running), self._call(BINDER, ADD_RUNNING, running)
             )
 
+    async def _without_gone(self, inputs: RunInputs) -> RunInputs:
+        """The inputs of a run that goes on: pods that were evicted before do not come again."""
+        gone = set((await self._call(BINDER, EVICTED_PAGE, NOTHING)).uids)
+        await self._call(CACHE, TAKE_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
+        return RunInputs(
+            inputs.nodes,
+            tuple(each for each in inputs.running if each[0].uid not in gone),
+            tuple(each for each in inputs.pending if each[0].uid not in gone),
+        )
+
+    async def _still_waiting(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Those of the pods that are not bound yet; the cache learns of the others."""
+        words = await self._call(BINDER, STANDING, Uids(tuple(who.uid for who, _ in pods)))
+        rows = list(zip(pods, words.nodes, strict=True))
+        bound = [(pod, node) for pod, node in rows if node]
+        told = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
+        await self._call(CACHE, ADD_RUNNING, told)
+        self._bound_before += len(bound)
+        return [pod for pod, node in rows if node == ""]
+
     async def _submit(self, inputs: RunInputs) -> None:
         """All pods into the queue before the first decision: their order is that of the input."""
         self._progress(Progress("submitting pods", total=len(inputs.pending)))
         for part in _chunks(inputs.pending):
             batch = pod_batch(part)
             await self._call(BINDER, ADD_PENDING, batch)
+            if self._plan.resume:
+                part = await self._still_waiting(part)
+                batch = pod_batch(part)
             await self._nominate(part)
             await self._submit_batch(batch)
+        if self._plan.resume:
+            await self._call(QUEUE, RESTORED, Restored(self._bound_before))
 
     async def _nominate(self, pods: Sequence[Pod]) -> None:
         """Pods that come with a nomination are known to the shards by it."""
@@ -155,6 +192,9 @@ class Client:
         for name in self._supervisor.refs:
             status = await self._supervisor.look(name)
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
+        for each in self._supervisor.restarts:
+            phase = f"replace {', '.join(each.gone)}"
+            self.timings_s[phase] = self.timings_s.get(phase, 0.0) + each.took_s
         return RunOutcome(
             tuple(placements), tuple(pending), scheduling_s, self.timings_s, preempted
         )

@@ -15,12 +15,12 @@ import uvloop
 from roadstead.actors.client import Client
 from roadstead.actors.explainer import explain_pod
 from roadstead.actors.inline_runtime import InlineRuntime
+from roadstead.actors.journals import mark_finished, with_journal
 from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
-from roadstead.protocol.errors import InputError, cut_short
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
@@ -51,6 +51,8 @@ class ActorLauncher:
     def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
         """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
 
+        plan = with_journal(plan, inputs)
+
         async def work(client: Client, supervisor: Supervisor) -> RunOutcome:
             return await client.run(inputs)
 
@@ -59,23 +61,13 @@ class ActorLauncher:
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
         """Schedules what is pending, then explains `pod` on what is left."""
 
+        plan = with_journal(plan, inputs)
+
         async def work(client: Client, supervisor: Supervisor) -> Explanation:
             await client.run(inputs)
             return await explain_pod(supervisor, plan, pod)
 
         return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
-
-
-def _check_journal(settings: Settings) -> None:
-    """InputError where the journal of an earlier run would be written on."""
-    folder = settings.journal
-    if folder is not None and folder.is_dir() and any(folder.glob("journal-*.segment")):
-        raise InputError(
-            "holds the journal of another run; name a new or empty folder",
-            source="settings",
-            field="journal",
-            value=cut_short(str(folder)),
-        )
 
 
 async def _with_actors(
@@ -85,7 +77,6 @@ async def _with_actors(
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
 ) -> T:
     """Starts the actors of a plan, does the work while they are watched, and ends them."""
-    _check_journal(plan.settings)
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")
@@ -95,17 +86,22 @@ async def _with_actors(
         close_logs()
         raise RunFailedError(str(failure)) from failure
     supervisor = Supervisor(runtime, plan)
+    is_over = False
     try:
         await supervisor.start()
         client = Client(supervisor, plan, progress)
         client.timings_s["start actors"] = asyncio.get_running_loop().time() - started
-        return await first_of(work(client, supervisor), supervisor.watch())
+        done = await first_of(work(client, supervisor), supervisor.watch())
+        is_over = True
+        return done
     except _SYMPTOMS as failure:
         raise RunFailedError(str(failure)) from failure
     finally:
         with contextlib.suppress(TimeoutError):
             await supervisor.stop()
         close_logs()
+        if is_over:
+            mark_finished(plan)
 
 
 async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:

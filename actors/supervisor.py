@@ -120,8 +120,8 @@ class Supervisor:
 
     def _life(self, name: str) -> Factory:
         """How the present life of an actor is built."""
-        plan, epoch = self._plan, self.epochs.get(name, 1)
-        is_new = epoch > 1
+        plan, epoch = self._plan, self.epochs.get(name, self._plan.first_epoch)
+        is_new = epoch > plan.first_epoch
         build: Factory
         if name == QUEUE:
             build = partial(QueueActor, plan, is_new=is_new)
@@ -143,7 +143,7 @@ class Supervisor:
         except (ActorLostError, DeadlineError) as failure:
             raise RunFailedError(f"the run did not start: {failure}") from failure
         self.refs = {name: _RunRef(name, self) for name in self._raw}
-        self.epochs = dict.fromkeys(self._raw, 1)
+        self.epochs = dict.fromkeys(self._raw, self._plan.first_epoch)
         log("supervisor", "started", actors=", ".join(self.refs))
 
     async def _start(self, groups: dict[str, dict[str, Factory]]) -> dict[str, Ref]:

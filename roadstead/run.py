@@ -43,6 +43,8 @@ class RunPlan:
     plugins: dotted paths of a user's plugins, and plugin_dir where their modules may lie beside
     the installed packages: every process imports them by itself.
     digest: of the inputs and of what decides placements, for the journal; "" where there is none.
+    resume: go on with the run in the journal, where there is one that did not end.
+    first_epoch: of all actors; beyond those of earlier processes of the same run.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -53,6 +55,8 @@ class RunPlan:
     plugins: tuple[str, ...] = ()
     plugin_dir: str = ""
     digest: str = ""
+    resume: bool = False
+    first_epoch: int = 1
 
     @property
     def limits(self) -> Limits:

@@ -14,6 +14,7 @@ Callback = Callable[..., None]
 Form = Literal["table", "json"]
 
 STDIN: Final = "-"
+NO_JOURNAL: Final = "none"
 PRESETS: Final = "binpack, default, gpu-binpack, spread"
 
 
@@ -49,6 +50,7 @@ class PlanOptions:
     tie_break: str | None = None
     score_nodes: str | None = None
     journal: str | None = None
+    resume: bool = False
     settings: Path | None = None
     log: Path | None = None
     config: str | None = None
@@ -71,7 +73,8 @@ class PlanOptions:
             *("runtime", "shards", "seed", "schedulers", "batch", "tie_break"),
             *("score_nodes", "journal"),
         )
-        return {name: getattr(self, name) for name in names}
+        given = {name: getattr(self, name) for name in names}
+        return given | ({"journal": None} if self.journal == NO_JOURNAL else {})
 
 
 _RUNTIME = click.option(
@@ -159,7 +162,17 @@ _SETTINGS_OPTIONS = (
         help="config (the default): as many as percentageOfNodesToScore says, where the "
         "configuration says it. all: every feasible node.",
     ),
-    click.option("--journal", metavar="DIR", help="Folder of the binder's journal."),
+    click.option(
+        "--journal",
+        metavar="DIR",
+        help="Folder of the binder's journal; with --output it is DIR/journal there. none: no "
+        "journal, and a run that loses its binder ends.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Go on with the run in the journal, which did not end: what is bound stays bound.",
+    ),
     click.option(
         "--settings",
         type=click.Path(path_type=Path),

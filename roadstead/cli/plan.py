@@ -9,13 +9,16 @@ from pathlib import Path
 
 import click
 
-from roadstead.cli.options import STDIN, PlanOptions
+from roadstead.cli.options import NO_JOURNAL, STDIN, PlanOptions
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest, digest_of_file
 from roadstead.run import RunPlan, build_profiles
+
+JOURNAL_DIRECTORY = "journal"
+"""Where in an output directory the journal is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,20 @@ class ConfigText:
     plugin_dir: str = ""
 
 
-def read_settings(options: PlanOptions) -> Settings:
-    """The settings file, if any, with flags over it. InputError where either is wrong."""
+def read_settings(options: PlanOptions, output: Path | None = None) -> Settings:
+    """The settings file, if any, with flags over it. InputError where either is wrong.
+
+    output: where a run that has an output directory keeps its journal, unless told otherwise.
+    """
     if options.settings is None:
-        return load_settings(overrides=options.overrides())
-    return load_settings_file(options.settings, overrides=options.overrides())
+        settings = load_settings(overrides=options.overrides())
+    else:
+        settings = load_settings_file(options.settings, overrides=options.overrides())
+    if options.journal == NO_JOURNAL:
+        return settings.model_copy(update={"journal": None})
+    if settings.journal is None and output is not None:
+        return settings.model_copy(update={"journal": output / JOURNAL_DIRECTORY})
+    return settings
 
 
 def read_config(options: PlanOptions) -> ConfigText:
@@ -100,6 +112,7 @@ def make_plan(
         log_dir(options),
         config.plugins,
         config.plugin_dir,
+        resume=options.resume,
     )
     if plan.plugins:
         # A plugin that cannot be built is told before actors are started for it.

@@ -59,7 +59,7 @@ def schedule_command(
 
         report = scheduling.Report(form, output)
         report.check()
-        settings = plans.read_settings(plan)
+        settings = plans.read_settings(plan, output)
         config = plans.read_config(plan)
         session.launcher().prepare(settings, plans.log_dir(plan))
         loaded = load(source, with_digests=output is not None)

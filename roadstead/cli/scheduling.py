@@ -102,7 +102,12 @@ def _written(session: Session) -> dict[str, float]:
 def _write(directory: Path, result: RunResult, plan: RunPlan) -> None:
     from roadstead.report.output import write_output
 
-    complete = replace(result, config=_effective(plan), versions=installed_versions())
+    settings = dict(result.settings)
+    if plan.settings.journal == directory / "journal":
+        # Where it is by default: a run elsewhere has the same settings.
+        settings["journal"] = None
+    config, versions = _effective(plan), installed_versions()
+    complete = replace(result, config=config, versions=versions, settings=settings)
     write_output(directory, complete)
 
 

@@ -6,9 +6,11 @@
     nodes.parquet, nodes.json             per node and resource: allocatable, before, after
     run.json                              all it takes to run it again, and digests of the above
     summary.json                          the figures; written last
+    journal, journal.1 ...                what the binder committed, in this run and in earlier ones
 
-A new directory appears complete, under its name, or not at all. In an existing one each file is
-replaced as a whole, and summary.json is gone while they belong to different runs.
+A new directory appears complete, under its name, or not at all, but for a journal, which is there
+while the run goes on. In an existing one each file is replaced as a whole, and summary.json is gone
+while they belong to different runs.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +45,7 @@ RUN_VERSION = 1
 RUN_FILE = "run.json"
 RUN_FILE_MAX_BYTES = 1 << 26
 SUMMARY_FILE = "summary.json"
+JOURNAL = re.compile(r"journal(\.\d+)?")
 DIGESTED = ("placements.json", "pending.json", "preempted.json", "nodes.json")
 
 
@@ -65,10 +69,10 @@ def write_output(directory: Path, result: RunResult) -> None:
 
 
 def check_directory(directory: Path) -> None:
-    """Raises InputError unless `directory` is missing, empty, or holds a run of ours."""
+    """Raises InputError unless `directory` is missing, empty, or holds a run or journal of ours."""
     source = str(directory)
     try:
-        if not directory.exists() or not any(directory.iterdir()):
+        if not directory.exists() or all(map(is_journal, directory.iterdir())):
             return
     except NotADirectoryError as error:
         raise InputError("is not a directory", source=source) from error
@@ -77,6 +81,11 @@ def check_directory(directory: Path) -> None:
     if not _is_ours(directory / RUN_FILE):
         rule = f"holds files, but no {RUN_FILE} of Roadstead; name an empty or new directory"
         raise InputError(rule, source=source)
+
+
+def is_journal(path: Path) -> bool:
+    """Whether it is the journal of a run, or one that was moved aside."""
+    return JOURNAL.fullmatch(path.name) is not None and path.is_dir()
 
 
 def _is_ours(run_file: Path) -> bool:

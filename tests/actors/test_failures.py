@@ -136,7 +136,9 @@ def test_a_journal_that_fails_ends_the_run(monkeypatch):
 
     why = Run(monkeypatch).fails()
 
-    assert why.startswith("binder cannot go on: journal: no space left on device. It had")
+    assert why.startswith(
+        "binder cannot go on: journal: no space left on device; records 1 to 0 of "
+    )
 
 
 def test_an_actor_that_cannot_be_reached_from_outside_is_named_even_if_no_watch_knows(monkeypatch):
