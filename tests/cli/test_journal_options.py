@@ -1,0 +1,73 @@
+"""Where a run keeps its journal, as the command line says."""
+
+import json
+
+import pytest
+
+from roadstead.actors.launch import ActorLauncher
+from roadstead.cli.main import build_cli
+from roadstead.report.output import check_directory
+
+
+def test_a_run_with_an_output_directory_keeps_its_journal_there(
+    run, launcher, cluster, pods, tmp_path
+):
+    run("schedule", "--cluster", cluster, "--pods", pods, "--output", tmp_path / "out")
+
+    assert launcher.plan.settings.journal == tmp_path / "out" / "journal"
+    assert not launcher.plan.resume
+    written = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert written["settings"]["journal"] is None
+
+
+def test_a_run_without_one_has_no_journal(run, launcher, cluster, pods):
+    run("schedule", "--cluster", cluster, "--pods", pods)
+
+    assert launcher.plan.settings.journal is None
+
+
+def test_none_turns_the_journal_off(run, launcher, cluster, pods, tmp_path):
+    out = tmp_path / "out"
+    run("schedule", "--cluster", cluster, "--pods", pods, "--output", out, "--journal", "none")
+
+    assert launcher.plan.settings.journal is None
+
+
+def test_a_folder_that_is_named_goes_before_the_output_directory(
+    run, launcher, cluster, pods, tmp_path
+):
+    named = ("--journal", tmp_path / "mine", "--resume")
+    run("schedule", "--cluster", cluster, "--pods", pods, "--output", tmp_path / "out", *named)
+
+    assert launcher.plan.settings.journal == tmp_path / "mine"
+    assert launcher.plan.resume
+    written = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert written["settings"]["journal"] == str(tmp_path / "mine")
+
+
+def test_an_output_directory_with_nothing_but_journals_may_be_written(tmp_path):
+    for name in ("journal", "journal.1"):
+        (tmp_path / name).mkdir()
+
+    check_directory(tmp_path)
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_the_journal_of_a_real_run_is_checked_by_the_output_directory(
+    cluster, pods, tmp_path, again
+):
+    from click.testing import CliRunner
+
+    def roadstead(*args):
+        arguments = [str(each) for each in args]
+        return CliRunner().invoke(build_cli(ActorLauncher), arguments, catch_exceptions=False)
+
+    out = tmp_path / "out"
+    asked = ("--cluster", cluster, "--pods", pods, "--runtime", "inline", "--output", out)
+    for _ in range(again):
+        assert roadstead("schedule", *asked).exit_code == 0
+
+    checked = roadstead("check", out)
+
+    assert (checked.exit_code, (out / "journal.1").is_dir()) == (0, again == 2)
+    assert checked.stdout.splitlines()[-1] == "2 binds checked: no violations"
