@@ -11,13 +11,10 @@ import threading
 from roadstead.actors.logs import ROOT, log
 from roadstead.cycle.batch import Accelerator
 from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import CompiledCode, load
+from roadstead.kernel.start import load
 
 WORTHWHILE_PODS = 256
 """Pods in a batch from which on loading pays."""
-
-SLOW_S = 3.0
-"""Loading from a cache is faster than this; compiling is not."""
 
 
 class KernelLoader:
@@ -26,31 +23,32 @@ class KernelLoader:
     def __init__(self, scheduler: str, *, enabled: bool) -> None:
         self._scheduler = scheduler
         self._enabled = enabled
-        self._code: CompiledCode | None = None
+        self._accelerator = Accelerator(None, Coverage())
         self._thread: threading.Thread | None = None
-        self.coverage = Coverage()
+
+    @property
+    def coverage(self) -> Coverage:
+        return self._accelerator.coverage
 
     def accelerator(self, pods: int) -> Accelerator | None:
-        """The kernel for a batch of so many pods, if it is there; a large one sends for it."""
+        """The kernel for a batch of so many pods; a large one sends for it."""
         if not self._enabled:
             return None
-        if self._code is not None:
-            return Accelerator(self._code, self.coverage)
         if self._thread is None and pods >= WORTHWHILE_PODS:
             self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)
             self._thread.start()
-        return None
+        return self._accelerator
 
     def _load(self) -> None:
         try:
-            code = load()
+            code = load(self._tell)
         except Exception:
             logging.getLogger(f"{ROOT}.{self._scheduler}").warning(
                 "the kernel cannot be loaded; the reference decides", exc_info=True
             )
             return
-        event = (
-            "kernel compiled, for all later runs" if code.started_s > SLOW_S else "kernel loaded"
-        )
-        log(self._scheduler, event, seconds=round(code.started_s, 3))
-        self._code = code
+        self._accelerator.code = code
+        log(self._scheduler, "kernel loaded", seconds=round(code.started_s, 3))
+
+    def _tell(self, message: str) -> None:
+        log(self._scheduler, message)

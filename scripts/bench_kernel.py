@@ -85,7 +85,7 @@ def main() -> None:
     options = parser.parse_args()
     accelerator = None if options.reference else Accelerator(load(), Coverage())
     if accelerator is not None:
-        print(f"loaded in {accelerator.code.started_s:.2f} s")
+        print(f"loaded in {load().started_s:.2f} s")
     for kind, classes in KINDS.items():
         pods = options.pods if classes is not None else options.pods // 10
         spent_s = measure(options.nodes, pods, classes or pods, accelerator)

@@ -72,11 +72,11 @@ class ClassInput:
     scores: Summaries
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Accelerator:
-    """The compiled code, and the count of what it decided."""
+    """The compiled code, which may come in while a batch is decided, and what it decided."""
 
-    code: CompiledCode
+    code: CompiledCode | None
     coverage: Coverage
 
 
@@ -120,33 +120,31 @@ class BatchRun:
         accelerator = self._accelerator
         if accelerator is None or not pods or self._has_ended:
             return []
-        why = "nominated pods" if self.table.nominations else self._why_not(pods[0].signature)
+        if self._kernel is None:
+            self._kernel = self._admit(code)
+        why_not = self._kernel.why_not
+        why = "nominated pods" if self.table.nominations else why_not(pods[0].signature)
         if why:
             accelerator.coverage.by_reference[why] += 1
             return []
         signatures = dict.fromkeys(pod.signature for pod in pods)
-        left = {signature for signature in signatures if self._why_not(signature)}
+        left = {signature for signature in signatures if why_not(signature)}
         if self._name_best:
             pods = pods[:1]
         elif left:
             pods = list(takewhile(lambda pod: pod.signature not in left, pods))
         return self._run(pods, accelerator.coverage)
 
-    def _why_not(self, signature: Hashable) -> str:
-        """Why the reference decides pods of a class; "" where the kernel does."""
-        assert self._accelerator is not None
-        if self._kernel is None:
-            classes = {
-                signature: _kernel_class(each)
-                for signature, each in self._classes.items()
-                if each.run.narrowing is None
-                and not each.run.error
-                and each.run.filter_failure() is None
-            }
-            self._kernel = Kernel(
-                self._accelerator.code, self.table, self._node_count, classes, self._chooser
-            )
-        return self._kernel.why_not(signature)
+    def _admit(self, code: CompiledCode) -> Kernel:
+        """A kernel for those classes that nothing outside of the profile has a say in."""
+        classes = {
+            signature: _kernel_class(each)
+            for signature, each in self._classes.items()
+            if each.run.narrowing is None
+            and not each.run.error
+            and each.run.filter_failure() is None
+        }
+        return Kernel(code, self.table, self._node_count, classes, self._chooser)
 
     def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import cast
+from pathlib import Path
+from typing import Protocol, cast
 
 import numpy as np
 
 from roadstead.kernel.arrays import Log, Numbers, Specs, Totals
 from roadstead.nodes.columns import I32, I64
+
+
+class Stats(Protocol):
+    """What numba tells of a function."""
+
+    cache_path: str
+
+
+class Dispatcher(Protocol):
+    """A function as numba compiles it."""
+
+    stats: Stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +42,12 @@ class CompiledCode:
 
 
 @cache
-def load() -> CompiledCode:
-    """Imports numba and the compiled code, compiling it where no cache has it (some seconds).
+def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
+    """Imports numba and the compiled code. ImportError where numba is not installed.
 
     numba keeps machine code beside the module or in the user's cache folder; where neither can be
-    written, it lives as long as the process. ImportError where numba is not installed.
+    written, it lives as long as the process. Where nothing is kept yet, with `tell` another process
+    compiles (some seconds), so that this one is not slowed down meanwhile; `tell` is told so.
     """
     started = time.perf_counter()
     try:
@@ -40,8 +56,33 @@ def load() -> CompiledCode:
         _cache_nowhere()
         from roadstead.kernel import compiled
     code = CompiledCode(compiled.run, compiled.build, compiled.renormalize)
+    if tell is not None and not _is_kept(Path(compiled.__file__)):
+        tell("compiling the kernel, once for this machine; the reference decides meanwhile")
+        _compile_apart()
     warm_up(code)
     return CompiledCode(code.run, code.build, code.renormalize, time.perf_counter() - started)
+
+
+def _is_kept(module: Path) -> bool:
+    """Whether machine code of a module is there that is not older than its source."""
+    from roadstead.kernel import compiled
+
+    folder = Path(cast(Dispatcher, compiled.run).stats.cache_path)
+    kept = [index.stat().st_mtime for index in folder.glob(f"{module.stem}.run-*.nbi")]
+    return bool(kept) and max(kept) >= module.stat().st_mtime
+
+
+def _compile_apart() -> None:
+    """Compiles in another process, which goes on where this one ends."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run(
+        [sys.executable, "-m", "roadstead.kernel"],
+        env=environment,
+        check=False,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _cache_nowhere() -> None:
