@@ -118,7 +118,8 @@ class BatchRun:
         `decide` is for the pod that follows.
         """
         accelerator = self._accelerator
-        if accelerator is None or not pods or self._has_ended:
+        code = None if accelerator is None else accelerator.code
+        if accelerator is None or code is None or not pods:
             return []
         if self._kernel is None:
             self._kernel = self._admit(code)
