@@ -1,0 +1,81 @@
+"""Hundreds of seeds, each with a cluster and faults of its own: nothing lost, nothing broken."""
+
+import logging
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.planted import BUGS, find
+from tests.simulation.simulation import simulate
+
+ROOT = Path(__file__).resolve().parents[2]
+NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
+CRASHES = ("crash",)
+CHUNK = 25
+QUICK = ("the binder does not check ports", "acknowledged before the flush", "a lease never ends")
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def problems(seeds, kinds):
+    """Seed → what does not hold after it, of those after which something does not."""
+    outcomes = [simulate(seed, kinds) for seed in seeds]
+    return {each.seed: each.problems for each in outcomes if each.problems}
+
+
+@pytest.mark.parametrize("start", range(0, 150, CHUNK))
+def test_a_faulty_network_breaks_no_promise(start):
+    assert problems(range(start, start + CHUNK), NETWORK) == {}
+
+
+@pytest.mark.parametrize("start", range(0, 50, CHUNK))
+def test_actors_that_crash_break_no_promise(start):
+    assert problems(range(start, start + CHUNK), CRASHES) == {}
+
+
+def test_schedulers_beside_each_other_break_no_promise():
+    assert problems(range(1000, 1000 + CHUNK), ()) == {}
+
+
+def test_faults_of_every_kind_happen():
+    happened = sum(
+        (simulate(seed, (*NETWORK, *CRASHES)).happened for seed in range(20, 26)), Counter()
+    )
+    assert {"lost", "duplicated", "slow", "partition", "pause", "crash"} <= happened.keys()
+
+
+def test_a_seed_replays_its_run_exactly_in_any_process():
+    here = simulate(7, NETWORK)
+    asked = f"simulate(7, {NETWORK!r})"
+    code = f"from tests.simulation.simulation import simulate; print({asked}.trace)"
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
+
+    there = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert simulate(7, NETWORK).trace == here.trace == there.stdout.strip()
+    assert simulate(8, NETWORK).trace != here.trace
+
+
+@pytest.mark.parametrize("bug", [each for each in BUGS if each.name in QUICK], ids=lambda b: b.name)
+def test_a_planted_bug_is_found(bug):
+    assert find(bug, simulate) is not None
+
+
+def test_every_planted_bug_has_a_name_of_its_own():
+    assert len({each.name for each in BUGS}) == len(BUGS) >= 30

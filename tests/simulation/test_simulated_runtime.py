@@ -1,0 +1,181 @@
+import asyncio
+
+import pytest
+
+from roadstead.actors.messages import STATUS, ActorStatus
+from roadstead.actors.seam import (
+    NOTHING,
+    ActorError,
+    ActorLostError,
+    DeadlineError,
+    PatientRef,
+)
+from roadstead.actors.simulated_network import NO_FAULTS, Faults, Network
+from roadstead.actors.simulated_runtime import SimulatedRuntime
+from roadstead.actors.virtual_time import START_S, StalledError, run_virtual
+from roadstead.protocol.codec import Limits
+
+LONG_S = 3600.0
+
+
+class Echo:
+    """Counts what it is asked; may take long, or ask another one."""
+
+    def __init__(self, directory, takes_s=0.0, other=None):
+        self.directory, self.takes_s, self.other = directory, takes_s, other
+        self.asked = 0
+        self.ended = []
+
+    async def status(self, _):
+        self.asked += 1
+        try:
+            await asyncio.sleep(self.takes_s)
+        except asyncio.CancelledError:
+            self.ended.append(self.asked)
+            raise
+        if self.other:
+            return await self.directory.find(self.other).call(STATUS, NOTHING, timeout_s=1.0)
+        return ActorStatus(f"asked {self.asked} times")
+
+
+def in_world(work, *, seed=0, faults=NO_FAULTS, takes_s=0.0, asks_other=False):
+    """What `work(runtime)` answers; "a" and "b" share a process, "a" may ask "b"."""
+
+    async def run():
+        runtime = SimulatedRuntime(Network(seed, faults), Limits())
+        a = {"a": lambda d: Echo(d, takes_s, "c" if asks_other else None), "b": Echo}
+        await runtime.start({"both": a, "c": {"c": Echo}}, timeout_s=1.0)
+        found = await work(runtime)
+        await runtime.stop()
+        return found
+
+    return run_virtual(run)
+
+
+def ask(runtime, name="a", timeout_s=1.0):
+    return runtime.find_from(name, "client").call(STATUS, NOTHING, timeout_s=timeout_s)
+
+
+def test_time_jumps_to_the_next_timer():
+    async def work():
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(LONG_S)
+        return loop.time()
+
+    assert run_virtual(work) == pytest.approx(START_S + LONG_S)
+
+
+def test_a_run_that_waits_for_nothing_is_told_so():
+    with pytest.raises(StalledError, match="stands still"):
+        run_virtual(lambda: asyncio.Event().wait())
+
+
+def test_a_call_takes_a_little_virtual_time_and_is_answered():
+    async def work(runtime):
+        return (await ask(runtime)).text, runtime.network.spent_s
+
+    text, spent_s = in_world(work)
+    assert text == "asked 1 times"
+    assert 0.0 < spent_s < 0.01
+
+
+def test_a_lost_message_ends_the_call_at_its_deadline():
+    async def work(runtime):
+        with pytest.raises(DeadlineError, match="did not answer status within 5 s"):
+            await ask(runtime, timeout_s=5.0)
+        return runtime.network.spent_s
+
+    assert in_world(work, faults=Faults(lost=1.0)) == pytest.approx(5.0)
+
+
+def test_a_patient_caller_asks_until_the_network_is_well():
+    async def work(runtime):
+        ref = PatientRef(runtime.find_from("a", "client"))
+        return (await ref.call(STATUS, NOTHING, timeout_s=1.0)).text, ref.name
+
+    assert in_world(work, faults=Faults(lost=1.0, until_s=3.5)) == ("asked 1 times", "a")
+
+
+def test_a_duplicated_request_is_handled_twice():
+    async def work(runtime):
+        await ask(runtime)
+        await asyncio.sleep(1.0)
+        return runtime.lives["a"].actor.asked
+
+    assert in_world(work, faults=Faults(duplicated=1.0)) == 2
+
+
+def test_slow_messages_arrive_late():
+    async def work(runtime):
+        await ask(runtime, timeout_s=LONG_S)
+        return runtime.network.spent_s
+
+    assert in_world(work, faults=Faults(slow=1.0, slow_max_s=100.0)) > 1.0
+
+
+def test_a_partition_cuts_two_actors_for_a_while_and_no_others():
+    async def work(runtime):
+        runtime.network.cut("a", "client", 3.0)
+        assert (await ask(runtime, "b")).text == "asked 1 times"
+        with pytest.raises(DeadlineError):
+            await ask(runtime)
+        await asyncio.sleep(3.0)
+        return (await ask(runtime)).text, runtime.network.happened["cut off"]
+
+    assert in_world(work) == ("asked 1 times", 1)
+
+
+def test_a_paused_actor_answers_afterwards():
+    async def work(runtime):
+        runtime.network.pause("a", 4.0)
+        runtime.network.pause("a", 400.0)
+        await ask(runtime, timeout_s=LONG_S)
+        return runtime.network.spent_s
+
+    assert in_world(work) == pytest.approx(4.0, abs=0.1)
+
+
+def test_what_an_actor_owes_when_it_crashes_is_never_answered():
+    async def work(runtime):
+        asking = asyncio.create_task(ask(runtime, timeout_s=LONG_S))
+        await asyncio.sleep(1.0)
+        echo = runtime.lives["a"].actor
+        await runtime.crash("a")
+        with pytest.raises(ActorLostError, match="a is gone"):
+            await asking
+        with pytest.raises(ActorLostError, match="a is gone"):
+            await ask(runtime)
+        return echo.ended
+
+    assert in_world(work, takes_s=10.0) == [1]
+
+
+def test_a_crash_takes_all_actors_of_its_process():
+    async def work(runtime):
+        await runtime.crash("a")
+        alive = [name for name, life in runtime.lives.items() if life.is_alive]
+        await runtime.start({"both": {"a": Echo, "b": Echo}}, timeout_s=1.0)
+        return alive, (await ask(runtime, "b")).text, runtime.network.happened["crash"]
+
+    assert in_world(work) == (["c"], "asked 1 times", 1)
+
+
+def test_actors_ask_each_other_under_their_own_names():
+    async def work(runtime):
+        runtime.network.cut("a", "c", LONG_S)
+        with pytest.raises((ActorError, DeadlineError)):
+            await ask(runtime, timeout_s=5.0)
+        return (await ask(runtime, "c")).text
+
+    assert in_world(work, asks_other=True) == "asked 1 times"
+
+
+def test_the_seed_alone_decides_what_happens():
+    async def work(runtime):
+        for _ in range(20):
+            await asyncio.gather(*(ask(runtime, name) for name in "abc"), return_exceptions=True)
+        return runtime.network.trace
+
+    faults = Faults(lost=0.2, duplicated=0.2, slow=0.2)
+    assert in_world(work, seed=1, faults=faults) == in_world(work, seed=1, faults=faults)
+    assert in_world(work, seed=1, faults=faults) != in_world(work, seed=2, faults=faults)
