@@ -119,7 +119,7 @@ class BatchRun:
         """
         accelerator = self._accelerator
         code = None if accelerator is None else accelerator.code
-        if accelerator is None or code is None or not pods:
+        if accelerator is None or code is None or not pods or self._has_ended:
             return []
         if self._kernel is None:
             self._kernel = self._admit(code)
