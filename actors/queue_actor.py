@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events
@@ -85,6 +85,7 @@ class QueueActor:
         )
         self._notes: dict[str, PendingNote] = {}
         self._failures: dict[str, dict[int, int]] = {}
+        self._overdue: dict[str, set[str]] = {}
         self._wakes = 0
         self._arrived = asyncio.Event()
         self._is_whole, self._done_before = not is_new, 0
@@ -125,7 +126,8 @@ class QueueActor:
         deadline_s = clock_s() + ask.wait_s
         while True:
             now_s = clock_s()
-            self.core.tick(now_s)
+            for ended in self.core.tick(now_s):
+                self._overdue.setdefault(ended.owner, set()).update(ended.uids)
             batch = self.core.lease(ask.owner, ask.epoch, ask.max_pods, now_s)
             if batch.pods or now_s >= deadline_s:
                 break
@@ -229,22 +231,31 @@ class QueueActor:
         return NOTHING
 
     async def lent_to(self, owner: Owner) -> Uids:
-        """Pods that are lent to earlier lives of a scheduler."""
-        return Uids(self.core.lent_to(owner.name, owner.epoch))
+        """Pods that are lent to earlier lives of a scheduler, or were until their lease ended."""
+        lent = self.core.lent_to(owner.name, owner.epoch)
+        overdue = self._overdue.get(owner.name, set()).difference(lent)
+        return Uids((*lent, *sorted(overdue)))
 
     async def owner_ends(self, end: OwnerEnds) -> Nothing:
-        """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back."""
+        """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back.
+
+        What it had assumed is free again.
+        """
         now_s = clock_s()
         word = dict(zip(end.uids, end.nodes, strict=True))
         lent = self.core.lent_to(end.owner.name, end.owner.epoch)
-        bound = [uid for uid in lent if word.get(uid)]
-        facts = [known for uid in bound if (known := self.core.facts_of(uid)) is not None]
-        self.core.assigned(bound)
+        bound = self._known(uid for uid, node in word.items() if node)
+        freed = self._known(uid for uid in word if not word[uid])
+        self.core.assigned(uid for uid, node in word.items() if node)
         self.core.delete(uid for uid in lent if uid in word and word[uid] is None)
         self.core.revoke(end.owner.name, end.owner.epoch, now_s)
-        self._happened(self._events.assigned(facts), now_s)
+        self._overdue.pop(end.owner.name, None)
+        self._happened([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         self._arrived.set()
         return NOTHING
+
+    def _known(self, uids: Iterable[str]) -> list[PodFacts]:
+        return [facts for uid in uids if (facts := self.core.facts_of(uid)) is not None]
 
     async def queue_state(self, _: Nothing) -> QueueState:
         counts = self.core.counts()

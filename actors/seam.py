@@ -102,7 +102,8 @@ TRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class PatientRef:
-    """A Ref for messages that may come twice: asked again where no answer comes in time.
+    """A Ref for messages that may come twice: asked again where no answer comes in time, or none
+    any more because the actor ended: another one may be about to take its place.
 
     Whether an actor is gone is for the supervisor to say, which sees more than one caller.
     """
@@ -114,9 +115,9 @@ class PatientRef:
         return self.ref.name
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        """The reply. DeadlineError when none has come to any of `TRIES` messages."""
+        """The reply. As the last of `TRIES` messages ended, when none has come to any."""
         for _ in range(TRIES - 1):
-            with contextlib.suppress(DeadlineError):
+            with contextlib.suppress(DeadlineError, ActorLostError):
                 return await self.ref.call(method, message, timeout_s=timeout_s)
         return await self.ref.call(method, message, timeout_s=timeout_s)
 

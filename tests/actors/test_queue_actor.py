@@ -6,6 +6,7 @@ from roadstead.actors import queue_actor
 from roadstead.actors.cluster_events import ClusterChanges, NodeChange
 from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport, PageAsk, PendingNote
 from roadstead.actors.queue_actor import MAX_FAILURES, MAX_WAKES, QueueActor
+from roadstead.actors.recovery import Owner, OwnerEnds
 from roadstead.actors.seam import NOTHING
 from roadstead.config.settings import Bounds, Deadlines
 from roadstead.facts.pod import PodAffinityTerm
@@ -526,3 +527,20 @@ async def test_a_bind_that_is_reported_after_its_lease_ended_takes_the_pod_from_
 
     assert queue.core.state_of("uid-a") is PodState.DONE
     assert not (await leased(queue)).lease_id
+
+
+async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_ended_before(clock):
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b"))
+    await leased(queue)
+    clock.now_s = LONG_S
+    again = await leased(queue, owner="scheduler-1")
+    owner = Owner("scheduler-0", 2)
+
+    lent = await queue.lent_to(owner)
+    await queue.owner_ends(OwnerEnds(owner, lent.uids, ("n1", "")))
+
+    assert lent.uids == ("uid-a", "uid-b") == again.pods.uids
+    assert queue.core.state_of("uid-a") is PodState.DONE
+    assert queue.core.state_of("uid-b") is PodState.IN_FLIGHT
+    assert (await queue.lent_to(owner)).uids == ()
