@@ -103,7 +103,9 @@ class BatchRun:
         self._name_best = name_best
         self._placed: dict[PodInfo, None] = {}
         self._has_ended = False
+        self._placed_outside: dict[PodInfo, None] = {}
         self._asked_about: dict[Hashable, int] = {}
+        self._asked_outside: dict[Hashable, int] = {}
         self._accelerator = accelerator
         self._kernel: Kernel | None = None
 
@@ -128,9 +130,13 @@ class BatchRun:
         if why:
             accelerator.coverage.by_reference[why] += 1
             return []
-        signatures = dict.fromkeys(pod.signature for pod in pods)
-        left = {signature for signature in signatures if why_not(signature)}
-        if self._name_best:
+        classes = {pod.signature: pod for pod in pods}
+        left = {
+            signature
+            for signature, pod in classes.items()
+            if why_not(signature) or self._changed_outside(pod)
+        }
+        if self._name_best and pods[0].signature not in left:
             pods = pods[:1]
         elif left:
             pods = list(takewhile(lambda pod: pod.signature not in left, pods))
@@ -199,14 +205,23 @@ class BatchRun:
 
     def _changed_elsewhere(self, pod: PodInCycle) -> bool:
         """Whether an earlier placement may have changed more for this class than its own row."""
-        known = self._asked_about.get(pod.signature, 0)
-        if known == len(self._placed):
+        return self._changed_by(self._placed, self._asked_about, pod)
+
+    def _changed_outside(self, pod: PodInCycle) -> bool:
+        """The same of placements that the kernel did not make; it knows of its own."""
+        return self._changed_by(self._placed_outside, self._asked_outside, pod)
+
+    def _changed_by(
+        self, placed: dict[PodInfo, None], asked_about: dict[Hashable, int], pod: PodInCycle
+    ) -> bool:
+        known = asked_about.get(pod.signature, 0)
+        if known == len(placed):
             return False
         profile = self._classes[pod.signature].run.evaluation.profile
-        news = islice(self._placed, known, None)
-        if any(profile.may_be_changed_by(pod.info, placed) for placed in news):
+        news = islice(placed, known, None)
+        if any(profile.may_be_changed_by(pod.info, each) for each in news):
             return True
-        self._asked_about[pod.signature] = len(self._placed)
+        asked_about[pod.signature] = len(placed)
         return False
 
     def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
@@ -228,7 +243,7 @@ class BatchRun:
             # Its node is free for others now, who were told that it is not.
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
             self._has_ended = True
-        self._placed[pod.info] = None
+        self._placed[pod.info] = self._placed_outside[pod.info] = None
         return Decision(
             pod,
             name,

@@ -19,6 +19,7 @@ from roadstead.plugins.node_ports import NodePorts
 from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.plugins.resource_scoring import AllocationScorer, RatioScorer
+from roadstead.protocol.status import Code
 
 HIGHEST_TOTAL = 2**30
 """Weights that could lead above this are left to the reference: totals are int32 here."""
@@ -69,6 +70,8 @@ def why_not(evaluation: Evaluation) -> str:
     for each in profile.score:
         if each.plugin.name not in state.skip_score and not _is_known(each.plugin):
             return each.plugin.name
+    if _has_failed(evaluation):
+        return "a Filter failed"
     kinds = {type(plugin) for plugin in profile.filter}
     if NodeResourcesFit not in kinds:
         return "no NodeResourcesFit in Filter"
@@ -80,6 +83,12 @@ def why_not(evaluation: Evaluation) -> str:
     if sum(each.weight for each in profile.score) * MAX_NODE_SCORE > HIGHEST_TOTAL:
         return "weights"
     return ""
+
+
+def _has_failed(evaluation: Evaluation) -> bool:
+    codes = evaluation.fixed()[0]
+    failed = [k for k, each in enumerate(evaluation.statuses, 1) if each.code is Code.ERROR]
+    return any((codes == code).any() for code in failed)
 
 
 def _is_known(plugin: Plugin) -> bool:

@@ -26,6 +26,7 @@ from roadstead.kernel.start import load
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from tests import strategies
+from tests.actors import fleets
 from tests.builders import GIB, GPU, MIB, ROW_PLUGINS, config_of, node, pod, prefer
 
 RESOURCES = st.lists(
@@ -155,6 +156,19 @@ def accelerator():
     return Accelerator(load(), Coverage())
 
 
+class LateAccelerator(Accelerator):
+    """One whose code is there after some runs were asked for."""
+
+    def __init__(self, after):
+        self.after = after
+        self.coverage = Coverage()
+
+    @property
+    def code(self):
+        self.after -= 1
+        return load() if self.after < 0 else None
+
+
 class Plain:
     def __init__(self, world, config, tie_break, accelerator, name_best=False):
         table = NodeTable()
@@ -236,3 +250,36 @@ def test_batches_over_shards_are_decided_as_by_one_reference(
     with_kernel = play(Sharded(world, config, tie_break, accelerator(), name_best, shards), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
+
+
+def fleet_world(inputs):
+    """A fleet with constraints of all kinds, its pending pods in two batches."""
+    clusters = [
+        (facts, [pod for _, pod, name in inputs.running if name == facts.name])
+        for facts in inputs.nodes
+    ]
+    pending = [(facts, place % 5 == 0) for place, (_, facts) in enumerate(inputs.pending)]
+    half = len(pending) // 2
+    return World(clusters, [batch for batch in (pending[:half], pending[half:]) if batch])
+
+
+@DECIDING
+@given(fleets.inputs(), TIE_BREAKS, st.integers(1, 3))
+def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(
+    inputs, tie_break, shards
+):
+    world, config = fleet_world(inputs), default_config().profiles[0]
+
+    with_kernel = play(Sharded(world, config, tie_break, accelerator(), shards=shards), world)
+
+    assert with_kernel == play(Plain(world, config, tie_break, None), world)
+
+
+@DECIDING
+@given(worlds(), PROFILES, TIE_BREAKS, st.integers(0, 12))
+def test_code_that_comes_in_during_a_batch_changes_no_decision(world, config, tie_break, after):
+    late = LateAccelerator(after)
+
+    with_kernel = play(Sharded(world, config, tie_break, late), world)
+
+    assert with_kernel == play(Plain(world, config, tie_break, None), world)
