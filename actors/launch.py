@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -91,6 +92,7 @@ async def _with_actors(
         await supervisor.start()
         client = Client(supervisor, plan, progress)
         client.timings_s["start actors"] = asyncio.get_running_loop().time() - started
+        _compare_on_signal(supervisor)
         done = await first_of(work(client, supervisor), supervisor.watch())
         is_over = True
         return done
@@ -102,6 +104,20 @@ async def _with_actors(
         close_logs()
         if is_over:
             mark_finished(plan)
+
+
+def _compare_on_signal(supervisor: Supervisor) -> None:
+    """SIGUSR2 has the cache compare itself, as upstream; where signals can be heard at all."""
+    loop = asyncio.get_running_loop()
+    asked: set[asyncio.Task[tuple[str, ...]]] = set()
+
+    def ask() -> None:
+        task = loop.create_task(supervisor.compare())
+        asked.add(task)
+        task.add_done_callback(asked.discard)
+
+    if threading.current_thread() is threading.main_thread():
+        loop.add_signal_handler(signal.SIGUSR2, ask)
 
 
 async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:

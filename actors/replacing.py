@@ -14,7 +14,7 @@ nominations, why pods are pending) is found anew: pods that wait are tried again
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from roadstead.actors.messages import (
@@ -171,8 +171,17 @@ class Refill:
 
     async def _end_owner(self, name: str, names: set[str]) -> None:
         owner = Owner(name, self._epochs[name])
-        for keeper, ask in ((QUEUE, LENT_TO), (CACHE, ASSUMED_BY)):
+        # The cache first: what it frees is there before the queue wakes others for it.
+        for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LENT_TO)):
             if keeper not in names:
                 held = await self._tell(keeper, ask, owner)
-                words = await self._tell(BINDER, STANDING, held)
-                await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, words.nodes))
+                nodes = await self._words(held.uids)
+                await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, nodes))
+
+    async def _words(self, uids: Sequence[str]) -> tuple[str | None, ...]:
+        """What the binder says of pods."""
+        nodes: list[str | None] = []
+        for start in range(0, len(uids), PAGE):
+            asked = Uids(tuple(uids[start : start + PAGE]))
+            nodes += (await self._tell(BINDER, STANDING, asked)).nodes
+        return tuple(nodes)

@@ -30,6 +30,7 @@ from roadstead.actors.names import (
     worker_name,
 )
 from roadstead.actors.queue_actor import QueueActor
+from roadstead.actors.recovery import COMPARE
 from roadstead.actors.replacing import Budget, Refill, Restart, rests_on
 from roadstead.actors.scheduler import SchedulerActor
 from roadstead.actors.seam import (
@@ -193,6 +194,12 @@ class Supervisor:
         if status.error:
             raise self._stopped_by(name, status)
         return status
+
+    async def compare(self) -> tuple[str, ...]:
+        """How the cache differs from one made anew, one line each; also in the log."""
+        lines = (await self._tell(CACHE, COMPARE, NOTHING)).lines
+        log("supervisor", "cache compared", differences=len(lines), first="; ".join(lines[:5]))
+        return lines
 
     async def _replace(self, gone: Iterable[ActorGoneError]) -> None:
         """Replaces actors, and those that rest on what only they knew; the run goes on."""

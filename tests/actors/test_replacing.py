@@ -1,6 +1,8 @@
 """An actor is killed in the middle of a run: it is replaced, and the run ends as it should."""
 
 import asyncio
+import os
+import signal
 from collections import Counter
 
 import pytest
@@ -121,3 +123,18 @@ def test_a_budget_is_there_again_after_a_minute():
     assert taken == [True] * 5 + [False]
     assert budget.take("cache", 5)
     assert budget.take("queue", 60)
+
+
+def test_a_signal_has_the_cache_compare_itself_with_one_made_anew(monkeypatch, tmp_path, caplog):
+    asked = []
+
+    def on_progress(progress):
+        if progress.placed > 20 and not asked:
+            asked.append(True)
+            os.kill(os.getpid(), signal.SIGUSR2)
+
+    with caplog.at_level("INFO", logger="roadstead"):
+        ActorLauncher().run(fleet(), plan_of(batch=4), on_progress)
+
+    (told,) = [each for each in caplog.records if each.getMessage() == "cache compared"]
+    assert told.fields == {"differences": 0, "first": ""}
