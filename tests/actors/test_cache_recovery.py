@@ -1,0 +1,132 @@
+"""The cache's part in a recovery: expiry by the binder's word, whole shards, orphans, comparing."""
+
+import itertools
+
+import pytest
+
+from roadstead.actors import cache_recovery
+from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.cache_recovery import is_of_earlier_life
+from roadstead.actors.messages import AssumeBatch, NodeBatch
+from roadstead.actors.recovery import Owner, OwnerEnds, Restream, Uids, Words
+from roadstead.actors.seam import NOTHING, DeadlineError
+from roadstead.actors.worker import WorkerActor
+from roadstead.cache import PodState
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of, turns, until
+from tests.builders import node
+
+OWNER = Owner("scheduler-0", 2)
+
+
+class World:
+    """A cache over one worker, and a binder that says what a test wants."""
+
+    def __init__(self, nodes_of=()):
+        self.plan = plan_of(shards=1)
+        self.worker = Fake("worker-0", apply=NOTHING, restore=NOTHING)
+        self.said = dict(nodes_of)
+        self.binder = Fake("binder", standing=self.word)
+        self.cache = CacheActor(self.plan, Fakes(self.worker, self.binder))
+
+    def word(self, ask):
+        return Words(tuple(self.said.get(uid) for uid in ask.uids))
+
+    async def assuming(self, *names, epoch=1):
+        await self.cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+        tokens = tuple(f"scheduler-0/{epoch}/{number}" for number, _ in enumerate(names))
+        await self.cache.assume(AssumeBatch(batch_of(*names), ("n1",) * len(names), tokens))
+        return self
+
+    def states(self, *names):
+        return [self.cache.core.state_of(f"uid-{name}") for name in names]
+
+
+@pytest.fixture(autouse=True)
+def _later(monkeypatch):
+    monkeypatch.setattr(cache_recovery, "clock_s", lambda: 1e12)
+
+
+async def test_the_binders_word_ends_assumptions_whose_time_is_over():
+    world = await World({"uid-a": "n1", "uid-b": ""}).assuming("a", "b", "c")
+
+    await world.cache.expire()
+
+    assert world.binder.told("standing") == [Uids(("uid-a", "uid-b", "uid-c"))]
+    assert world.states("a", "b", "c") == [PodState.ADDED, PodState.EXPIRED, PodState.EXPIRED]
+    world.cache.core.validate()
+
+
+async def test_the_binder_is_not_asked_where_nothing_is_over():
+    world = await World().assuming()
+
+    await world.cache.expire()
+
+    assert world.binder.calls == []
+
+
+async def test_the_cache_looks_by_itself_and_goes_on_when_the_binder_is_silent(monkeypatch):
+    monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
+    later = itertools.count(1e12, 1000.0)
+    monkeypatch.setattr(cache_recovery, "clock_s", lambda: next(later))
+    world = World()
+    world.binder.answers["standing"] = DeadlineError("binder did not answer")
+    await world.assuming("a")
+
+    await until(lambda: len(world.binder.calls) >= 2)
+
+    world.cache.crashed()
+
+
+async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay():
+    world = await World().assuming("a", "b")
+    await world.cache.assume(AssumeBatch(batch_of("c"), ("n1",), ("scheduler-0/2/7",)))
+
+    held = await world.cache.assumed_by(OWNER)
+    await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ("n1", "")))
+
+    assert held.uids == ("uid-a", "uid-b")
+    assert world.states("a", "b", "c") == [PodState.ADDED, PodState.INITIAL, PodState.ASSUMED]
+
+
+def test_lives_are_told_apart_by_owner_and_epoch():
+    assert is_of_earlier_life("scheduler-0/1/5", OWNER)
+    assert not is_of_earlier_life("scheduler-0/2/5", OWNER)
+    assert not is_of_earlier_life("scheduler-01/1/5", OWNER)
+    assert not is_of_earlier_life("t1", OWNER)
+
+
+async def test_a_new_worker_gets_the_shard_and_later_changes_come_behind_it(monkeypatch):
+    monkeypatch.setattr(cache_recovery, "PAGE", 2)
+    world = await World().assuming("a", "b", "c")
+    worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True)
+    await world.cache.restream(Restream(0))
+    parts = world.worker.told("restore")
+    await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
+    await turns()
+
+    for batch in world.worker.told("apply"):
+        await worker.apply(batch)
+    for part in [*reversed(parts), parts[0]]:
+        await worker.restore(part)
+
+    assert len(parts) > 2
+    assert lines(worker.table) == lines(world.cache.core.placements.store.table)
+    assert worker.applied == 6
+
+
+async def test_evicted_pods_are_counted_no_more():
+    world = await World().assuming("a", "b")
+
+    await world.cache.gone(Uids(("uid-a", "uid-unknown")))
+
+    assert world.states("a", "b") == [PodState.DELETED, PodState.ASSUMED]
+
+
+async def test_a_cache_that_counts_wrong_says_so():
+    world = await World().assuming("a")
+    assert (await world.cache.compare(NOTHING)).lines == ()
+    table = world.cache.core.placements.store.table
+
+    table.columns.pod_count[0] += 1
+
+    assert any("n1" in line for line in (await world.cache.compare(NOTHING)).lines)
