@@ -47,6 +47,10 @@ WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.G
 MAX_FAILURES = 3
 """A pod whose attempts failed so often waits like an unschedulable one: a run must end."""
 
+MAX_CONFLICTS = 10
+"""A pod that lost so many races backs off before the next: pods that each count on another one that
+is assumed, and not bound either, would lose to each other for ever."""
+
 FAILS_AGAIN = "fails again and again"
 """Stands for the plugin that rejected such a pod; no event is known to help it."""
 
@@ -85,6 +89,7 @@ class QueueActor:
         )
         self._notes: dict[str, PendingNote] = {}
         self._failures: dict[str, dict[int, int]] = {}
+        self._conflicts: dict[str, dict[int, int]] = {}
         self._overdue: dict[str, set[str]] = {}
         self._wakes = 0
         self._arrived = asyncio.Event()
@@ -153,6 +158,7 @@ class QueueActor:
             for uid in report.done:
                 self._notes.pop(uid, None)
                 self._failures.pop(uid, None)
+                self._conflicts.pop(uid, None)
             self._happened(self._events.assigned(bound), now_s)
             self._wakes = 0
         if report.given_back:
@@ -217,9 +223,13 @@ class QueueActor:
             nominated_node=back.nominated_node,
             preempts=back.preempts,
         )
-        if reason is _CONFLICT or (back.rejected_by and reason is _UNSCHEDULABLE):
+        if back.rejected_by and reason is _UNSCHEDULABLE:
             return as_told
         # By lease, so that a report that comes twice counts once and says the same again.
+        if reason is _CONFLICT:
+            races = self._conflicts.setdefault(back.uid, {})
+            is_endless = races.setdefault(lease_id, len(races) + 1) > MAX_CONFLICTS
+            return replace(as_told, reason=RequeueReason.ERROR) if is_endless else as_told
         failures = self._failures.setdefault(back.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
             return as_told

@@ -5,7 +5,7 @@ import pytest
 from roadstead.actors import queue_actor
 from roadstead.actors.cluster_events import ClusterChanges, NodeChange
 from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport, PageAsk, PendingNote
-from roadstead.actors.queue_actor import MAX_FAILURES, MAX_WAKES, QueueActor
+from roadstead.actors.queue_actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
 from roadstead.actors.recovery import Owner, OwnerEnds
 from roadstead.actors.seam import NOTHING
 from roadstead.config.settings import Bounds, Deadlines
@@ -544,3 +544,17 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     assert queue.core.state_of("uid-a") is PodState.DONE
     assert queue.core.state_of("uid-b") is PodState.IN_FLIGHT
     assert (await queue.lent_to(owner)).uids == ()
+
+
+async def test_a_pod_that_loses_races_without_end_backs_off():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    states = []
+    for _ in range(MAX_CONFLICTS + 1):
+        lent = await leased(queue)
+        report = LeaseReport(lent.lease_id, (), (GivenBack("uid-a", "conflict", ()),), ())
+        await queue.report(report)
+        await queue.report(report)
+        states.append(queue.core.state_of("uid-a"))
+
+    assert states == [PodState.ACTIVE] * MAX_CONFLICTS + [PodState.BACKOFF]
