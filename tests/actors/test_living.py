@@ -1,0 +1,74 @@
+"""Messages of earlier lives are refused; ways lead to the present life."""
+
+import pytest
+
+from roadstead.actors.inline_runtime import InlineRuntime
+from roadstead.actors.living import Life
+from roadstead.actors.messages import STATUS, ActorStatus
+from roadstead.actors.seam import FENCE, NOTHING, ActorLostError, FencedError, Fences, Stamp
+from roadstead.protocol.codec import Limits
+from tests.actors.world import GENEROUS_S
+
+
+class Told:
+    """Says how often it was asked, and in which life."""
+
+    def __init__(self, directory, life=1):
+        self.directory, self.life, self.is_free = directory, life, False
+
+    async def status(self, _):
+        return ActorStatus(f"life {self.life}")
+
+    def crashed(self):
+        self.is_free = True
+
+
+@pytest.fixture
+def runtime():
+    return InlineRuntime(mailbox_max_messages=10, limits=Limits())
+
+
+async def begin(runtime, name, life=1):
+    made = []
+
+    def build(directory):
+        made.append(Told(directory, life))
+        return made[0]
+
+    await runtime.start({name: {name: Life(build, name, life)}}, timeout_s=GENEROUS_S)
+    return made[0]
+
+
+async def ask(ref):
+    return (await ref.call(STATUS, NOTHING, timeout_s=GENEROUS_S)).text
+
+
+async def test_what_an_earlier_life_sends_is_refused(runtime):
+    await begin(runtime, "target")
+    fences = Fences((("sender", 2),))
+    await runtime.find("target").call(FENCE, fences, timeout_s=GENEROUS_S)
+
+    with pytest.raises(FencedError, match="sender of epoch 1 is over"):
+        await ask(runtime.find("target", Stamp("sender", 1)))
+    for stamp in (Stamp("sender", 2), Stamp("other", 1), Stamp()):
+        assert await ask(runtime.find("target", stamp)) == "life 1"
+
+
+async def test_a_way_leads_to_whoever_takes_the_place(runtime):
+    sender = await begin(runtime, "sender")
+    first = await begin(runtime, "target")
+    way = sender.directory.find("target")
+    assert await ask(way) == "life 1"
+
+    await runtime.kill("target")
+    await begin(runtime, "target", life=2)
+
+    assert first.is_free
+    assert await ask(way) == "life 2"
+
+
+async def test_a_way_to_nobody_ends_at_the_deadline(runtime):
+    sender = await begin(runtime, "sender")
+
+    with pytest.raises(ActorLostError):
+        await sender.directory.find("target").call(STATUS, NOTHING, timeout_s=0.01)
