@@ -1,7 +1,7 @@
 """Planted bugs: small wrong changes, each of which the simulation must find within a few seeds.
 
-`BUGS` names them; `seed` is the first seed that finds the bug, with the faults it needs. The change
-is made by patching one function, as a slip of the hand would have made it.
+`BUGS` names them, with the faults that they need and the seeds among which one finds them; which
+one it is stands in docs/simulation.md. The change is made by patching one function, as a slip of the hand would have made it.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from roadstead.actors import binder_actor, cache_actor, preemption, queue_actor, scheduler, volumes
+from roadstead.actors import binder_actor, cache_actor, preemption, queue_actor, scheduler
 from roadstead.actors import worker as worker_module
 from roadstead.actors.messages import Settle
+from roadstead.actors.replacing import Refill
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import core as binder_core
 from roadstead.binder.core import BinderCore
-from roadstead.binder.tokens import TokenMemory
 from roadstead.cache.core import CacheAnswer, CacheCore
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.effects import Forget
@@ -31,7 +31,6 @@ from roadstead.placements import Placements
 from roadstead.plugins.node_ports import NodePorts
 from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
-from roadstead.queue.places import InFlight
 from roadstead.storage.ledger import VolumeLedger
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
@@ -131,7 +130,7 @@ def the_binder_trusts_summaries_of_before(put):
     put(Verifier, "_pre_filtered", stale)
 
 
-@bug()
+@bug(within=300)
 def a_gang_is_committed_in_part(put):
     put(binder_core, "broken_gangs", lambda *ignored: frozenset())
 
@@ -153,11 +152,6 @@ def acknowledged_and_never_written(put):
         return forgetful(self, effect) if binds and self._batches == 3 else original(self, effect)
 
     put(binder_actor.BinderActor, "_write", write)
-
-
-@bug(kinds=NETWORK)
-def the_binder_forgets_tokens(put):
-    put(TokenMemory, "get", lambda self, request: None)
 
 
 @bug()
@@ -203,11 +197,6 @@ def a_late_copy_of_an_assumption_is_counted(put):
 
 
 @bug()
-def confirmations_are_lost(put):
-    put(CacheCore, "confirm", lambda self, batch: [])
-
-
-@bug()
 def a_change_is_never_sent_to_its_worker(put):
     original = cache_actor.CacheActor._send
 
@@ -250,11 +239,6 @@ def a_worker_answers_before_it_has_come_so_far(put):
     put(Verifier, "verify", _skip_for(lambda facts: True))
 
 
-@bug(within=100)
-def events_are_not_kept_for_pods_in_flight(put):
-    put(InFlight, "record", lambda self, event: None)
-
-
 @bug(kinds=("lost", "duplicated"))
 def a_lease_never_ends(put):
     put(QueueCore, "expire", lambda self, now_s: ())
@@ -280,11 +264,6 @@ def a_pod_that_lost_a_race_is_dropped(put):
 @bug()
 def no_event_is_of_interest(put):
     put(HintMap, "is_of_interest", lambda self, event: False)
-
-
-@bug()
-def a_backoff_never_ends(put):
-    put(QueueCore, "flush_backoff", lambda self, now_s: 0)
 
 
 @bug()
@@ -339,24 +318,9 @@ def ports_are_never_taken(put):
     put(NodePorts, "filter", careless)
 
 
-@bug()
+@bug(kinds=NETWORK, within=60)
 def claims_of_a_forgotten_pod_stay_bound(put):
     put(VolumeLedger, "forget", lambda self, uid: ())
-
-
-@bug()
-def the_binder_commits_any_volume(put):
-    put(VolumeLedger, "_is_free", lambda self, binding, node: True)
-
-
-@bug(within=100)
-def schedulers_never_hear_of_claims(put):
-    put(volumes.SchedulerVolumes, "catch_up", lambda self: None)
-
-
-@bug()
-def a_nomination_is_never_withdrawn(put):
-    put(Placements, "withdraw", lambda self, uid: [])
 
 
 @bug()
@@ -373,3 +337,56 @@ def removed_pods_are_counted_down_twice(put):
         return deltas
 
     put(Placements, "lift", lift)
+
+
+@bug(kinds=("lost",))
+def a_worker_leaves_nominations_out_of_its_changes(put):
+    original = worker_module.WorkerActor._apply
+
+    def apply(self, batch):
+        seen = tuple("" if kind == "withdraw" else kind for kind in batch.kinds)
+        with_gaps = replace(batch, kinds=seen) if "" in seen else batch
+        if with_gaps is not batch:
+            self.applied = batch.first_seq + len(batch.kinds) - 1
+            return
+        original(self, batch)
+
+    put(worker_module.WorkerActor, "_apply", apply)
+
+
+@bug(kinds=("crash",), within=40)
+def a_recovered_binder_forgets_the_last_bind(put):
+    original = FileJournal.recovered
+
+    def recovered(self):
+        found = list(original(self))
+        last = max((n for n, each in enumerate(found) if each.kind == "bind"), default=None)
+        yield from (each for n, each in enumerate(found) if n != last)
+
+    put(FileJournal, "recovered", recovered)
+
+
+@bug(kinds=("crash",), within=40)
+def a_new_queue_is_not_told_who_waits(put):
+    async def nothing(self):
+        return None
+
+    put(Refill, "_fill_queue", nothing)
+
+
+@bug(kinds=("crash",), within=40)
+def a_new_worker_is_not_told_what_there_is(put):
+    original = Refill._tell
+
+    async def tell(self, name, method, message):
+        return NOTHING if method.name == "restream" else await original(self, name, method, message)
+
+    put(Refill, "_tell", tell)
+
+
+@bug(kinds=("crash",), within=60)
+def assumptions_of_a_scheduler_that_ended_are_kept(put):
+    async def nothing(self, name, names):
+        return None
+
+    put(Refill, "_end_owner", nothing)
