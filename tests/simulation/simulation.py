@@ -190,8 +190,9 @@ async def _drive(scenario, runtime, supervisor):
                 await asyncio.sleep(AGAIN_S)
 
     async def appear(nodes):
-        await tell(CACHE, ADD_NODES, NodeBatch(nodes))
+        # The binder first: what it does not know, a new cache would not hear of.
         await tell(BINDER, ADD_NODES, NodeBatch(nodes))
+        await tell(CACHE, ADD_NODES, NodeBatch(nodes))
         await tell(QUEUE, OBSERVE, ClusterChanges(tuple(NodeChange(None, each) for each in nodes)))
 
     await appear(scenario.nodes)
