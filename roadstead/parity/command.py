@@ -14,7 +14,7 @@ from typing import TextIO
 
 from roadstead.parity.cases import find_files
 from roadstead.parity.dump import write_answers
-from roadstead.parity.paths import PLAIN
+from roadstead.parity.paths import PLAIN, WITH_KERNEL
 from roadstead.parity.report import Report
 from roadstead.parity.suites import Answer, run_file
 from roadstead.protocol.errors import InputError
@@ -60,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         "--paths",
         type=_path_names,
         default=_path_names(DEFAULT_PATHS),
-        help=f"ways to decide: plain, or a number of workers (default {DEFAULT_PATHS})",
+        help=f"ways to decide: plain, or a number of workers, +kernel behind it or not "
+        f"(default {DEFAULT_PATHS})",
     )
     parser.add_argument("--dump", metavar="DIR", help="write our own answer for each case there")
     parser.add_argument(
@@ -75,8 +76,9 @@ def _parser() -> argparse.ArgumentParser:
 def _path_names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     for name in names:
-        workers = int(name) if name.isascii() and name.isdigit() else 0
-        if name != PLAIN and not 1 <= workers <= MAX_WORKERS:
+        way = name.removesuffix(WITH_KERNEL)
+        workers = int(way) if way.isascii() and way.isdigit() else 0
+        if way != PLAIN and not 1 <= workers <= MAX_WORKERS:
             raise argparse.ArgumentTypeError(
                 f'"{name}" is no path (want plain, or 1 to {MAX_WORKERS} workers)'
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.batch import Accelerator, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.local import LocalShards
 from roadstead.cycle.plain import PlainCycle
@@ -13,6 +13,8 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
@@ -20,6 +22,8 @@ from roadstead.protocol.errors import UnsupportedError
 Profiles = Callable[[PodClasses], Mapping[str, Profile]]
 
 PLAIN = "plain"
+WITH_KERNEL = "+kernel"
+"""Behind the name of a path: the kernel decides what it covers."""
 
 
 class DecisionPath(Protocol):
@@ -54,11 +58,13 @@ class DecisionPath(Protocol):
 class PlainPath:
     """One table, no messages."""
 
-    def __init__(self, profiles_of: Profiles) -> None:
+    def __init__(self, profiles_of: Profiles, accelerator: Accelerator | None = None) -> None:
         self._classes = PodClasses()
         self._profiles = profiles_of(self._classes)
         table = NodeTable(self._classes)
-        self._cycle = PlainCycle(table, self._profiles, TieBreak("first"), name_best=True)
+        self._cycle = PlainCycle(
+            table, self._profiles, TieBreak("first"), name_best=True, accelerator=accelerator
+        )
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         for facts in nodes:
@@ -107,8 +113,12 @@ class PlainPath:
 class ShardedPath(LocalShards):
     """W shards, every message packed and unpacked."""
 
-    def __init__(self, shards: int, profiles_of: Profiles) -> None:
-        super().__init__(shards, profiles_of, TieBreak("first"), name_best=True)
+    def __init__(
+        self, shards: int, profiles_of: Profiles, accelerator: Accelerator | None = None
+    ) -> None:
+        super().__init__(
+            shards, profiles_of, TieBreak("first"), name_best=True, accelerator=accelerator
+        )
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
         return _prepare(identity, facts, self.cycle.classes, self.profiles)
@@ -129,5 +139,9 @@ def _prepare(
 
 
 def open_path(name: str, profiles_of: Profiles) -> DecisionPath:
-    """`plain`, or the number of workers as text."""
-    return PlainPath(profiles_of) if name == PLAIN else ShardedPath(int(name), profiles_of)
+    """`plain`, or the number of workers as text; `+kernel` behind it has the kernel take part."""
+    accelerator = Accelerator(load(), Coverage()) if name.endswith(WITH_KERNEL) else None
+    name = name.removesuffix(WITH_KERNEL)
+    if name == PLAIN:
+        return PlainPath(profiles_of, accelerator)
+    return ShardedPath(int(name), profiles_of, accelerator)
