@@ -1,0 +1,185 @@
+"""What the kernel covers, when it gives a pod back, and what it keeps apart from the table."""
+
+import pytest
+
+from roadstead.config.model import default_config
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
+from roadstead.facts.pod import HostPort
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.plugins.in_tree import in_tree_registry
+from tests.actors import fleets
+from tests.builders import ROW_PLUGINS, config_of, node, pod, table_of
+
+DEFAULT = default_config().profiles[0]
+PORT = HostPort("0.0.0.0", "TCP", 80)
+
+
+class Batch:
+    """A batch over one table, of pods of some classes in turn."""
+
+    def __init__(self, table, *classes, config=DEFAULT, groups=()):
+        self.table = table
+        profile = Profile(config, in_tree_registry(), Handle(table.classes))
+        inputs, self.pods = {}, []
+        for number, facts in enumerate(classes):
+            info = table.classes.info(facts)
+            key = profile.class_of(info, f"u{number}")
+            self.pods.append(PodInCycle(f"u{number}", f"ns/p{number}", info, key))
+            if key not in inputs:
+                evaluation = Evaluation(profile, info, table)
+                filters = evaluation.own_filter_summaries()
+                evaluation.update(len(table), filters)
+                scores = evaluation.own_score_summaries()
+                run = ClassRun(evaluation, Rest(tuple(groups), Diagnosis(0)))
+                inputs[key] = ClassInput(run, filters, scores)
+        self.coverage = Coverage()
+        self.run = BatchRun(
+            table,
+            len(table),
+            inputs,
+            Chooser(TieBreak("first")),
+            accelerator=Accelerator(load(), self.coverage),
+        )
+
+    def decide(self):
+        return [each.node_name for each in self.run.decide_run(self.pods)]
+
+
+def test_a_run_of_pods_is_decided_at_once():
+    batch = Batch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
+
+    assert batch.decide() == ["n1", "n2", "n1"]
+    assert batch.coverage.by_kernel == 3
+
+
+def test_the_table_learns_of_placements_when_the_run_is_settled():
+    batch = Batch(table_of(node("n1")), pod(cpu=1000))
+    batch.decide()
+
+    before = batch.table.pod_count.tolist()
+    batch.run.settle()
+
+    assert (before, batch.table.pod_count.tolist()) == ([0], [1])
+    batch.table.validate()
+
+
+def test_a_pod_without_a_node_is_left_to_the_reference_with_those_behind_it():
+    batch = Batch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 3)
+
+    assert batch.decide() == ["n1"]
+    assert batch.run.decide(batch.pods[1]).node_name is None
+    assert batch.run.decide_run(batch.pods[2:]) == []
+    assert batch.coverage.by_reference == {"no feasible node": 1}
+
+
+def test_a_run_ends_where_a_row_that_was_kept_back_may_be_better():
+    group = RestGroup(raw=(0,), rows=5, floor=10_000)
+    batch = Batch(
+        table_of(node("n1")), pod(cpu=1000), groups=[group], config=config_of(ROW_PLUGINS)
+    )
+
+    assert batch.decide() == []
+    assert batch.coverage.stops == {"kept back": 1}
+    assert batch.run.decide(batch.pods[0]) is None
+
+
+def test_rows_kept_back_count_as_feasible():
+    group = RestGroup(raw=(0,), rows=5, floor=0)
+    batch = Batch(
+        table_of(node("n1")), pod(cpu=1000), groups=[group], config=config_of(ROW_PLUGINS)
+    )
+
+    (decision,) = batch.run.decide_run(batch.pods)
+
+    assert decision.feasible == 6
+
+
+def test_a_port_that_a_pod_of_the_run_took_is_taken_for_the_next():
+    batch = Batch(table_of(node("n1"), node("n2")), *[pod(host_ports=(PORT,))] * 3)
+
+    assert batch.decide() == ["n1", "n2"]
+
+
+def test_a_class_that_looks_across_nodes_is_left_to_the_reference():
+    apart = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
+    batch = Batch(table_of(node("n1")), apart)
+
+    assert batch.decide() == []
+    assert batch.coverage.by_reference == {"InterPodAffinity": 1}
+
+
+def test_a_run_ends_before_a_class_that_is_not_covered():
+    spread = pod(labels={"app": "web"}, spread_constraints=(fleets.spread(),))
+    batch = Batch(table_of(node("n1")), pod(cpu=1), spread, pod(cpu=1))
+
+    assert batch.decide() == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "why"),
+    [
+        ("NodeResourcesFit", "no NodeResourcesFit in Filter"),
+        ("NodePorts", "no NodePorts in Filter"),
+    ],
+)
+def test_a_profile_without_the_filters_that_are_compiled_is_not_covered(left_out, why):
+    filters = [name for name in ROW_PLUGINS["filter"] if name != left_out]
+    config = config_of(ROW_PLUGINS | {"filter": filters})
+    batch = Batch(table_of(node("n1")), pod(cpu=1), config=config)
+
+    assert batch.decide() == []
+    assert batch.coverage.by_reference == {why: 1}
+
+
+def test_a_profile_without_scores_is_not_covered():
+    batch = Batch(table_of(node("n1")), pod(), config=config_of(ROW_PLUGINS | {"score": []}))
+
+    assert batch.decide() == []
+    assert batch.coverage.by_reference == {"no score plugins": 1}
+
+
+def test_weights_whose_total_does_not_fit_are_not_covered():
+    config = config_of(ROW_PLUGINS | {"score": [("NodeResourcesFit", 2**30)]})
+    batch = Batch(table_of(node("n1")), pod(), config=config)
+
+    assert batch.decide() == []
+    assert batch.coverage.by_reference == {"weights": 1}
+
+
+def test_nothing_is_decided_beside_nominated_pods():
+    table = table_of(node("n1"))
+    table.nominate("n1", table.classes.info(pod(cpu=1000)))
+    batch = Batch(table, pod(cpu=1000))
+
+    assert batch.decide() == []
+    assert batch.coverage.by_reference == {"nominated pods": 1}
+
+
+def test_rows_that_the_reference_changed_are_seen_by_the_next_run():
+    batch = Batch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
+    batch.pods, (first, *others) = batch.pods[1:], batch.pods
+
+    assert batch.run.decide_run([first])[0].node_name == "n1"
+    assert batch.run.decide(others[0]).node_name == "n2"
+    batch.pods = others[1:]
+    assert batch.decide() == ["n1"]
+
+
+def test_counts_of_coverage_name_what_stood_in_the_way():
+    batch = Batch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 2)
+    batch.decide()
+    batch.run.decide_run(batch.pods[1:])
+
+    assert batch.coverage.counts() == (
+        ("kernel: pods", 1),
+        ("kernel: by reference: no feasible node", 1),
+        ("kernel: stopped: no feasible node", 1),
+    )
+    assert Coverage().counts() == ()

@@ -1,0 +1,35 @@
+"""The kernel is brought in beside a scheduler's work, and only where that pays."""
+
+from roadstead.actors import kernel_loader
+from roadstead.actors.kernel_loader import WORTHWHILE_PODS, KernelLoader
+from roadstead.kernel import start
+
+
+def loaded(loader):
+    loader.accelerator(WORTHWHILE_PODS)
+    loader._thread.join()
+    return loader.accelerator(1)
+
+
+def test_a_large_batch_sends_for_the_kernel():
+    loader = KernelLoader("scheduler-0", enabled=True)
+
+    assert loader.accelerator(WORTHWHILE_PODS - 1).code is None
+    assert loaded(loader).code is start.load(loader._tell)
+
+
+def test_a_kernel_that_is_switched_off_is_not_loaded():
+    loader = KernelLoader("scheduler-0", enabled=False)
+
+    assert loader.accelerator(WORTHWHILE_PODS) is None
+    assert loader.coverage.counts() == ()
+
+
+def test_where_it_cannot_be_loaded_the_reference_goes_on(monkeypatch, caplog):
+    def fails(tell):
+        raise ImportError("no numba")
+
+    monkeypatch.setattr(kernel_loader, "load", fails)
+
+    assert loaded(KernelLoader("scheduler-0", enabled=True)).code is None
+    assert "cannot be loaded" in caplog.text
