@@ -164,7 +164,7 @@ async def test_a_journal_that_fails_halts_the_binder_before_it_answers():
 
     assert await bound(binder) == {"uid-a": "n1"}
     status = await binder.status(NOTHING)
-    assert status.error == "journal: no space left on device"
+    assert status.error == "journal: no space left on device; records 1 to 1 of 2 are durable"
 
 
 async def test_a_halted_binder_refuses_what_is_new_and_answers_what_it_knows():
