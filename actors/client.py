@@ -95,15 +95,14 @@ class Client:
         self._progress(Progress("loading the cluster"))
         for part in _chunks(inputs.nodes):
             nodes = NodeBatch(tuple(part))
-            await asyncio.gather(
-                self._call(CACHE, ADD_NODES, nodes), self._call(BINDER, ADD_NODES, nodes)
-            )
+            # The binder first: what it does not know, a new cache would not hear of.
+            await self._call(BINDER, ADD_NODES, nodes)
+            await self._call(CACHE, ADD_NODES, nodes)
         for bound in _chunks(inputs.running):
             pods = pod_batch((identity, facts) for identity, facts, _ in bound)
             running = RunningPods(pods, tuple(node for _, _, node in bound))
-            await asyncio.gather(
-                self._call(CACHE, ADD_RUNNING, running), self._call(BINDER, ADD_RUNNING, running)
-            )
+            await self._call(BINDER, ADD_RUNNING, running)
+            await self._call(CACHE, ADD_RUNNING, running)
 
     async def _without_gone(self, inputs: RunInputs) -> RunInputs:
         """The inputs of a run that goes on: pods that were evicted before do not come again."""

@@ -1,7 +1,7 @@
 """Planted bugs: small wrong changes, each of which the simulation must find within a few seeds.
 
 `BUGS` names them, with the faults that they need and the seeds among which one finds them; which
-one it is stands in docs/simulation.md. The change is made by patching one function, as a slip of the
+one it is stands in docs/simulation.md. A change is made by patching one function, as a slip of the
 hand would have made it.
 """
 
