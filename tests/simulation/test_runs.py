@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 CRASHES = ("crash",)
 CHUNK = 25
-QUICK = ("the binder does not check ports", "acknowledged before the flush", "a lease never ends")
+QUICK = ("the binder does not check spread", "acknowledged before the flush", "a lease never ends")
 
 
 @pytest.fixture(autouse=True)
