@@ -109,6 +109,11 @@ class Kernel:
         self._pending: list[tuple[int, KernelPod]] = []
         stills = self._admit(classes, node_count)
         self._covered = list(self._admitted.values())
+        if self._covered:
+            self._lay_out(stills, chooser)
+
+    def _lay_out(self, stills: Sequence[Still], chooser: Chooser) -> None:
+        table = self._table
         specs = [each.spec for each in self._covered]
         ports = {port: 0 for spec in specs for port in spec.ports}
         ports = {port: place for place, port in enumerate(ports)}
