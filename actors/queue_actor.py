@@ -228,8 +228,10 @@ class QueueActor:
         # By lease, so that a report that comes twice counts once and says the same again.
         if reason is _CONFLICT:
             races = self._conflicts.setdefault(back.uid, {})
-            is_endless = races.setdefault(lease_id, len(races) + 1) > MAX_CONFLICTS
-            return replace(as_told, reason=RequeueReason.ERROR) if is_endless else as_told
+            if races.setdefault(lease_id, len(races) + 1) <= MAX_CONFLICTS:
+                return as_told
+            # Races that are lost without end are failures: a run must end.
+            as_told = replace(as_told, reason=RequeueReason.ERROR)
         failures = self._failures.setdefault(back.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
             return as_told

@@ -53,7 +53,9 @@ class GangNeeds:
             for info, count in self._table.class_counts.items()
             if group_key(info.facts) == key
         )
-        return max(0, needed - bound)
+        # Members that ran from the start may not be on a node that is known here.
+        ran = group.running if group is not None else 0
+        return max(0, needed - max(bound, ran))
 
 
 def broken_gangs(
