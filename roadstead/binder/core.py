@@ -5,14 +5,14 @@ States, arrows and rules: the diagram in `roadstead.binder`.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from roadstead.binder.book import PodBook
 from roadstead.binder.gangs import BROKEN, Missing, broken_gangs
 from roadstead.binder.pods import (
     COUNTED,
-    TABLE,
     Acknowledge,
     AppendJournal,
     BinderCounts,
@@ -46,7 +46,7 @@ _NOT_PENDING = {
 }
 
 
-class BinderCore:
+class BinderCore(PodBook):
     """Commits binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
@@ -66,15 +66,13 @@ class BinderCore:
         missing: Missing | None = None,
         fits: Verify | None = None,
     ) -> None:
-        self.settings = settings or BinderSettings()
+        super().__init__(settings or BinderSettings())
         self.placements = Placements(store)
         self.halted: Halted | None = None
         self.flushed_lsn = self.last_lsn = next_lsn - 1
         self._verify = verify
         self._missing, self._fits = missing, fits or verify
         self._tells_all = tells_all
-        self._records: dict[str, PodRecord] = {}
-        self._gone: OrderedDict[str, PodRecord] = OrderedDict()
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._unflushed: deque[tuple[int, PodRecord, Acknowledge | Released | None]] = deque()
@@ -388,48 +386,6 @@ class BinderCore:
             )
         tells_facts = kind in (RecordKind.LOAD, RecordKind.ADD)
         return JournalRecord(*of_pod, facts=record.facts if tells_facts else None)
-
-    def _go(self, record: PodRecord, event: PodEvent) -> None:
-        """The one mutator of states; placements and journal follow it."""
-        arrow = TABLE.follow(record.uid, record.state, event, record.history)
-        record.state = arrow.target
-        record.history = arrow.extend(record.history)
-        self._file(record)
-
-    def _file(self, record: PodRecord) -> None:
-        """Where records are found: those that are here, and those that are gone."""
-        if record.state is PodState.DELETED:
-            self._records.pop(record.uid, None)
-            self._gone[record.uid] = record
-            if len(self._gone) > self.settings.max_gone_remembered:
-                self._gone.popitem(last=False)
-        else:
-            self._gone.pop(record.uid, None)
-            self._records[record.uid] = record
-
-    def _fresh(self, uid: str, key: str, facts: PodFacts) -> PodRecord:
-        """A new record; a pod that was deleted before starts from there."""
-        record = PodRecord(uid, key, facts)
-        before = self._gone.get(uid)
-        if before is not None:
-            record.state, record.history = before.state, before.history
-        return record
-
-    def _find(self, uid: str) -> PodRecord | None:
-        return self._records.get(uid) or self._gone.get(uid)
-
-    def _known(self, uid: str, event: PodEvent) -> PodRecord:
-        """The record of a pod to which `event` may happen; raises where it may not."""
-        record = self._find(uid)
-        if record is None:
-            raise self._illegal(uid, event, "never added")
-        TABLE.follow(uid, record.state, event, record.history)
-        return record
-
-    def _illegal(self, uid: str, event: PodEvent, why: str) -> IllegalTransitionError:
-        record = self._find(uid)
-        state, history = (record.state, record.history) if record else (PodState.UNKNOWN, ())
-        return TABLE.illegal(uid, state, event, history, why)
 
 
 def _append(journal: Sequence[JournalRecord]) -> list[Effect]:

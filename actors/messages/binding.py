@@ -1,0 +1,98 @@
+"""To the binder: what is to be committed or evicted, and what has been."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.actors.messages.cluster import BoundVolumes
+from roadstead.actors.messages.common import PageAsk
+from roadstead.actors.messages.pods import PodBatch
+from roadstead.actors.seam import Nothing, method
+
+
+@dataclass(frozen=True, slots=True)
+class BindBatch:
+    """Scheduler → binder: commit these. The same token gets the same answer.
+
+    volumes: of the attempts among them that bind claims.
+    """
+
+    owner: str
+    epoch: int
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    tokens: tuple[str, ...]
+    volumes: tuple[BoundVolumes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BindAnswer:
+    """What became of one token. cause: "" if it is bound."""
+
+    token: str
+    uid: str
+    node_name: str
+    lsn: int
+    version: int
+    cause: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindAnswers:
+    answers: tuple[BindAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPage:
+    """Binder → client: committed binds in commit order: uid and node."""
+
+    uids: tuple[str, ...]
+    nodes: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Scheduler → binder: take these pods from the cluster for another one.
+
+    token: names the eviction. preemptor: namespace/name of the pod that gets the room. Told twice,
+    the same pods are gone.
+    """
+
+    token: str
+    uids: tuple[str, ...]
+    preemptor: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """Binder → scheduler: who is gone; pods that it never had are not among them."""
+
+    gone: PodBatch
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptedNote:
+    """A pod that was evicted from a node, and for which pod."""
+
+    uid: str
+    key: str
+    node_name: str
+    preemptor: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptedPage:
+    """Binder → client: evicted pods in the order of their eviction."""
+
+    notes: tuple[PreemptedNote, ...]
+    total: int
+
+
+ADD_PENDING = method("add_pending", PodBatch, Nothing)
+BIND = method("bind", BindBatch, BindAnswers)
+BOUND = method("bound", PageAsk, BoundPage)
+EVICT = method("evict", Evict, Evicted)
+PREEMPTED = method("preempted", PageAsk, PreemptedPage)

@@ -1,0 +1,127 @@
+"""To the cache: the cluster, what is assumed of it, and how assumptions end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.actors.messages.pods import PodBatch
+from roadstead.actors.seam import Nothing, method
+from roadstead.facts.node import NodeFacts
+from roadstead.storage import Binding, StorageChange
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBatch:
+    """Client → cache and binder: nodes appear. Coming twice, they are updated to the same."""
+
+    nodes: tuple[NodeFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPods:
+    """Client → cache and binder: pods that run already, on `nodes[i]`. Known ones are skipped."""
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StorageNews:
+    """What changed of claims and volumes; the first of the changes is number `start`."""
+
+    start: int = 0
+    changes: tuple[StorageChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundVolumes:
+    """What an attempt's claims are bound to, as long as nobody committed it."""
+
+    token: str
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssumeBatch:
+    """Scheduler → cache: count these pods on these nodes, ahead of their commits.
+
+    known_changes: how many changes of the storage the scheduler has.
+    """
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    tokens: tuple[str, ...]
+    known_changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Cache → scheduler: which tokens were refused, and how far each worker must have come.
+
+    volumes: of the attempts with claims that are not settled. storage: what the scheduler lacks.
+    """
+
+    refused: tuple[tuple[str, str], ...]
+    worker_seqs: tuple[int, ...]
+    volumes: tuple[BoundVolumes, ...] = ()
+    storage: StorageNews = StorageNews()
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Scheduler → cache: how assumptions end: (uid, token) pairs forgotten or about to be bound,
+    and uids that are bound."""
+
+    forget: tuple[tuple[str, str], ...]
+    finish: tuple[tuple[str, str], ...]
+    confirm: tuple[str, ...]
+    known_changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nominations:
+    """Scheduler or client → cache: pods that wait are nominated to nodes, "" for none any more.
+
+    preempts: for each pod, whether others had to go for it. gone: pods that were evicted. Coming
+    twice, it changes nothing more.
+    """
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    preempts: tuple[bool, ...]
+    gone: tuple[str, ...] = ()
+    known_changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RosterAsk:
+    """Scheduler → cache: the nodes in their order, from place `start` on, unless `known` is new
+    enough; names alone where no extender wants more."""
+
+    known: int
+    start: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RosterPage:
+    """Cache → scheduler: part of the nodes in their order, as of `version`.
+
+    arrivals: int64[node]. nodes: empty where only names were wanted. total: of all pages.
+    worker_seqs: how far each worker must have come to have them.
+    """
+
+    version: int
+    total: int
+    names: tuple[str, ...]
+    arrivals: bytes
+    nodes: tuple[NodeFacts, ...]
+    worker_seqs: tuple[int, ...]
+
+
+ADD_NODES = method("add_nodes", NodeBatch, Nothing)
+ADD_RUNNING = method("add_running", RunningPods, Nothing)
+ASSUME = method("assume", AssumeBatch, Assumed)
+SETTLE = method("settle", Settle, Assumed)
+NOMINATE = method("nominate", Nominations, Assumed)
+ROSTER = method("roster", RosterAsk, RosterPage)

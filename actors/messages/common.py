@@ -1,0 +1,32 @@
+"""What every actor is asked, and parts of long lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.actors.seam import Nothing, method
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsk:
+    """Client → queue or binder: part of a long list."""
+
+    start: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActorStatus:
+    """Any actor → supervisor: what it did and holds, for people; error: why it cannot go on."""
+
+    text: str
+    error: str = ""
+    error_kind: str = ""
+    error_parts: tuple[str, ...] = ()
+    timings_s: tuple[tuple[str, float], ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
+
+
+STATUS = method("status", Nothing, ActorStatus)
+RUN = method("run", Nothing, Nothing)
+STOP = method("stop", Nothing, Nothing)

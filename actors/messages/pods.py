@@ -1,0 +1,76 @@
+"""Pods as they travel: columns beside a table of their classes; never one message per pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.wire import facts_in, facts_out
+
+
+@dataclass(frozen=True, slots=True)
+class PodBatch:
+    """Pods as columns: `class_of[i]` points into `classes` (see `roadstead.facts.wire`).
+
+    started_s: (place, start time) of the pods that have one.
+    """
+
+    classes: tuple[bytes, ...]
+    uids: tuple[str, ...]
+    names: tuple[str, ...]
+    class_of: tuple[int, ...]
+    started_s: tuple[tuple[int, float], ...] = ()
+
+    def starts(self) -> dict[str, float]:
+        """Start times by UID, of the pods that have one."""
+        return {self.uids[place]: time_s for place, time_s in self.started_s}
+
+    def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
+        """Each pod's identity and facts; pods of one class share one facts object."""
+        classes = [facts_in(data) for data in self.classes]
+        for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
+            facts = classes[index]
+            yield PodIdentity(uid, facts.namespace, name), facts
+
+
+def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]]) -> PodBatch:
+    """Columns of pods, in order."""
+    classes = ClassColumn()
+    uids: list[str] = []
+    names, started_s = [], []
+    for identity, facts in pods:
+        if identity.started_s is not None:
+            started_s.append((len(uids), identity.started_s))
+        uids.append(identity.uid)
+        names.append(identity.name)
+        classes.add(facts)
+    return PodBatch(
+        classes.table, tuple(uids), tuple(names), tuple(classes.column), tuple(started_s)
+    )
+
+
+class ClassColumn:
+    """Builds a class table and the column of places in it; equal objects are looked up by id."""
+
+    __slots__ = ("_by_id", "_index_of", "column")
+
+    def __init__(self) -> None:
+        self.column: list[int] = []
+        self._by_id: dict[int, int] = {}
+        self._index_of: dict[PodFacts, int] = {}
+
+    def add(self, facts: PodFacts) -> None:
+        index = self._by_id.get(id(facts))
+        if index is None:
+            index = self._index_of.setdefault(facts, len(self._index_of))
+            if index == len(self._index_of) - 1:
+                self._by_id[id(facts)] = index
+        self.column.append(index)
+
+    @property
+    def table(self) -> tuple[bytes, ...]:
+        return tuple(facts_out(facts) for facts in self._index_of)
+
+
+NO_PODS = PodBatch((), (), (), ())

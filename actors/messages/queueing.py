@@ -1,0 +1,104 @@
+"""To the queue: pods that are submitted, leases, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.actors.messages.common import PageAsk
+from roadstead.actors.messages.pods import NO_PODS, PodBatch
+from roadstead.actors.seam import Nothing, method
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Queue → client: how many pods were taken, and which must come again (the queue is full)."""
+
+    accepted: int
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAsk:
+    """Scheduler → queue: pods, please; waits up to `wait_s` for the first."""
+
+    owner: str
+    epoch: int
+    max_pods: int
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """Queue → scheduler: pods under a lease; lease_id 0 means that there are none."""
+
+    lease_id: int
+    pods: PodBatch
+    attempts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingNote:
+    """Why a pod is pending: message, (reason, nodes), plugins."""
+
+    uid: str
+    key: str
+    message: str
+    reasons: tuple[tuple[str, int], ...]
+    plugins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """One pod that goes back to the queue; see `roadstead.queue.Requeue`.
+
+    freed: it was assumed on a node, where there is room again.
+    """
+
+    uid: str
+    reason: str
+    rejected_by: tuple[str, ...]
+    nominated_node: str | None = None
+    preempts: bool = False
+    pending: tuple[str, ...] = ()
+    freed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseReport:
+    """Scheduler → queue: what became of pods of a lease. The same report twice changes nothing.
+
+    gone: pods that were evicted, wherever they were.
+    """
+
+    lease_id: int
+    done: tuple[str, ...]
+    given_back: tuple[GivenBack, ...]
+    notes: tuple[PendingNote, ...]
+    gone: PodBatch = NO_PODS
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """Queue → client: how many pods are where."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """Queue → client: why pods are pending, in order of arrival."""
+
+    notes: tuple[PendingNote, ...]
+    total: int
+
+
+SUBMIT = method("submit", PodBatch, Submitted)
+LEASE = method("lease", LeaseAsk, Leased)
+REPORT = method("report", LeaseReport, Nothing)
+QUEUE_STATE = method("queue_state", Nothing, QueueState)
+PENDING = method("pending", PageAsk, PendingPage)

@@ -1,0 +1,54 @@
+"""To workers: changes of their rows, and questions about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.actors.seam import Nothing, method
+from roadstead.cycle.messages import ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
+from roadstead.facts.node import NodeFacts
+from roadstead.framework.victims import Tried
+from roadstead.storage import StorageChange
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaBatch:
+    """Cache → worker: changes of its rows, numbered from `first_seq`; known ones are skipped.
+
+    kinds[i] is a DeltaKind; pods[i] points into `classes` (-1 for none); `nodes` holds the facts
+    of the add_node and update_node deltas, in order, and `arrivals` when each of these nodes came
+    to the whole cluster. uids[i] is a pod's UID, "" for none; keys[i] its namespace/name where the
+    UID is another text; started_s: (place among the deltas, start time) of pods that have one.
+    changes: of the storage, one for each delta of kind STORAGE.
+    """
+
+    first_seq: int
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    pods: tuple[int, ...]
+    classes: tuple[bytes, ...]
+    nodes: tuple[NodeFacts, ...]
+    arrivals: tuple[int, ...]
+    changes: tuple[StorageChange, ...] = ()
+    uids: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    started_s: tuple[tuple[int, float], ...] = ()
+
+
+STORAGE = "storage"
+"""The kind of a delta that changes claims and volumes; the same one goes to every worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewAsk:
+    """Whoever explains → worker: everything about one class on your rows."""
+
+    node_count: int
+    table_version: int
+    ask: ClassAsk
+
+
+APPLY = method("apply", DeltaBatch, Nothing)
+EVALUATE = method("evaluate", EvaluateRequest, ShardAnswer)
+VIEW = method("view", ViewAsk, ShardView)
+DRY_RUN = method("dry_run", DryRunAsk, Tried)

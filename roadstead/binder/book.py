@@ -1,0 +1,63 @@
+"""The binder's records of pods, and the one way to move them from state to state."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from roadstead.binder.pods import TABLE, BinderSettings, PodEvent, PodRecord, PodState
+from roadstead.facts.pod import PodFacts
+from roadstead.protocol.errors import IllegalTransitionError
+
+
+class PodBook:
+    """Records by UID: of pods that are here, and of the last `max_gone_remembered` that are gone.
+
+    placements and journal follow the states.
+    """
+
+    def __init__(self, settings: BinderSettings) -> None:
+        self.settings = settings
+        self._records: dict[str, PodRecord] = {}
+        self._gone: OrderedDict[str, PodRecord] = OrderedDict()
+
+    def _go(self, record: PodRecord, event: PodEvent) -> None:
+        """The one mutator of states; placements and journal follow it."""
+        arrow = TABLE.follow(record.uid, record.state, event, record.history)
+        record.state = arrow.target
+        record.history = arrow.extend(record.history)
+        self._file(record)
+
+    def _file(self, record: PodRecord) -> None:
+        """Where records are found: those that are here, and those that are gone."""
+        if record.state is PodState.DELETED:
+            self._records.pop(record.uid, None)
+            self._gone[record.uid] = record
+            if len(self._gone) > self.settings.max_gone_remembered:
+                self._gone.popitem(last=False)
+        else:
+            self._gone.pop(record.uid, None)
+            self._records[record.uid] = record
+
+    def _fresh(self, uid: str, key: str, facts: PodFacts) -> PodRecord:
+        """A new record; a pod that was deleted before starts from there."""
+        record = PodRecord(uid, key, facts)
+        before = self._gone.get(uid)
+        if before is not None:
+            record.state, record.history = before.state, before.history
+        return record
+
+    def _find(self, uid: str) -> PodRecord | None:
+        return self._records.get(uid) or self._gone.get(uid)
+
+    def _known(self, uid: str, event: PodEvent) -> PodRecord:
+        """The record of a pod to which `event` may happen; raises where it may not."""
+        record = self._find(uid)
+        if record is None:
+            raise self._illegal(uid, event, "never added")
+        TABLE.follow(uid, record.state, event, record.history)
+        return record
+
+    def _illegal(self, uid: str, event: PodEvent, why: str) -> IllegalTransitionError:
+        record = self._find(uid)
+        state, history = (record.state, record.history) if record else (PodState.UNKNOWN, ())
+        return TABLE.illegal(uid, state, event, history, why)
