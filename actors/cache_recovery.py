@@ -75,7 +75,9 @@ class CacheRecovery:
         seq, parts = self._seqs[ask.shard], self._parts(ask.shard)
         worker, call_s = self._worker(ask.shard), self._plan.settings.deadlines.call_s
         sends = (
-            worker.call(RESTORE, Restore(seq, number, len(parts), part), timeout_s=call_s)
+            worker.call(
+                RESTORE, Restore(seq, number, len(parts), part, ask.epoch), timeout_s=call_s
+            )
             for number, part in enumerate(parts)
         )
         await asyncio.gather(*sends)

@@ -250,7 +250,7 @@ class RayRuntime:
                 remote.options(**options).remote,
                 *(host, dict(builds), directory, self._limits, self._log_dir),
             )
-            self._handles[host] = await _once_free(begin, timeout_s)
+            self._handles[host] = await _once_free(host, begin, timeout_s)
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
         return {name: directory.find(name) for builds in groups.values() for name in builds}
 
@@ -283,14 +283,17 @@ class RayRuntime:
         self._ray.leave()
 
 
-async def _once_free(begin: Callable[[], ActorHandle], timeout_s: float) -> ActorHandle:
+async def _once_free(host: str, begin: Callable[[], ActorHandle], timeout_s: float) -> ActorHandle:
     """Starts an actor; one of the same name that was ended may take a moment to be forgotten."""
-    async with asyncio.timeout(timeout_s):
-        while True:
-            try:
-                return begin()
-            except ValueError:
-                await asyncio.sleep(NAME_S)
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                try:
+                    return begin()
+                except ValueError:
+                    await asyncio.sleep(NAME_S)
+    except TimeoutError:
+        raise late(host, "its start", timeout_s) from None
 
 
 def _first_line(failure: BaseException) -> str:

@@ -74,19 +74,25 @@ class StorageLog:
 
 @dataclass(frozen=True, slots=True)
 class Restream:
-    """Supervisor → cache: a worker is new and has nothing."""
+    """Supervisor → cache: a worker is new and has nothing. epoch: of its life."""
 
     shard: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Cache → worker: part of all that the shard holds after change `seq`."""
+    """Cache → worker: part of all that the shard holds after change `seq`.
+
+    epoch: of the life that it is meant for. What was on its way to an earlier one is older than
+    changes that this one will not be told of again.
+    """
 
     seq: int
     part: int
     parts: int
     batch: DeltaBatch
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

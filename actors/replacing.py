@@ -119,7 +119,8 @@ class Refill:
             await self._fill_cache()
         for name in sorted(names):
             if name.startswith(WORKER):
-                await self._tell(CACHE, RESTREAM, Restream(int(name.rpartition("-")[2])))
+                shard = int(name.rpartition("-")[2])
+                await self._tell(CACHE, RESTREAM, Restream(shard, self._epochs[name]))
         if QUEUE in names:
             await self._fill_queue()
         if names.intersection(everyone):

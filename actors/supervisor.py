@@ -133,7 +133,7 @@ class Supervisor:
         elif name.startswith(SCHEDULER):
             build = partial(SchedulerActor, name, plan, epoch=epoch)
         else:
-            build = partial(WorkerActor, name, plan, is_new=is_new)
+            build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
         return Life(build, name, epoch)
 
     async def start(self) -> None:
@@ -238,9 +238,26 @@ class Supervisor:
         await self._fence(names)
         self._raw |= await self._start(groups)
         await self._fence(self.epochs.keys())
-        await Refill(self._raw, self.epochs, self._plan.settings).fill(names)
+        await self._fill_while_alive(names)
         for name in sorted(self.running & names):
             await self._tell(name, RUN, NOTHING)
+
+    async def _fill_while_alive(self, names: set[str]) -> None:
+        """Tells new lives what they need. ActorLostError as soon as one of them is gone again.
+
+        Others would go on asking it until their patience ends.
+        """
+        refill = Refill(self._raw, self.epochs, self._plan.settings)
+        filling = asyncio.create_task(refill.fill(names))
+        try:
+            while not (await asyncio.wait({filling}, timeout=WATCH_S))[0]:
+                for name in sorted(names):
+                    with contextlib.suppress(DeadlineError):
+                        await self._raw[name].call(STATUS, NOTHING, timeout_s=WATCH_S)
+            await filling
+        finally:
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
 
     async def _fence(self, names: Iterable[str]) -> None:
         """What earlier lives of these actors sent is refused by all that are there."""

@@ -29,15 +29,22 @@ class WorkerActor:
     """
 
     def __init__(
-        self, name: str, plan: RunPlan, directory: Directory, *, is_new: bool = False
+        self,
+        name: str,
+        plan: RunPlan,
+        directory: Directory,
+        *,
+        is_new: bool = False,
+        epoch: int = 1,
     ) -> None:
         self._name = name
+        self._epoch = epoch
         self._plan = plan
         classes = PodClasses()
         self.table = NodeTable(classes)
         self.core = ShardCore(self.table, build_profiles(plan, classes))
         self.applied = -1 if is_new else 0
-        self._parts: dict[int, Restore] = {}
+        self._parts: dict[tuple[int, int], Restore] = {}
         self._early: dict[int, DeltaBatch] = {}
         self._moved = asyncio.Condition()
         self._evaluations = 0
@@ -98,11 +105,12 @@ class WorkerActor:
 
     async def restore(self, part: Restore) -> Nothing:
         """All that the shard holds, in parts: what a new worker begins with."""
-        if self.applied >= 0:
+        if self.applied >= 0 or part.epoch != self._epoch:
             return NOTHING
-        self._parts[part.part] = part
-        if len(self._parts) == part.parts:
-            whole = [self._parts[number].batch for number in range(part.parts)]
+        self._parts[part.seq, part.part] = part
+        numbers = [(part.seq, number) for number in range(part.parts)]
+        if all(number in self._parts for number in numbers):
+            whole = [self._parts[number].batch for number in numbers]
             self.applied = whole[0].first_seq - 1
             for batch in whole:
                 self._apply(batch)

@@ -99,7 +99,7 @@ async def test_a_new_worker_gets_the_shard_and_later_changes_come_behind_it(monk
     monkeypatch.setattr(cache_recovery, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
     worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True)
-    await world.cache.restream(Restream(0))
+    await world.cache.restream(Restream(0, 1))
     parts = world.worker.told("restore")
     await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
     await turns()
@@ -112,6 +112,41 @@ async def test_a_new_worker_gets_the_shard_and_later_changes_come_behind_it(monk
     assert len(parts) > 2
     assert lines(worker.table) == lines(world.cache.core.placements.store.table)
     assert worker.applied == 6
+
+
+async def test_a_worker_begins_with_nothing_that_was_meant_for_an_earlier_life():
+    world = await World().assuming("a")
+    worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True, epoch=3)
+    await world.cache.restream(Restream(0, 2))
+    await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
+    await world.cache.restream(Restream(0, 3))
+
+    for part in world.worker.told("restore"):
+        await worker.restore(part)
+
+    assert worker.applied == 4
+    assert lines(worker.table) == lines(world.cache.core.placements.store.table)
+
+
+async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
+    monkeypatch.setattr(cache_recovery, "PAGE", 2)
+    world = await World().assuming("a", "b", "c")
+    worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True)
+    await world.cache.restream(Restream(0, 1))
+    await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
+    await world.cache.restream(Restream(0, 1))
+    earlier, later = [
+        [each for each in world.worker.told("restore") if each.seq == seq] for seq in (5, 6)
+    ]
+
+    for part in (*earlier[:-1], *later[-1:]):
+        await worker.restore(part)
+    assert worker.applied == -1
+    for part in later:
+        await worker.restore(part)
+
+    assert worker.applied == 6
+    assert lines(worker.table) == lines(world.cache.core.placements.store.table)
 
 
 async def test_evicted_pods_are_counted_no_more():

@@ -171,7 +171,7 @@ async def test_an_actor_that_is_late_is_told(runtime):
 
 @pytest.mark.parametrize(
     ("name", "control"),
-    [("binder", "apart")],
+    [("worker-1", "together"), ("binder", "apart")],
 )
 def test_a_process_that_is_killed_in_the_middle_ends_the_run_by_its_name(
     monkeypatch, name, control

@@ -8,7 +8,7 @@ from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.supervisor import ActorGoneError, RunFailedError, Supervisor
 from roadstead.config.settings import Deadlines
 from roadstead.protocol.errors import InputError, UnsupportedError
-from tests.actors.world import GENEROUS_S, Fake, plan_of
+from tests.actors.world import GENEROUS_S, Fake, plan_of, until
 
 WELL = ActorStatus("held 3 nodes")
 
@@ -181,6 +181,34 @@ async def test_the_watch_looks_at_everyone_again_and_again():
 
     assert type(await watched(supervisor)) is ActorGoneError
     assert len(runtime.refs["binder"].told("status")) >= 2
+
+
+async def test_a_new_life_that_ends_while_it_is_filled_is_replaced_at_once():
+    supervisor, runtime = await started(shards=1)
+    lives = []
+
+    async def start(groups, *, timeout_s):
+        (name,) = groups
+        lives.append(name)
+        is_last = len(lives) == 3
+        status = WELL if is_last else ActorLostError(f"{name} is gone")
+        runtime.refs["cache"].answers["restream"] = NOTHING if is_last else never
+        return {name: Fake(name, status=status, fence=NOTHING, stop=NOTHING)}
+
+    async def never(_):
+        await asyncio.Event().wait()
+
+    for ref in runtime.refs.values():
+        ref.answers["fence"] = NOTHING
+    runtime.start = start
+    runtime.refs["worker-0"].answers["status"] = ActorLostError("worker-0 is gone")
+
+    watching = asyncio.create_task(supervisor.watch())
+    await until(lambda: supervisor.restarts)
+    watching.cancel()
+
+    assert lives == ["worker-0"] * 3
+    assert supervisor.epochs["worker-0"] == 4
 
 
 async def test_stop_tells_the_schedulers_first_and_then_ends_all():
