@@ -1,0 +1,5 @@
+"""Benchmarks: workloads in the format of kube-scheduler's scheduler_perf, and what came of them.
+
+file ──read_cases──► TestCase ──unrolled──► ops ──build_script──► Script ──actors──► Measured
+                                                                                └──► figures
+"""

@@ -1,0 +1,323 @@
+"""From the ops of a workload to a script: every op a step, or a part of the cluster's beginning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from roadstead.bench import script as steps
+from roadstead.bench.objects import (
+    DEFAULT_NODE,
+    DEFAULT_POD,
+    bound_claim,
+    bound_volume,
+    name_prefix,
+    node_class,
+    own_name,
+    pod_class,
+    with_claim,
+)
+from roadstead.bench.reading import TestCase
+from roadstead.bench.schema import (
+    Barrier,
+    Churn,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePods,
+    DeletePods,
+    NodeAllocatable,
+    Scalar,
+    Sleep,
+    StartCollecting,
+    StopCollecting,
+    WorkloadSpec,
+)
+from roadstead.bench.script import Script, Step, Wait
+from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
+from roadstead.bench.standing import Standing
+from roadstead.bench.templates import Document, Template, read_text
+from roadstead.bench.unroll import Params, PlainOp, unrolled
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import Labels, PodFacts
+from roadstead.facts.storage import CsiNodeFacts, NodeDriverFacts
+from roadstead.protocol.errors import InputError, cut_short
+
+CONFIG_MAX_BYTES = 1 << 20
+NODES, PODS = "Node", "Pod"
+
+
+def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
+    """The script of a workload. InputError where a template or a parameter is wrong."""
+    params = Params(case, workload.name, dict(workload.params))
+    builder = _Builder(case)
+    for number, op in enumerate(unrolled(case, params)):
+        try:
+            builder.add(op, number)
+        except InputError as error:
+            raise error.at(source=case.source, obj=case.obj) from None
+    path = case.spec.scheduler_config_path
+    config = case.folder / path if path else None
+    return Script(
+        f"{case.name}/{workload.name}",
+        tuple(builder.steps),
+        builder.standing.facts(),
+        config_text=read_text(config, CONFIG_MAX_BYTES) if config else "",
+        config_source=str(config) if config else "",
+        notes=tuple(builder.notes),
+    )
+
+
+@dataclass(slots=True)
+class _Builder:
+    """What the ops so far came to. number: of the op, which names its namespace, as upstream."""
+
+    case: TestCase
+    steps: list[Step] = field(default_factory=list)
+    standing: Standing = field(default_factory=Standing)
+    notes: list[str] = field(default_factory=list)
+    number: int = 0
+    _made: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, op: PlainOp, number: int) -> None:
+        self.number = number
+        self._add(op)
+
+    @singledispatchmethod
+    def _add(self, op: object) -> None:
+        raise AssertionError(f"no such op: {op}")
+
+    @_add.register
+    def _(self, op: CreateNodes) -> None:
+        template = self._template(op.node_template_path, DEFAULT_NODE)
+        documents = _documents(template, op.count, op.template_params)
+        extra = op.node_allocatable_strategy or NodeAllocatable()
+        labels = _labels_of(op)
+        rounds = max(len(documents), len(labels))
+        classes = tuple(
+            node_class(
+                documents[place % len(documents)],
+                template.source,
+                labels[place % len(labels)],
+                extra.node_allocatable,
+            )
+            for place in range(rounds)
+        )
+        series = self._node_series(template, documents, op.count, classes)
+        self.steps.append(steps.AddNodes(series))
+        if extra.csi_node_allocatable or extra.migrated_plugins:
+            self.standing.csi_nodes += _csi_nodes(series, extra)
+
+    def _node_series(
+        self,
+        template: Template,
+        documents: list[Document],
+        count: int,
+        classes: tuple[NodeFacts, ...],
+    ) -> NodeSeries:
+        names = _own_names(template, documents, count)
+        prefix = name_prefix(documents[0], "node-") if documents else "node-"
+        first = self._first(NODES, prefix, count)
+        return NodeSeries(classes, count, prefix, first, names)
+
+    def _first(self, kind: str, prefix: str, count: int) -> int:
+        """The number of the first of `count` objects; no two of a prefix share a number."""
+        first = self._made[kind, prefix]
+        self._made[kind, prefix] += count
+        return first
+
+    @_add.register
+    def _(self, op: CreateNamespaces) -> None:
+        labels: dict[str, str] = {}
+        if op.namespace_template_path:
+            template = self.case.template(op.namespace_template_path)
+            own = Standing()
+            own.add(template.document(), template.source, "", 0)
+            labels = next(iter(own.namespaces.values()))
+        for index in range(op.count):
+            self.standing.add_namespace(f"{op.prefix}-{index}", dict(labels))
+
+    @_add.register
+    def _(self, op: CreatePods) -> None:
+        if op.steady_state:
+            raise InputError("is not supported", field="steadyState", value="true")
+        if op.collect_metrics and op.skip_wait_to_completion:
+            rule = "cannot be true where collectMetrics is"
+            raise InputError(rule, field="skipWaitToCompletion")
+        path = op.pod_template_path or self.case.spec.default_pod_template_path
+        template = self._template(path, DEFAULT_POD)
+        series = self._pod_series(template, op.count, op.namespace, op.template_params)
+        series = self._with_claims(series, op)
+        wait = Wait.NOTHING if op.skip_wait_to_completion else Wait.BOUND
+        self.steps.append(steps.SubmitPods(series, wait, op.collect_metrics))
+
+    def _pod_series(
+        self,
+        template: Template,
+        count: int,
+        namespace: str | None,
+        values: Mapping[str, Scalar],
+    ) -> PodSeries:
+        namespace = namespace or f"namespace-{self.number}"
+        self.standing.add_namespace(namespace)
+        documents = _documents(template, count, values)
+        classes = tuple(
+            pod_class(each, template.source, namespace, self.standing.priorities)
+            for each in documents
+        )
+        names = _own_names(template, documents, count)
+        prefix = name_prefix(documents[0], "pod-") if documents else "pod-"
+        first = self._first(f"{PODS} in {namespace}", prefix, count)
+        return PodSeries(count, namespace, classes, prefix, first, names)
+
+    def _with_claims(self, series: PodSeries, op: CreatePods) -> PodSeries:
+        """Every pod with a claim of its own that is bound to a volume of its own."""
+        paths = op.persistent_volume_template_path, op.persistent_volume_claim_template_path
+        if paths == (None, None):
+            return series
+        if None in paths:
+            rule = "must be given together with persistentVolumeClaimTemplatePath"
+            raise InputError(rule, field="persistentVolumeTemplatePath")
+        templates = (self.case.template(path) for path in paths if path)
+        volume, claim = ((each.document(), each.source) for each in templates)
+        first = self._first("PersistentVolume", "vol-", series.count)
+        classes: list[PodFacts] = []
+        for place in range(series.count):
+            name, number = f"pvc-{first + place}", first + place
+            found = bound_volume(*volume, number, series.namespace, name)
+            self.standing.volumes.append(found)
+            self.standing.claims.append(bound_claim(*claim, name, series.namespace, found.name))
+            classes.append(with_claim(series.classes[place % len(series.classes)], name))
+        mine = (series.namespace, tuple(classes), series.prefix, series.first, series.names)
+        return PodSeries(series.count, *mine)
+
+    @_add.register
+    def _(self, op: DeletePods) -> None:
+        labels = _sorted(op.label_selector)
+        wait = not op.skip_wait_to_completion
+        per_s = op.delete_pods_per_second
+        self.steps.append(steps.RemovePods(op.namespace, labels, per_s, wait))
+
+    @_add.register
+    def _(self, op: Churn) -> None:
+        if op.mode == "recreate" and op.number == 0:
+            raise InputError("must not be 0 where mode is recreate", field="number")
+        makers = [self._maker(self.case.template(path), op) for path in op.template_paths]
+        interval_s = (op.interval_milliseconds or 500) / 1000
+        known = tuple(maker for maker in makers if maker is not None)
+        recreates = op.mode == "recreate"
+        self.steps.append(steps.ChurnObjects(known, interval_s, op.number, recreates))
+
+    def _maker(self, template: Template, op: Churn) -> NodeSeries | PodSeries | None:
+        document = template.document()
+        if document["kind"] == PODS:
+            series = self._pod_series(template, 0, op.namespace, {})
+            prefix = name_prefix(document, "churn-")
+            facts = pod_class(document, template.source, series.namespace, self.standing.priorities)
+            return PodSeries(ENDLESS, series.namespace, (facts,), f"{prefix}churned-")
+        if document["kind"] == NODES:
+            facts_of_node = node_class(document, template.source, {}, {})
+            prefix = name_prefix(document, "churn-")
+            return NodeSeries((facts_of_node,), ENDLESS, f"{prefix}churned-")
+        namespace = op.namespace or f"namespace-{self.number}"
+        self.standing.add(document, template.source, namespace, self.number)
+        note = f"{document['kind']} of a churn stands from the start; it does not come and go."
+        self.notes.append(note)
+        return None
+
+    @_add.register
+    def _(self, op: CreateAny) -> None:
+        template = self.case.template(op.template_path)
+        for index in range(op.count or 0):
+            values = {**op.template_params, "Index": index, "Count": op.count}
+            document = template.document(values)
+            if document["kind"] in (NODES, PODS):
+                self._any_of(str(document["kind"]), document, template, op)
+            else:
+                place = self._first("object", "", 1)
+                self.standing.add(document, template.source, op.namespace, place)
+
+    def _any_of(self, kind: str, document: Document, template: Template, op: CreateAny) -> None:
+        names = (own_name(document),) if own_name(document) else ()
+        prefix = name_prefix(document, f"{kind.lower()}-")
+        if kind == NODES:
+            made = (node_class(document, template.source, {}, {}),)
+            first = self._first(NODES, prefix, 1)
+            self.steps.append(steps.AddNodes(NodeSeries(made, 1, prefix, first, names)))
+            return
+        namespace = op.namespace or f"namespace-{self.number}"
+        self.standing.add_namespace(namespace)
+        facts = pod_class(document, template.source, namespace, self.standing.priorities)
+        first = self._first(f"{PODS} in {namespace}", prefix, 1)
+        series = PodSeries(1, namespace, (facts,), prefix, first, names)
+        self.steps.append(steps.SubmitPods(series, Wait.NOTHING))
+
+    @_add.register
+    def _(self, op: Barrier) -> None:
+        labels = _sorted(op.label_selector)
+        attempted = op.stage_requirement == "Attempted"
+        self.steps.append(steps.AwaitPods(op.namespaces, labels, attempted))
+
+    @_add.register
+    def _(self, op: Sleep) -> None:
+        self.steps.append(steps.Pause(float(op.duration)))
+
+    @_add.register
+    def _(self, op: StartCollecting) -> None:
+        labels = _sorted(op.label_selector)
+        self.steps.append(steps.BeginMeasuring(op.name, op.namespaces, labels))
+
+    @_add.register
+    def _(self, op: StopCollecting) -> None:
+        self.steps.append(steps.EndMeasuring())
+
+    def _template(self, path: str | None, default: Template) -> Template:
+        return self.case.template(path) if path else default
+
+
+def _sorted(labels: Mapping[str, str]) -> Labels:
+    return tuple(sorted(labels.items()))
+
+
+def _documents(template: Template, count: int, values: Mapping[str, Scalar]) -> list[Document]:
+    """The objects of a template: one that stands for all, unless they are to differ."""
+    if not template.varies:
+        return [template.document()]
+    makes = range(count)
+    return [template.document({**values, "Index": index, "Count": count}) for index in makes]
+
+
+def _own_names(template: Template, documents: list[Document], count: int) -> tuple[str, ...]:
+    """The names that objects say themselves; () where they get names."""
+    names = tuple(map(own_name, documents))
+    if not names or not any(names):
+        return ()
+    if len(names) < count or len(set(names)) != len(names):
+        rule = "is the name of several objects (want generateName, or {{.Index}} in it)"
+        value = cut_short(names[0])
+        raise InputError(rule, source=template.source, field="metadata.name", value=value)
+    return names
+
+
+def _labels_of(op: CreateNodes) -> list[dict[str, str]]:
+    """Further labels of nodes, which take turns."""
+    if op.label_node_prepare_strategy is not None:
+        given = op.label_node_prepare_strategy
+        return [{given.label_key: value} for value in given.label_values]
+    if op.unique_node_label_strategy is not None:
+        key = op.unique_node_label_strategy.label_key
+        return [{key: f"value-{place}"} for place in range(op.count)] or [{}]
+    return [{}]
+
+
+def _csi_nodes(series: NodeSeries, extra: NodeAllocatable) -> list[CsiNodeFacts]:
+    drivers = tuple(
+        NodeDriverFacts(name, limit.get("count"))
+        for name, limit in sorted(extra.csi_node_allocatable.items())
+    )
+    return [
+        CsiNodeFacts(series.name(place), drivers, tuple(sorted(extra.migrated_plugins)))
+        for place in range(series.count)
+    ]

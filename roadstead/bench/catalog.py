@@ -1,0 +1,119 @@
+"""What can be run, by name: scheduler_perf's workloads, those of a user's file, our own."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from roadstead.bench import own
+from roadstead.bench.build import build_script
+from roadstead.bench.reading import TestCase, read_cases
+from roadstead.bench.script import Script
+from roadstead.protocol.errors import InputError, cut_short
+
+PERFORMANCE = "performance"
+_PREFIXES = ("schedulingwith", "scheduling")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One workload. is_default: it is what its case's name alone stands for."""
+
+    case: str
+    workload: str
+    make: Callable[[], Script]
+    is_default: bool = False
+    is_measured: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.case}/{self.workload}" if self.workload else self.case
+
+
+def built_in(seed: int = 0, openb_path: Path | None = None) -> list[Entry]:
+    """All workloads that come with the package."""
+    return [*_scheduler_perf(), *_own(seed), _openb(openb_path)]
+
+
+def of_file(path: Path) -> list[Entry]:
+    """The workloads of a user's file. InputError where it is wrong."""
+    return _entries(read_cases(path))
+
+
+def _scheduler_perf() -> list[Entry]:
+    with as_file(files(__package__) / "workloads" / "scheduler_perf.yaml") as path:
+        return _entries(read_cases(path))
+
+
+def _entries(cases: Iterable[TestCase]) -> list[Entry]:
+    entries = []
+    for case in cases:
+        measured = [PERFORMANCE in (*case.spec.labels, *w.labels) for w in case.spec.workloads]
+        default = measured.index(True) if any(measured) else 0
+        for place, workload in enumerate(case.spec.workloads):
+            make = partial(build_script, case, workload)
+            is_default = place == default
+            entries.append(Entry(case.name, workload.name, make, is_default, measured[place]))
+    return entries
+
+
+def _own(seed: int) -> list[Entry]:
+    entries = []
+    for case in own.OWN:
+        for place, (nodes, pods) in enumerate(case.sizes):
+            workload = own.size_name(nodes, pods)
+            make = partial(case.make, f"{case.name}/{workload}", nodes, pods, seed)
+            entries.append(Entry(case.name, workload, make, place == 0, is_measured=True))
+    return entries
+
+
+def _openb(path: Path | None) -> Entry:
+    def make() -> Script:
+        if path is None:
+            rule = "is wanted for openb (a trace file, or the folder of its CSV files)"
+            raise InputError(rule, source="flags", field="--openb")
+        return own.openb(own.OPENB, own.read_openb(path))
+
+    return Entry(own.OPENB, "", make, is_default=True, is_measured=True)
+
+
+def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
+    """The entries that names stand for, in their order.
+
+    `Case` is its default workload, `Case/Workload` that one; both may be patterns with `*`. Case,
+    hyphens and a leading "Scheduling" do not matter. InputError for a name of nothing.
+    """
+    chosen: dict[str, Entry] = {}
+    for name in names:
+        case, slash, workload = name.partition("/")
+        of_case = [each for each in entries if fnmatchcase(_plain(each.case), _plain(case))]
+        if not of_case:
+            raise _unknown(name, case, {each.case for each in entries})
+        if slash:
+            found = [each for each in of_case if fnmatchcase(each.workload, workload)]
+        else:
+            found = [each for each in of_case if each.is_default]
+        if not found:
+            raise _unknown(name, workload, {each.workload for each in of_case})
+        chosen |= {each.name: each for each in found}
+    return list(chosen.values())
+
+
+def _plain(name: str) -> str:
+    plain = re.sub(r"[^a-z0-9*?\[\]]", "", name.lower())
+    for prefix in _PREFIXES:
+        if plain.startswith(prefix) and plain != prefix:
+            return plain.removeprefix(prefix)
+    return plain
+
+
+def _unknown(name: str, part: str, known: set[str]) -> InputError:
+    close = difflib.get_close_matches(part, sorted(known), n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(close)}?" if close else "--list shows them all"
+    return InputError(f"is no workload: {hint}", field="NAME", value=cut_short(name))

@@ -1,0 +1,163 @@
+"""Workloads of our own: ten classes, all distinct, a million, and the openb trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.bench.script import AddNodes, Script, SubmitPods, Wait
+from roadstead.bench.series import NodeSeries, PodSeries
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.taints import Toleration
+from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, ZONE_LABEL, task_facts
+from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
+from roadstead.fleet.trace import HOSTNAME_LABEL, OWN_NAME, Trace, class_of_node
+from roadstead.protocol.errors import InputError
+
+NAMESPACE = "bench"
+IMAGE = "registry.k8s.io/pause:3.10"
+GIB = 1 << 30
+TEN_NODES = 150
+"""After so many, the nodes of the ten classes are alike again: ten places, five zones, images."""
+
+FEW_GPU_MILLI = 500
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCase:
+    """A workload of our own in its sizes. sizes: (nodes, pods); the first one is the default."""
+
+    name: str
+    sizes: tuple[tuple[int, int], ...]
+    make: Callable[[str, int, int, int], Script]
+
+
+def size_name(nodes: int, pods: int) -> str:
+    return f"{nodes}Nodes_{pods}Pods"
+
+
+def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
+    label = (("kubernetes.io/metadata.name", pods.namespace),)
+    cluster = ClusterFacts(namespaces=((pods.namespace, label),))
+    return Script(name, (AddNodes(nodes), SubmitPods(pods, Wait.BOUND, measured=True)), cluster)
+
+
+def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
+    """Ten classes of pods in a seeded order, such that all of them fit ten to a node."""
+    kinds = tuple(_unnamed(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
+    classes = tuple(map(_fitting, TEN_SHAPES))
+    column = np.argsort(_raw(seed, pods), kind="stable") % len(classes)
+    series = PodSeries(pods, TEN_NAMESPACE, classes, class_of=column.astype(np.int32))
+    return _script(name, NodeSeries(kinds, nodes), series)
+
+
+def _unnamed(facts: NodeFacts) -> NodeFacts:
+    return class_of_node(facts)
+
+
+def _fitting(facts: PodFacts) -> PodFacts:
+    """The class, asking for less of what there is little of: GPUs, and nodes for host ports."""
+    requests = dict(facts.requests)
+    if requests.get(GPU_RESOURCE, 0) > FEW_GPU_MILLI:
+        requests[GPU_RESOURCE] = FEW_GPU_MILLI
+        return replace(facts, requests=tuple(sorted(requests.items())))
+    if facts.host_ports:
+        return replace(facts, tolerations=(*facts.tolerations, Toleration("", "Exists")))
+    return facts
+
+
+def _raw(seed: int, count: int) -> NDArray[np.uint64]:
+    """Only the raw stream is promised never to change."""
+    stream = np.random.SeedSequence([seed, *b"bench order"])
+    return np.random.PCG64(stream).random_raw(count)
+
+
+def all_distinct(name: str, nodes: int, pods: int, seed: int) -> Script:
+    """Pods of which no two are alike, on nodes of twelve sizes in four zones."""
+    kinds = tuple(_mixed_node(index) for index in range(12))
+    series = PodSeries(pods, NAMESPACE, make_class=_distinct_pod)
+    return _script(name, NodeSeries(kinds, nodes), series)
+
+
+def _mixed_node(index: int) -> NodeFacts:
+    cpu, memory = 32_000 + 1000 * (index % 4), (128 + 32 * (index % 3)) * GIB
+    return _node(cpu, memory, f"zone-{index % 4}")
+
+
+def _node(cpu_milli: int, memory_bytes: int, zone: str) -> NodeFacts:
+    return NodeFacts(
+        "",
+        labels=((HOSTNAME_LABEL, OWN_NAME), (ZONE_LABEL, zone)),
+        allocatable=(("cpu", cpu_milli), ("memory", memory_bytes)),
+        allocatable_pods=110,
+    )
+
+
+def _distinct_pod(number: int) -> PodFacts:
+    return _pod(100 + number % 400, 256 * MIB_BYTES + number * 4096)
+
+
+def _pod(cpu_milli: int, memory_bytes: int) -> PodFacts:
+    return task_facts(
+        NAMESPACE, (), cpu_milli=cpu_milli, memory_bytes=memory_bytes, gpu_milli=0, models=(),
+        image=IMAGE,
+    )  # fmt: skip
+
+
+def million(name: str, nodes: int, pods: int, seed: int) -> Script:
+    """Identical pods onto identical nodes in ten zones."""
+    kinds = tuple(_node(4000, 32 * GIB, f"zone-{zone}") for zone in range(10))
+    series = PodSeries(pods, NAMESPACE, (_pod(100, 500 * MIB_BYTES),))
+    return _script(name, NodeSeries(kinds, nodes), series)
+
+
+def openb(name: str, trace: Trace) -> Script:
+    """The pods of a trace in their order onto its nodes; some fit nowhere."""
+    if not trace.pod_names or not trace.node_names:
+        raise InputError("has no pods or no nodes", source=trace.source)
+    kinds = tuple(trace.node_classes[index] for index in trace.node_class.tolist())
+    nodes = NodeSeries(kinds, len(kinds), names=trace.node_names)
+    pods = PodSeries(
+        len(trace.pod_names),
+        trace.pod_classes[0].namespace,
+        trace.pod_classes,
+        names=trace.pod_names,
+        uids=trace.pod_uids,
+        class_of=trace.pod_class,
+    )
+    submit = SubmitPods(pods, Wait.SETTLED, measured=True)
+    cluster = ClusterFacts(namespaces=trace.namespaces)
+    return Script(name, (AddNodes(nodes), submit), cluster, notes=(f"Trace: {trace.source}.",))
+
+
+def read_openb(path: Path) -> Trace:
+    """A trace file, or the folder of openb's CSV files. InputError where it is neither."""
+    if path.is_dir():
+        from roadstead.fleet.openb import import_openb
+
+        return import_openb(path)
+    from roadstead.fleet.trace_file import read_trace
+
+    return read_trace(path)
+
+
+OWN = (
+    OwnCase(
+        "TenClasses",
+        ((5_000, 50_000), (1_000, 10_000), (50_000, 100_000), (1_000_000, 1_000_000)),
+        ten_classes,
+    ),
+    OwnCase(
+        "AllDistinct",
+        ((5_000, 10_000), (1_000, 5_000), (50_000, 10_000), (1_000_000, 1_000)),
+        all_distinct,
+    ),
+    OwnCase("Million", ((1_000_000, 1_000_000),), million),
+)
+OPENB = "openb"

@@ -1,0 +1,112 @@
+"""Files of test cases in scheduler_perf's format, from text to cases that hold together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from roadstead.bench.schema import CaseSpec, CreatePods, CreatePodSets, StopCollecting, cases_of
+from roadstead.bench.schema import WorkloadSpec as WorkloadSpec
+from roadstead.bench.templates import Template, read_template, read_text
+from roadstead.config.decode import validation_problems
+from roadstead.protocol.documents import read_documents
+from roadstead.protocol.errors import InputError, cut_short
+
+CASES_MAX_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """A test case, the file it stands in, and the templates beside that."""
+
+    __test__ = False
+
+    spec: CaseSpec
+    source: str
+    folder: Path
+    _templates: dict[str, Template] = field(default_factory=dict, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def obj(self) -> str:
+        """How errors call it."""
+        return f"test case {cut_short(self.name)}"
+
+    def template(self, path: str) -> Template:
+        """A template by its path, relative to the file. InputError where it cannot be read."""
+        found = self._templates.get(path)
+        if found is None:
+            found = self._templates[path] = read_template(self.folder / path)
+        return found
+
+    def workload(self, name: str) -> WorkloadSpec:
+        """The workload of a name. InputError for an unknown one."""
+        for each in self.spec.workloads:
+            if each.name == name:
+                return each
+        known = ", ".join(each.name for each in self.spec.workloads)
+        rule = f"is no workload of {self.name} (there are: {known})"
+        raise InputError(rule, source=self.source, value=cut_short(name))
+
+
+def read_cases(path: Path) -> tuple[TestCase, ...]:
+    """The test cases of a file, checked. InputError where it is wrong, with the place."""
+    source = str(path)
+    documents = list(read_documents(read_text(path, CASES_MAX_BYTES), source=source))
+    if len(documents) != 1 or not isinstance(documents[0], list):
+        raise InputError("must hold one list of test cases", source=source)
+    try:
+        specs = cases_of(documents[0])
+    except ValidationError as error:
+        raise _refused(error, documents[0], source) from None
+    if not specs:
+        raise InputError("holds no test case", source=source)
+    _check_unique((spec.name for spec in specs), source, "")
+    for spec in specs:
+        obj = f"test case {cut_short(spec.name)}"
+        _check_unique((each.name for each in spec.workloads), source, obj)
+        if not any(map(_collects, spec.workload_template)):
+            rule = "no op collects metrics: nothing would be measured"
+            raise InputError(rule, source=source, obj=obj, field="workloadTemplate")
+    return tuple(TestCase(spec, source, path.parent) for spec in specs)
+
+
+def _collects(op: object) -> bool:
+    if isinstance(op, CreatePodSets):
+        return op.create_pods_op.collect_metrics
+    return isinstance(op, StopCollecting) or (isinstance(op, CreatePods) and op.collect_metrics)
+
+
+def _check_unique(names: Iterable[str], source: str, obj: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        rule = "stands there twice"
+        raise InputError(rule, source=source, obj=obj, field="name", value=cut_short(twice[0]))
+
+
+def _refused(error: ValidationError, document: object, source: str) -> InputError:
+    """The first thing that is wrong, with the name of its test case."""
+    problem = validation_problems(error, "")[0]
+    return InputError(
+        problem.rule,
+        source=source,
+        obj=_case_name(document, problem.field),
+        field=problem.field,
+        value=problem.value or "",
+    )
+
+
+def _case_name(document: object, place: str) -> str:
+    number = place.removeprefix("[").partition("]")[0]
+    assert isinstance(document, list)
+    if not number.isdigit() or not isinstance(document[int(number)], dict):
+        return ""
+    name = document[int(number)].get("name")
+    return f"test case {cut_short(name)}" if isinstance(name, str) else ""

@@ -1,0 +1,114 @@
+"""Many nodes or pods as classes and names: made part by part, when they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace import named_node
+
+ENDLESS = 1 << 62
+"""The count of a series of which churn takes as many as it wants."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSeries:
+    """Nodes of classes that take turns. names: where they are not `prefix` and a number."""
+
+    classes: tuple[NodeFacts, ...]
+    count: int
+    prefix: str = "node-"
+    first: int = 0
+    names: tuple[str, ...] = ()
+
+    def part(self, start: int, stop: int) -> tuple[NodeFacts, ...]:
+        """Nodes from place `start` up to `stop`."""
+        classes = self.classes
+        return tuple(
+            named_node(classes[place % len(classes)], self.name(place))
+            for place in range(start, min(stop, self.count))
+        )
+
+    def name(self, place: int) -> str:
+        return self.names[place] if self.names else f"{self.prefix}{self.first + place}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodColumns:
+    """Pods of one namespace as columns: `class_of[i]` points into `classes`."""
+
+    classes: tuple[PodFacts, ...]
+    uids: tuple[str, ...]
+    names: tuple[str, ...]
+    class_of: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodSeries:
+    """Pods of one namespace, of classes that take turns, or as `class_of` (int32[count]) says.
+
+    names, uids: where they are not `prefix` and a number, and namespace and name.
+    make_class: makes the class of a place, for pods of which no two are of one class.
+    """
+
+    count: int
+    namespace: str
+    classes: tuple[PodFacts, ...] = ()
+    prefix: str = "pod-"
+    first: int = 0
+    names: tuple[str, ...] = ()
+    uids: tuple[str, ...] = ()
+    class_of: NDArray[np.int32] | None = None
+    make_class: Callable[[int], PodFacts] | None = None
+    _place_of: dict[str, int] = field(default_factory=dict)
+
+    def part(self, start: int, stop: int) -> PodColumns:
+        """Pods from place `start` up to `stop`."""
+        places = range(start, min(stop, self.count))
+        names = self.names[start:stop] or tuple(
+            [f"{self.prefix}{self.first + place}" for place in places]
+        )
+        uids = self.uids[start:stop] or tuple([f"{self.namespace}/{name}" for name in names])
+        if self.make_class is not None:
+            made = tuple(map(self.make_class, places))
+            return PodColumns(made, uids, names, tuple(range(len(made))))
+        if self.class_of is not None:
+            column = tuple(self.class_of[start:stop].tolist())
+            return _only_used(self.classes, uids, names, column)
+        total = len(self.classes)
+        column = (0,) * len(places) if total == 1 else tuple(place % total for place in places)
+        return _only_used(self.classes, uids, names, column)
+
+    def place_of(self, uid: str) -> int | None:
+        """The place of a pod in the series; None for one that is not of it."""
+        if self.names or self.uids:
+            if not self._place_of:
+                columns = self.part(0, self.count)
+                self._place_of.update((known, place) for place, known in enumerate(columns.uids))
+            return self._place_of.get(uid)
+        head = f"{self.namespace}/{self.prefix}"
+        number = uid[len(head) :]
+        if not uid.startswith(head) or not number.isdecimal():
+            return None
+        place = int(number) - self.first
+        return place if 0 <= place < self.count else None
+
+
+def _only_used(
+    classes: tuple[PodFacts, ...],
+    uids: tuple[str, ...],
+    names: tuple[str, ...],
+    column: tuple[int, ...],
+) -> PodColumns:
+    """With the classes that stand in the column, and no others: they travel with it."""
+    used = dict.fromkeys(column)
+    if len(used) == len(classes):
+        return PodColumns(classes, uids, names, column)
+    number = {old: new for new, old in enumerate(used)}
+    mine = tuple(classes[old] for old in used)
+    return PodColumns(mine, uids, names, tuple(number[old] for old in column))

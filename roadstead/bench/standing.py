@@ -1,0 +1,137 @@
+"""What the cluster of a benchmark has from the start beside nodes and pods.
+
+Upstream makes these objects in the course of a workload; scheduling sees no difference, since each
+stands before the first pod that it concerns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from roadstead.bench.objects import checked, own_name
+from roadstead.bench.templates import Document
+from roadstead.facts.cluster import ClusterFacts, compile_cluster
+from roadstead.facts.compile_storage import compile_storage
+from roadstead.facts.parse_selectors import SelectorError
+from roadstead.facts.storage import (
+    ClaimFacts,
+    CsiNodeFacts,
+    StorageClassFacts,
+    StorageFacts,
+    VolumeFacts,
+)
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.objects import (
+    ApiObject,
+    CSIDriver,
+    CSINode,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    StorageClass,
+)
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+_KINDS: dict[str, type[ApiObject]] = {
+    each.__name__: each
+    for each in (
+        *(Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PriorityClass),
+        *(PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver),
+        PodDisruptionBudget,
+    )
+}
+_WITHOUT_NAMESPACE = frozenset(
+    {"Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "PriorityClass"}
+)
+
+
+@dataclass(slots=True)
+class Standing:
+    """Objects as they are gathered."""
+
+    namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
+    volumes: list[VolumeFacts] = field(default_factory=list)
+    claims: list[ClaimFacts] = field(default_factory=list)
+    csi_nodes: list[CsiNodeFacts] = field(default_factory=list)
+    _objects: dict[str, list[ApiObject]] = field(
+        default_factory=lambda: {kind: [] for kind in _KINDS}
+    )
+
+    @property
+    def priorities(self) -> dict[str, PriorityClass]:
+        found = self._objects["PriorityClass"]
+        return {each.metadata.name: each for each in found if isinstance(each, PriorityClass)}
+
+    def add_namespace(self, name: str, labels: dict[str, str] | None = None) -> None:
+        """A namespace; one that is there keeps its labels."""
+        self.namespaces.setdefault(name, labels or {})
+
+    def add(self, document: Document, source: str, namespace: str, number: int) -> None:
+        """An object of any kind that scheduling looks at. InputError for any other."""
+        kind = str(document["kind"])
+        if kind not in _KINDS:
+            rule = f"is not a kind that a benchmark can create (there are: {', '.join(_KINDS)})"
+            raise InputError(rule, source=source, field="kind", value=cut_short(kind))
+        meta: dict[str, object] = {"name": own_name(document) or f"{kind.lower()}-{number}"}
+        if kind not in _WITHOUT_NAMESPACE:
+            if not namespace:
+                raise InputError(f"is missing for a {kind}", source=source, field="namespace")
+            meta["namespace"] = namespace
+            self.add_namespace(namespace)
+        found = checked(_KINDS[kind], document, source, **meta)
+        if isinstance(found, Namespace):
+            self.namespaces[found.metadata.name] = dict(found.metadata.labels)
+        else:
+            self._objects[kind].append(found)
+
+    def facts(self) -> ClusterFacts:
+        """All of it, as plugins look it up. InputError where a selector does not parse."""
+        given = self._objects
+        try:
+            found = compile_cluster(
+                services=given["Service"],  # type: ignore[arg-type]
+                replication_controllers=given["ReplicationController"],  # type: ignore[arg-type]
+                replica_sets=given["ReplicaSet"],  # type: ignore[arg-type]
+                stateful_sets=given["StatefulSet"],  # type: ignore[arg-type]
+                budgets=given["PodDisruptionBudget"],  # type: ignore[arg-type]
+            )
+        except SelectorError as error:
+            raise InputError(str(error), field="spec.selector") from error
+        namespaces = tuple(
+            (name, tuple(sorted({**labels, NAME_LABEL: name}.items())))
+            for name, labels in self.namespaces.items()
+        )
+        return replace(found, namespaces=namespaces, storage=self._storage())
+
+    def _storage(self) -> StorageFacts:
+        given = self._objects
+        found = compile_storage(
+            given["PersistentVolume"],  # type: ignore[arg-type]
+            given["PersistentVolumeClaim"],  # type: ignore[arg-type]
+            given["StorageClass"],  # type: ignore[arg-type]
+            given["CSINode"],  # type: ignore[arg-type]
+            given["CSIDriver"],  # type: ignore[arg-type]
+        )
+        return replace(
+            found,
+            volumes=(*map(_available, found.volumes), *self.volumes),
+            claims=(*found.claims, *self.claims),
+            classes=tuple(map(_with_mode, found.classes)),
+            csi_nodes=(*found.csi_nodes, *self.csi_nodes),
+        )
+
+
+def _available(volume: VolumeFacts) -> VolumeFacts:
+    is_free = not volume.phase and volume.claim is None
+    return replace(volume, phase="Available") if is_free else volume
+
+
+def _with_mode(found: StorageClassFacts) -> StorageClassFacts:
+    return found if found.binding_mode else replace(found, binding_mode="Immediate")

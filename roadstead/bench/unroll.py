@@ -1,0 +1,134 @@
+"""A test case with one workload: parameters filled in, pod sets spelled out.
+
+Upstream: scheduler_perf unrollWorkloadTemplate, patchParams.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from roadstead.bench.reading import TestCase
+from roadstead.bench.schema import (
+    COUNT_MAX,
+    Barrier,
+    Churn,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePods,
+    CreatePodSets,
+    DeletePods,
+    Op,
+    Scalar,
+    Sleep,
+    StartCollecting,
+    StopCollecting,
+)
+from roadstead.protocol.errors import InputError, cut_short
+
+PlainOp = (
+    CreateNodes
+    | CreateNamespaces
+    | CreatePods
+    | DeletePods
+    | Churn
+    | Barrier
+    | Sleep
+    | CreateAny
+    | StartCollecting
+    | StopCollecting
+)
+
+_DURATION = re.compile(r"(?:([0-9]+(?:\.[0-9]*)?)(ns|us|µs|ms|s|m|h))")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """The parameters of a workload, and which of them were used."""
+
+    case: TestCase
+    workload: str
+    values: dict[str, Scalar]
+    used: set[str] = field(default_factory=set)
+
+    def value(self, param: str) -> Scalar:
+        """The value of `$name`. InputError where there is none."""
+        name = param.removeprefix("$")
+        if name not in self.values:
+            raise self.refused("is not among the workload's params", name)
+        self.used.add(name)
+        return self.values[name]
+
+    def count(self, count: int, param: str) -> int:
+        """A count as it stands, or that of a parameter, which goes before it."""
+        return self._whole(param) if param else count
+
+    def _whole(self, param: str) -> int:
+        found = self.value(param)
+        is_whole = isinstance(found, (int, float)) and not isinstance(found, bool)
+        if not is_whole or int(found) != found or not 0 <= int(found) <= COUNT_MAX:
+            rule = f"must be a whole number from 0 to {COUNT_MAX}"
+            raise self.refused(rule, param.removeprefix("$"), cut_short(found))
+        return int(found)
+
+    def filled(self, given: dict[str, Scalar]) -> dict[str, Scalar]:
+        """Parameters of a template, those of the workload filled in."""
+        return {
+            name: self.value(each) if isinstance(each, str) and each.startswith("$") else each
+            for name, each in given.items()
+        }
+
+    def seconds(self, text: str, param: str) -> float:
+        """A time as Go writes it, in seconds."""
+        found = str(self.value(param)) if param else text
+        parts = _DURATION.findall(found)
+        if not parts or "".join(number + unit for number, unit in parts) != found:
+            rule = 'is not a duration (want e.g. "500ms", "1m30s")'
+            raise self.refused(rule, param.removeprefix("$") or "duration", cut_short(found))
+        return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+    def check_all_used(self) -> None:
+        """InputError for a parameter that no op uses: most likely a slip of the pen."""
+        unused = sorted(set(self.values) - self.used)
+        if unused:
+            raise self.refused("is used by no op", unused[0])
+
+    def refused(self, rule: str, name: str, value: str = "") -> InputError:
+        obj = f"{self.case.obj}: workload {cut_short(self.workload)}"
+        return InputError(
+            rule, source=self.case.source, obj=obj, field=f"params.{name}", value=value
+        )
+
+
+def unrolled(case: TestCase, params: Params) -> list[PlainOp]:
+    """The ops of a workload, counts filled in, each pod set an op of its own. InputError."""
+    ops: list[PlainOp] = []
+    for op in case.spec.workload_template:
+        if isinstance(op, CreatePodSets):
+            pods = _with_count(op.create_pods_op, params)
+            for index in range(params.count(op.count, op.count_param)):
+                name = f"{op.namespace_prefix}-{index}"
+                ops.append(pods.model_copy(update={"namespace": name}))
+        else:
+            ops.append(_with_count(op, params))
+    params.check_all_used()
+    return ops
+
+
+def _with_count(op: Op, params: Params) -> PlainOp:
+    changes: dict[str, object] = {}
+    if isinstance(op, (CreateNodes, CreateNamespaces, CreatePods)):
+        changes["count"] = params.count(op.count, op.count_param)
+    if isinstance(op, CreateAny):
+        changes["count"] = params.count(1 if op.count is None else op.count, op.count_param)
+    if isinstance(op, (CreateNodes, CreatePods, CreateAny)) and op.template_params:
+        changes["template_params"] = params.filled(op.template_params)
+    if isinstance(op, CreatePods) and op.count_multiplier_param:
+        total = params.count(op.count, op.count_param) * params.count(0, op.count_multiplier_param)
+        changes["count"] = total
+    if isinstance(op, Sleep):
+        changes["duration"] = str(params.seconds(op.duration, op.duration_param))
+    assert not isinstance(op, CreatePodSets)
+    return op.model_copy(update=changes) if changes else op
