@@ -157,7 +157,7 @@ class Client:
 
     async def _follow(self, total: int) -> None:
         """Sets the schedulers going and waits until no pod can move any more."""
-        for index in range(self._plan.settings.schedulers):
+        for index in range(self._plan.settings.scheduler_count):
             await self._call(scheduler_name(index), RUN, NOTHING)
         while True:
             state = await self._call(QUEUE, QUEUE_STATE, NOTHING)

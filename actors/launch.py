@@ -22,7 +22,7 @@ from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Run
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
-from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
+from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
 
 T = TypeVar("T")
 Tell = Callable[[Progress], None]
@@ -78,6 +78,7 @@ async def _with_actors(
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
 ) -> T:
     """Starts the actors of a plan, does the work while they are watched, and ends them."""
+    check_schedulers(plan)
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")
@@ -155,7 +156,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
 def processes(settings: Settings) -> int:
     """How many processes the actors of a run take on Ray."""
     control = 1 if settings.control == "together" else 3
-    return control + settings.shards + settings.schedulers
+    return control + settings.shards + settings.scheduler_count
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:

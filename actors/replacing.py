@@ -112,7 +112,7 @@ class Refill:
 
     async def fill(self, names: set[str]) -> None:
         """Everyone of these goes on afterwards, schedulers when they are told to run."""
-        everyone = [scheduler_name(index) for index in range(self._settings.schedulers)]
+        everyone = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
         for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
             await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
         if CACHE in names:

@@ -114,7 +114,7 @@ class Supervisor:
             groups = {name: [name] for name in control}
         for name in (
             *map(worker_name, range(settings.shards)),
-            *map(scheduler_name, range(settings.schedulers)),
+            *map(scheduler_name, range(settings.scheduler_count)),
         ):
             groups[name] = [name]
         return {host: {name: self._life(name) for name in names} for host, names in groups.items()}

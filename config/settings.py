@@ -1,17 +1,32 @@
 """Roadstead's own settings, apart from KubeSchedulerConfiguration: how a run is carried out.
 
-None of them changes what a correct decision is; `tie_break`, `seed` and `schedulers` choose among
-correct ones. They come from `roadstead.yaml` and, over it, from flags.
+None of them changes what a correct decision is; `tie_break`, `seed`, `schedulers` and what belongs
+to several of them choose among correct ones. They come from `roadstead.yaml` and, over it, from
+flags.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from roadstead.config.concurrency import (
+    Contradiction,
+    DecisionTime,
+    Mode,
+    Part,
+    Schedulers,
+    ThinkingSeconds,
+    most_in_a_profile,
+    refuse,
+    scheduler_profiles,
+    several_in_exact,
+    with_shards,
+)
 from roadstead.config.errors import ConfigError
 from roadstead.protocol.errors import InputError
 
@@ -29,13 +44,7 @@ def _path(value: object) -> object:
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
-    )
-
-
-class Deadlines(_Part):
+class Deadlines(Part):
     """How long things may take, in seconds (above 0, at most a day)."""
 
     start_s: Seconds = 60.0
@@ -54,7 +63,7 @@ class Deadlines(_Part):
     """Until actors that were told to stop are stopped by force."""
 
 
-class Bounds(_Part):
+class Bounds(Part):
     """How much may wait at one place. A full place refuses; it never grows without limit."""
 
     queue_max_pods: int = Field(default=10_000_000, ge=1, le=100_000_000)
@@ -70,7 +79,7 @@ class Bounds(_Part):
     """Size of one message on the wire, in bytes."""
 
 
-class Settings(_Part):
+class Settings(Part):
     """Everything that may stand in `roadstead.yaml`."""
 
     runtime: Literal["ray", "inline"] = "ray"
@@ -79,9 +88,37 @@ class Settings(_Part):
     shards: int = Field(default=2, ge=1, le=1024)
     """Workers that share the nodes, by zone. Any number gives the same decisions."""
 
-    schedulers: int = Field(default=1, ge=1, le=256)
-    """Schedulers at work at once. With one, decisions are those of kube-scheduler; with several,
-    each is optimistic and the binder settles conflicts."""
+    schedulers: Schedulers = 1
+    """Schedulers at work at once, or how many for each profile. With one, decisions are those of
+    kube-scheduler; with several, each is optimistic and the binder settles conflicts."""
+
+    mode: Mode | None = None
+    """`exact`: one logical scheduler. `shared`: several on all nodes. `partitioned`: several, each
+    on shards of its own first. By default exact with one scheduler, shared with several."""
+
+    conflicts: Literal["fit", "version"] = "fit"
+    """What the binder refuses: `fit`: a pod that does not fit its node any more. `version`: also
+    one whose node changed at all since it was read, unless by the same scheduler."""
+
+    transaction: Literal["incremental", "all-or-nothing"] = "incremental"
+    """Of a job's pods that are decided together, each is bound by itself, or all or none are."""
+
+    staleness_s: ThinkingSeconds | None = None
+    """How old the state may be on which is decided. What was read is used so long, for later
+    batches, too, and then read anew. None: read for each batch."""
+
+    decision_time: DecisionTime = DecisionTime()
+    """Simulated thinking between reading and deciding, for each job."""
+
+    partition_policy: Literal["latency-first", "quality-first", "adaptive"] = "latency-first"
+    """`latency-first`: a scheduler's own nodes, others where none of these is feasible.
+    `quality-first`: the best of all nodes. `adaptive`: latency-first while the queue is long."""
+
+    partition_refresh_s: ThinkingSeconds = 0.0
+    """How often partitions change hands, each to the next scheduler; 0: never."""
+
+    partition_long_queue_pods: int = Field(default=4096, ge=1, le=100_000_000)
+    """Pods in the queue that `adaptive` calls long."""
 
     control: Literal["together", "apart"] = "together"
     """On Ray: queue, cache and binder share one process, which starts sooner, or have one each."""
@@ -111,6 +148,47 @@ class Settings(_Part):
     bounds: Bounds = Bounds()
     """How much may wait."""
 
+    @property
+    def scheduler_profiles(self) -> tuple[str, ...]:
+        """For each scheduler, in order, the profile it serves; "" for all profiles."""
+        return scheduler_profiles(self.schedulers)
+
+    @property
+    def scheduler_count(self) -> int:
+        return len(self.scheduler_profiles)
+
+    @property
+    def concurrency(self) -> Mode:
+        """The mode that is in force."""
+        return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
+
+    _with_shards = model_validator(mode="before")(with_shards)
+
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> Self:
+        refuse([*_contradictions(self)])
+        return self
+
+
+def _contradictions(settings: Settings) -> Iterator[Contradiction]:
+    """What is well by itself and wrong together."""
+    mode = settings.concurrency
+    if mode == "exact" and settings.scheduler_count > 1:
+        yield "mode", mode, several_in_exact(settings.schedulers)
+    if mode == "exact" and settings.staleness_s is not None:
+        rule = 'needs mode "shared" or "partitioned": an exact scheduler reads for each batch'
+        yield "staleness_s", settings.staleness_s, rule
+    if mode == "partitioned":
+        most = most_in_a_profile(settings.schedulers)
+        if settings.shards < most:
+            rule = f"must be at least {most}: {most} schedulers each own shards"
+            yield "shards", settings.shards, rule
+        return
+    for field in ("partition_policy", "partition_refresh_s", "partition_long_queue_pods"):
+        value = getattr(settings, field)
+        if value != Settings.model_fields[field].default:
+            yield field, value, 'needs mode "partitioned"'
+
 
 def load_settings(
     text: str | bytes = "",
@@ -130,7 +208,8 @@ def load_settings(
         if not given:
             return from_file
         source = "flags"
-        return Settings.model_validate(_with_overrides(from_file.model_dump(), given))
+        assert isinstance(document, dict)
+        return Settings.model_validate(_with_overrides(deepcopy(document), given))
     except ValidationError as error:
         from roadstead.config.decode import validation_problems
 

@@ -26,6 +26,7 @@ from roadstead.framework.registry import Registry, extension_points
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import Limits
+from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
 
 if TYPE_CHECKING:
@@ -108,6 +109,24 @@ def build_profiles(
     registry = registry or plan.registry()
     handle = Handle(classes, plan.cluster, members=members or GroupMembers())
     return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
+
+
+def check_schedulers(plan: RunPlan) -> None:
+    """InputError where schedulers are told by profile and a profile has none, or is not there."""
+    served = dict.fromkeys(plan.settings.scheduler_profiles)
+    if "" in served:
+        return
+    profiles = [each.scheduler_name for each in plan.config().profiles]
+    for name in (*profiles, *served):
+        if name not in served:
+            rule = f"names no scheduler for it: its pods would wait for ever. Say {name}: 1"
+        elif name not in profiles:
+            rule = f"there is no such profile (there is {', '.join(profiles)})"
+        else:
+            continue
+        raise InputError(
+            rule, source="settings", obj=f"Profile {cut_short(name)}", field="schedulers"
+        )
 
 
 def build_narrower(plan: RunPlan, caller_of: CallerOf | None = None) -> Narrower | None:

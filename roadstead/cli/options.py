@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 import click
 
+from roadstead.cli.concurrency_options import ConcurrencyOptions, SchedulersType
+
 Callback = Callable[..., None]
 Form = Literal["table", "json"]
 
@@ -45,7 +47,7 @@ class PlanOptions:
     runtime: str | None = None
     shards: int | None = None
     seed: int | None = None
-    schedulers: int | None = None
+    schedulers: int | dict[str, int] | None = None
     batch: int | None = None
     tie_break: str | None = None
     score_nodes: str | None = None
@@ -141,9 +143,10 @@ _CONFIG_OPTIONS = (
 _SETTINGS_OPTIONS = (
     click.option(
         "--schedulers",
-        type=int,
+        type=SchedulersType(),
         metavar="N",
-        help="Schedulers at work at once [default: 1]. With one, decisions are kube-scheduler's.",
+        help="Schedulers at work at once [default: 1]. With one, decisions are kube-scheduler's. "
+        "Or PROFILE=N,PROFILE=N.",
     ),
     click.option(
         "--batch",
@@ -202,7 +205,7 @@ format_option = click.option(
 
 def gathered(
     name: str,
-    kind: type[SourceOptions] | type[PlanOptions],
+    kind: type[SourceOptions] | type[PlanOptions] | type[ConcurrencyOptions],
     parameters: tuple[Callable[[Callback], Callback], ...],
 ) -> Callable[[Callback], Callback]:
     """Adds parameters to a command, which gets them as one object of `kind` named `name`."""

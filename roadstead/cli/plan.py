@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
@@ -15,7 +17,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest, digest_of_file
-from roadstead.run import RunPlan, build_profiles
+from roadstead.run import RunPlan, build_profiles, check_schedulers
 
 JOURNAL_DIRECTORY = "journal"
 """Where in an output directory the journal is."""
@@ -34,15 +36,21 @@ class ConfigText:
     plugin_dir: str = ""
 
 
-def read_settings(options: PlanOptions, output: Path | None = None) -> Settings:
+def read_settings(
+    options: PlanOptions,
+    output: Path | None = None,
+    more_overrides: Mapping[str, object] = MappingProxyType({}),
+) -> Settings:
     """The settings file, if any, with flags over it. InputError where either is wrong.
 
     output: where a run that has an output directory keeps its journal, unless told otherwise.
+    more_overrides: of flags that are not among the options.
     """
+    overrides = {**options.overrides(), **more_overrides}
     if options.settings is None:
-        settings = load_settings(overrides=options.overrides())
+        settings = load_settings(overrides=overrides)
     else:
-        settings = load_settings_file(options.settings, overrides=options.overrides())
+        settings = load_settings_file(options.settings, overrides=overrides)
     if options.journal == NO_JOURNAL:
         return settings.model_copy(update={"journal": None})
     if settings.journal is None and output is not None:
@@ -114,6 +122,7 @@ def make_plan(
         config.plugin_dir,
         resume=options.resume,
     )
+    check_schedulers(plan)
     if plan.plugins:
         # A plugin that cannot be built is told before actors are started for it.
         build_profiles(plan, PodClasses())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roadstead.cli.concurrency_options import ConcurrencyOptions, concurrency_parameters
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
     Form,
@@ -23,11 +24,18 @@ from roadstead.cli.session import Session
 @click.command("schedule", cls=ReportingCommand)
 @gathered("source", SourceOptions, source_parameters)
 @gathered("plan", PlanOptions, plan_parameters)
+@gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
 @output_option
 @format_option
 @click.pass_obj
 def schedule_command(
-    session: Session, *, source: SourceOptions, plan: PlanOptions, output: Path | None, form: Form
+    session: Session,
+    *,
+    source: SourceOptions,
+    plan: PlanOptions,
+    concurrency: ConcurrencyOptions,
+    output: Path | None,
+    form: Form,
 ) -> None:
     """Schedule manifests or a trace.
 
@@ -49,6 +57,7 @@ def schedule_command(
       kustomize build app | roadstead schedule --cluster cluster.yaml --pods -
       roadstead schedule --cluster cluster.yaml --pods app/ --preset binpack
       roadstead schedule --trace openb.trace --seed 1 --output out
+      roadstead schedule --trace openb.trace --schedulers 4 --mode partitioned
     """
     source.check(plan.config)
     plan.check()
@@ -59,7 +68,7 @@ def schedule_command(
 
         report = scheduling.Report(form, output)
         report.check()
-        settings = plans.read_settings(plan, output)
+        settings = plans.read_settings(plan, output, concurrency.overrides())
         config = plans.read_config(plan)
         session.launcher().prepare(settings, plans.log_dir(plan))
         loaded = load(source, with_digests=output is not None)

@@ -77,3 +77,92 @@ def test_settings_file_is_read_by_its_path(tmp_path: Path) -> None:
     assert load_settings_file(path, overrides={"seed": 3}) == Settings(batch=64, seed=3)
     with pytest.raises(InputError, match="cannot be read"):
         load_settings_file(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("", "exact"),
+        ("schedulers: 2", "shared"),
+        ("schedulers: {a: 1, b: 1}", "shared"),
+        ("mode: shared", "shared"),
+        ("mode: partitioned", "partitioned"),
+    ],
+)
+def test_one_scheduler_is_exact_and_several_share_unless_told_otherwise(
+    text: str, mode: str
+) -> None:
+    assert load_settings(text).concurrency == mode
+
+
+def test_schedulers_are_counted_for_all_profiles_or_for_each() -> None:
+    assert load_settings("schedulers: 3").scheduler_profiles == ("", "", "")
+
+    settings = load_settings("schedulers: {web: 2, batch: 1}")
+
+    assert settings.scheduler_profiles == ("web", "web", "batch")
+    assert settings.scheduler_count == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("schedulers: 0", "schedulers: 0: must be at least 1"),
+        ("schedulers: many", 'schedulers: "many": must be an integer, or a mapping of profiles'),
+        ("schedulers: true", "schedulers: True: must be an integer, or a mapping"),
+        ("schedulers: {}", "schedulers: dict of 0: must name at least one profile"),
+        ("schedulers: {'': 1}", "schedulers: dict of 1: must name at least one profile"),
+        ("schedulers: {web: 0}", "schedulers: dict of 1: must be at least 1"),
+        ("schedulers: {web: 200, batch: 57}", "schedulers: dict of 2: must be at most 256"),
+        ("mode: partitioned\nschedulers: 0", "schedulers: 0: must be at least 1"),
+        (
+            "mode: exact\nschedulers: 4",
+            'mode: "exact": is one logical scheduler, and there are 4: side by side they do not',
+        ),
+        ("staleness_s: 1", "staleness_s: 1.0: needs mode"),
+        ("staleness_s: -1", "staleness_s: -1: must be at least 0"),
+        (
+            "mode: partitioned\nschedulers: 4\nshards: 3",
+            "shards: 3: must be at least 4: 4 schedulers each own shards",
+        ),
+        ("partition_policy: adaptive", 'partition_policy: "adaptive": needs mode "partitioned"'),
+        ("partition_refresh_s: 2", 'partition_refresh_s: 2.0: needs mode "partitioned"'),
+        ("decision_time: {batch: {job_s: -1}}", "decision_time.batch.job_s: -1: must be at least"),
+        ("decision_time: {web: {}}", "decision_time.web: dict of 0: unknown field"),
+        ("conflicts: coarse", "conflicts: \"coarse\": must be 'fit' or 'version'"),
+    ],
+)
+def test_what_schedulers_cannot_be_told_is_refused_with_its_field(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_settings(text)
+
+    assert str(refused.value).startswith(f"roadstead.yaml: {message}")
+
+
+def test_all_contradictions_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_settings("mode: exact\nschedulers: 2\nstaleness_s: 1\npartition_refresh_s: 2")
+
+    assert [each.field for each in refused.value.problems] == [
+        "mode",
+        "staleness_s",
+        "partition_refresh_s",
+    ]
+
+
+def test_a_partitioned_run_has_a_shard_for_each_scheduler_unless_told_otherwise() -> None:
+    many = "mode: partitioned\nschedulers: {web: 3, batch: 5}"
+
+    assert load_settings(many).shards == 5
+    assert load_settings(f"{many}\nshards: 8").shards == 8
+    assert load_settings("mode: partitioned").shards == 2
+    assert load_settings("mode: partitioned", overrides={"schedulers": 4}).shards == 4
+
+
+def test_thinking_takes_time_for_the_job_and_for_each_of_its_pods() -> None:
+    text = "decision_time: {service: {job_s: 10, task_s: 0.5}, profiles: {web: service}}"
+    time = load_settings(text).decision_time
+
+    assert time.of("service").of(4) == 12.0
+    assert time.of("batch").of(4) == 0.0
+    assert (time.is_given, Settings().decision_time.is_given) == (True, False)

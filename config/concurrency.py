@@ -1,0 +1,139 @@
+"""Settings of several schedulers at once: modes, conflicts, staleness, simulated decision time.
+
+The knobs are those of Omega (Schwarzkopf et al., EuroSys 2013: shared state, fine or coarse
+detection of conflicts, incremental or all-or-nothing transactions, decision time per job and task)
+and of ParSync (Feng et al., USENIX ATC 2021: partitions, their refresh, and policies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+
+Mode = Literal["exact", "shared", "partitioned"]
+Kind = Literal["batch", "service"]
+
+KIND_LABEL = "roadstead.io/kind"
+"""The label by which a pod says whether its job is of kind `batch` or `service`."""
+
+MAX_SCHEDULERS = 256
+
+Contradiction = tuple[str, object, str]
+"""(field, its value, what is wrong with it beside the others)."""
+
+ThinkingSeconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+
+
+class Part(BaseModel):
+    """A part of our settings: strict, frozen, no unknown field."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
+    )
+
+
+class KindTime(Part):
+    """How long a scheduler thinks about one job: `job_s` + `task_s` for each of its pods."""
+
+    job_s: ThinkingSeconds = 0.0
+    """For the job itself."""
+
+    task_s: ThinkingSeconds = 0.0
+    """For each pod of the job."""
+
+    def of(self, pods: int) -> float:
+        """Seconds for a job of so many pods."""
+        return self.job_s + self.task_s * pods
+
+
+class DecisionTime(Part):
+    """Simulated time between reading the state and deciding, by kind of job (Omega, section 3)."""
+
+    batch: KindTime = KindTime()
+    """Of jobs that are not told to be services."""
+
+    service: KindTime = KindTime()
+    """Of jobs whose pods have the label `roadstead.io/kind: service`."""
+
+    profiles: dict[str, Kind] = {}
+    """The kind of a profile's jobs whose pods have no such label."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything takes time at all."""
+        times = (self.batch, self.service)
+        return any(each.job_s or each.task_s for each in times)
+
+    def of(self, kind: Kind) -> KindTime:
+        return self.service if kind == "service" else self.batch
+
+
+def _schedulers(value: object) -> object:
+    """A number, or numbers by profile; told in one sentence, not once for either form."""
+    counts: list[object] = [value]
+    if isinstance(value, Mapping):
+        counts = list(value.values())
+        if not counts or not all(isinstance(name, str) and name for name in value):
+            raise ValueError("must name at least one profile, and how many schedulers it has")
+    if not all(type(count) is int for count in counts):
+        raise ValueError("must be an integer, or a mapping of profiles to integers")
+    numbers = [count for count in counts if isinstance(count, int)]
+    if min(numbers) < 1:
+        raise ValueError("must be at least 1")
+    if sum(numbers) > MAX_SCHEDULERS:
+        raise ValueError(f"must be at most {MAX_SCHEDULERS}")
+    return value
+
+
+Schedulers = Annotated[int | dict[str, int], BeforeValidator(_schedulers)]
+
+
+def scheduler_profiles(schedulers: int | Mapping[str, int]) -> tuple[str, ...]:
+    """For each scheduler of a run, in order, its profile; "" for one that serves all of them."""
+    if isinstance(schedulers, int):
+        return ("",) * schedulers
+    return tuple(name for name, count in schedulers.items() for _ in range(count))
+
+
+def most_in_a_profile(schedulers: int | Mapping[str, int]) -> int:
+    """How many schedulers are beside each other in the profile that has most."""
+    return schedulers if isinstance(schedulers, int) else max(schedulers.values())
+
+
+def with_shards(given: object) -> object:
+    """Settings as they were written, with a shard for each scheduler that is to own some."""
+    if not isinstance(given, dict) or given.get("mode") != "partitioned" or "shards" in given:
+        return given
+    try:
+        schedulers = _schedulers(given.get("schedulers", 1))
+    except ValueError:
+        return given
+    assert isinstance(schedulers, (int, dict))
+    return {**given, "shards": max(2, most_in_a_profile(schedulers))}
+
+
+def several_in_exact(schedulers: int | Mapping[str, int]) -> str:
+    """Why an exact run has one scheduler, and what to do instead."""
+    count = len(scheduler_profiles(schedulers))
+    return (
+        f"is one logical scheduler, and there are {count}: side by side they do not see each "
+        'other\'s decisions. Say "shared" (each on all nodes) or "partitioned" (each on shards of '
+        "its own), or schedulers: 1, whose work is spread by shards"
+    )
+
+
+def refuse(found: list[Contradiction]) -> None:
+    """Raises pydantic's error for settings that contradict each other, each with its field."""
+    if found:
+        details = [
+            InitErrorDetails(
+                type=PydanticCustomError("contradiction", "{rule}", {"rule": rule}),
+                loc=(field,),
+                input=value,
+            )
+            for field, value, rule in found
+        ]
+        raise ValidationError.from_exception_data("Settings", details)

@@ -1,0 +1,38 @@
+"""When each node last changed, and by whom: what a decision that read it earlier missed.
+
+The version of a node's row is the number of the record (LSN) that changed it last: it only grows,
+also over a recovery, and means the same to binder, cache, workers and schedulers. A scheduler knows
+its own binds before they are committed, hence they are never news to it: of each row the last
+change is kept, and the last one by somebody else than whoever made that.
+
+Upstream: none; coarse-grained conflict detection of Omega (Schwarzkopf et al., EuroSys 2013, 5.2).
+"""
+
+from __future__ import annotations
+
+_UNCHANGED = (0, "", 0)
+
+
+class RowVersions:
+    """Versions of rows by node name; 0 for a node that nothing has changed yet."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[int, str, int]] = {}
+
+    def changed(self, node_name: str, version: int, owner: str = "") -> None:
+        """A record changed the row, for a scheduler or for nobody ("")."""
+        last, last_owner, other = self._rows.get(node_name, _UNCHANGED)
+        if not owner or owner != last_owner:
+            other = last
+        self._rows[node_name] = version, owner, other
+
+    def of(self, node_name: str) -> int:
+        """The version of a row."""
+        return self._rows.get(node_name, _UNCHANGED)[0]
+
+    def missed(self, node_name: str, owner: str, read_version: int) -> bool:
+        """Whether others than `owner` changed the row after `read_version`."""
+        last, last_owner, other = self._rows.get(node_name, _UNCHANGED)
+        return (other if owner == last_owner else last) > read_version

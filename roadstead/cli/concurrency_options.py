@@ -1,0 +1,129 @@
+"""Options of several schedulers at once, for the commands that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+
+Callback = Callable[..., None]
+Seconds = tuple[float, float]
+
+
+class SchedulersType(click.ParamType[int | dict[str, int]]):
+    """`4`, or `default-scheduler=2,batch=1`."""
+
+    name = "N|PROFILE=N,…"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | dict[str, int]:
+        text = str(value)
+        if "=" not in text:
+            return self._number(text, param, ctx)
+        counts: dict[str, int] = {}
+        for part in text.split(","):
+            profile, _, number = part.rpartition("=")
+            if not profile or profile in counts:
+                self.fail(f"{part!r} is not PROFILE=N, each profile once", param, ctx)
+            counts[profile] = self._number(number, param, ctx)
+        return counts
+
+    def _number(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            self.fail(f"{text!r} is neither a number nor PROFILE=N,PROFILE=N", param, ctx)
+
+
+class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
+    """`batch=0.1,0.005`: kind, seconds per job, seconds per pod."""
+
+    name = "KIND=JOB_S,TASK_S"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Seconds]:
+        kind, _, times = str(value).partition("=")
+        try:
+            job_s, task_s = (float(each) for each in times.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not like batch=0.1,0.005", param, ctx)
+        if kind not in ("batch", "service"):
+            self.fail(f"{kind!r} is neither batch nor service", param, ctx)
+        return kind, (job_s, task_s)
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrencyOptions:
+    """How several schedulers work side by side; None: as the settings file has it."""
+
+    mode: str | None = None
+    conflicts: str | None = None
+    transaction: str | None = None
+    staleness: float | None = None
+    decision_time: tuple[tuple[str, Seconds], ...] = ()
+    partition_policy: str | None = None
+    partition_refresh: float | None = None
+
+    def overrides(self) -> dict[str, object]:
+        """Settings given as flags; None where one was not given."""
+        times: dict[str, object] = {
+            f"decision_time.{kind}": {"job_s": job_s, "task_s": task_s}
+            for kind, (job_s, task_s) in self.decision_time
+        }
+        return times | {
+            "mode": self.mode,
+            "conflicts": self.conflicts,
+            "transaction": self.transaction,
+            "staleness_s": self.staleness,
+            "partition_policy": self.partition_policy,
+            "partition_refresh_s": self.partition_refresh,
+        }
+
+
+concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
+    click.option(
+        "--mode",
+        type=click.Choice(["exact", "shared", "partitioned"]),
+        help="exact: one logical scheduler (the default with one). shared: several on all nodes "
+        "(the default with several). partitioned: several, each on nodes of its own first.",
+    ),
+    click.option(
+        "--conflicts",
+        type=click.Choice(["fit", "version"]),
+        help="What the binder refuses: what does not fit any more (the default), or also any pod "
+        "whose node another scheduler changed since it was read.",
+    ),
+    click.option(
+        "--transaction",
+        type=click.Choice(["incremental", "all-or-nothing"]),
+        help="Of a job's pods that were decided together, each is bound by itself (the default), "
+        "or all or none are.",
+    ),
+    click.option(
+        "--staleness",
+        type=float,
+        metavar="SECONDS",
+        help="How old the state may be on which is decided [default: read for each batch].",
+    ),
+    click.option(
+        "--decision-time",
+        type=DecisionTimeType(),
+        multiple=True,
+        help="Simulated thinking about each job of kind batch or service; may be given twice.",
+    ),
+    click.option(
+        "--partition-policy",
+        type=click.Choice(["latency-first", "quality-first", "adaptive"]),
+        help="Of a partitioned scheduler: its own nodes first (the default), the best of all, or "
+        "as the queue is long or short.",
+    ),
+    click.option(
+        "--partition-refresh",
+        type=float,
+        metavar="SECONDS",
+        help="How often partitions change hands [default: 0, never].",
+    ),
+)

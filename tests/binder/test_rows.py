@@ -1,0 +1,62 @@
+"""Versions of rows: who missed what."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.binder.rows import RowVersions
+
+OWNERS = ("", "s0", "s1", "s2")
+
+
+def test_a_row_that_nothing_changed_has_version_nought_and_nobody_missed_anything():
+    rows = RowVersions()
+
+    assert rows.of("n1") == 0
+    assert not rows.missed("n1", "s0", 0)
+
+
+def test_a_change_by_another_scheduler_is_missed_by_who_read_before_it():
+    rows = RowVersions()
+    rows.changed("n1", 7, "s1")
+
+    assert rows.missed("n1", "s0", 6)
+    assert not rows.missed("n1", "s0", 7)
+    assert not rows.missed("n2", "s0", 0)
+
+
+def test_a_schedulers_own_changes_are_no_news_to_it_but_what_lies_between_them_is():
+    rows = RowVersions()
+    rows.changed("n1", 1, "s0")
+    rows.changed("n1", 2, "s0")
+    assert not rows.missed("n1", "s0", 0)
+
+    rows.changed("n1", 3, "s1")
+    rows.changed("n1", 4, "s0")
+    assert rows.missed("n1", "s0", 2)
+    assert not rows.missed("n1", "s0", 3)
+
+
+def test_changes_by_nobody_are_news_to_everyone():
+    rows = RowVersions()
+    rows.changed("n1", 1, "")
+    rows.changed("n1", 2, "")
+
+    assert rows.missed("n1", "s0", 1)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(OWNERS)), max_size=12),
+    st.sampled_from("ab"),
+    st.sampled_from(OWNERS[1:]),
+    st.integers(0, 13),
+)
+def test_missed_is_what_the_whole_history_says(changes, node, reader, read_version):
+    rows = RowVersions()
+    for version, (name, owner) in enumerate(changes, start=1):
+        rows.changed(name, version, owner)
+
+    missed = any(
+        name == node and owner != reader and version > read_version
+        for version, (name, owner) in enumerate(changes, start=1)
+    )
+    assert rows.missed(node, reader, read_version) == missed

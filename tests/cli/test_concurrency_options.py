@@ -1,0 +1,102 @@
+"""Flags of several schedulers at once, and what they come to."""
+
+import pytest
+
+
+@pytest.fixture
+def settings(run, launcher, cluster, pods):
+    """The settings of a run with these flags."""
+
+    def call(*flags):
+        result = run("schedule", "--cluster", cluster, "--pods", pods, *flags)
+        assert result.exit_code == 0, result.output
+        return launcher.plan.settings
+
+    return call
+
+
+@pytest.fixture
+def refused(run, cluster, pods):
+    """What is said of flags that are wrong."""
+
+    def call(*flags):
+        result = run("schedule", "--cluster", cluster, "--pods", pods, *flags)
+        assert result.exit_code == 2
+        return " ".join(result.stderr.split())
+
+    return call
+
+
+def test_without_flags_there_is_one_exact_scheduler(settings):
+    found = settings()
+
+    assert (found.schedulers, found.concurrency) == (1, "exact")
+    assert not found.decision_time.is_given
+
+
+def test_flags_name_mode_conflicts_transaction_and_staleness(settings):
+    found = settings(
+        *("--schedulers", "4", "--mode", "shared", "--conflicts", "version"),
+        *("--transaction", "all-or-nothing", "--staleness", "0.5"),
+    )
+
+    assert (found.schedulers, found.concurrency, found.conflicts) == (4, "shared", "version")
+    assert (found.transaction, found.staleness_s) == ("all-or-nothing", 0.5)
+
+
+def test_flags_name_partitions_and_there_is_a_shard_for_each(settings):
+    found = settings(
+        *("--schedulers", "3", "--mode", "partitioned"),
+        *("--partition-policy", "adaptive", "--partition-refresh", "2"),
+    )
+
+    assert (found.shards, found.partition_policy, found.partition_refresh_s) == (3, "adaptive", 2.0)
+
+
+def test_decision_time_is_told_for_each_kind(settings):
+    found = settings("--decision-time", "service=10,0.5", "--decision-time", "batch=0.1,0.005")
+
+    assert found.decision_time.of("service").of(2) == 11.0
+    assert found.decision_time.of("batch").of(20) == pytest.approx(0.2)
+
+
+def test_schedulers_are_told_for_each_profile(settings):
+    found = settings("--schedulers", "default-scheduler=2")
+
+    assert found.scheduler_profiles == ("default-scheduler",) * 2
+
+
+def test_a_profile_without_a_scheduler_is_refused_before_the_run(run, cluster, pods, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: web}, {schedulerName: batch}]\n"
+    )
+    flags = ("--config", config, "--schedulers", "web=2")
+
+    result = run("schedule", "--cluster", cluster, "--pods", pods, *flags)
+
+    assert result.exit_code == 2
+    assert 'Profile "batch": schedulers: names no scheduler for it' in result.stderr
+
+
+def test_a_scheduler_for_a_profile_that_is_not_there_is_refused(refused):
+    said = refused("--schedulers", "default-scheduler=1,web=1")
+
+    assert 'Profile "web": schedulers: there is no such profile (there is default-sch' in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--schedulers", "four"), "'four' is neither a number nor PROFILE=N"),
+        (("--schedulers", "web=1,web=2"), "'web=2' is not PROFILE=N, each profile once"),
+        (("--schedulers", "=2"), "'=2' is not PROFILE=N"),
+        (("--schedulers", "web=x"), "'x' is neither a number"),
+        (("--decision-time", "batch=1"), "'batch=1' is not like batch=0.1,0.005"),
+        (("--decision-time", "other=1,2"), "'other' is neither batch nor service"),
+        (("--schedulers", "2", "--mode", "exact"), 'mode: "exact": is one logical scheduler'),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused_in_words(refused, flags, words):
+    assert words in refused(*flags)
