@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from roadstead.actors.binder_recovery import BinderRecovery, identity_of
+from roadstead.actors.commits import CommitLog, CommitPage
+from roadstead.actors.edits import BinderEdits
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
     ActorStatus,
@@ -51,7 +53,7 @@ from roadstead.protocol.status import Status
 from roadstead.run import RunPlan, build_profiles
 
 
-class BinderActor(BinderRecovery):
+class BinderActor(BinderRecovery, BinderEdits):
     """Commits binds in order. `journal` is the seam where they become durable."""
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
@@ -66,6 +68,7 @@ class BinderActor(BinderRecovery):
             store, self._verify, tells_all=tells_all, missing=gangs.missing, fits=self._fits
         )
         self._bound: dict[str, str] = {}
+        self._commits = CommitLog()
         self._evictions: dict[str, tuple[str, str]] = {}
         self._preempted: list[PreemptedNote] = []
         self._batches = 0
@@ -122,6 +125,7 @@ class BinderActor(BinderRecovery):
         known = len(self._volumes.log)
         answers = self._perform(self._with_claims(self.core.bind(requests), known))
         self._bound_journal()
+        self._commits.mark()
         self._verifying_s += time.perf_counter() - started
         self._batches += 1
         bound = sum(not answer.cause for answer in answers.values())
@@ -182,6 +186,8 @@ class BinderActor(BinderRecovery):
     def _answer(self, effect: Acknowledge) -> BindAnswer:
         decision = effect.decision
         if isinstance(decision, Bound):
+            if decision.uid not in self._bound:
+                self._commits.note(decision.uid)
             self._bound[decision.uid] = decision.node_name
             return BindAnswer(
                 effect.token,
@@ -207,6 +213,10 @@ class BinderActor(BinderRecovery):
         page = list(islice(self._bound.items(), ask.start, ask.start + ask.count))
         uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
         return BoundPage(uids, nodes, len(self._bound))
+
+    async def commits(self, ask: PageAsk) -> CommitPage:
+        """When binds were acknowledged, a page at a time."""
+        return self._commits.page(ask)
 
     async def stop(self, _: Nothing) -> Nothing:
         """Gives the journal free: nothing is committed any more."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from roadstead.actors.cache_recovery import CacheRecovery, storage_batch
+from roadstead.actors.edits import CacheEdits
 from roadstead.actors.messages import (
     APPLY,
     ActorStatus,
@@ -39,7 +40,7 @@ _NO_VOLUMES = "the volumes of its claims are taken"
 _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 
 
-class CacheActor(CacheRecovery):
+class CacheActor(CacheRecovery, CacheEdits):
     """The cluster as the schedulers see it: bound pods, and those about to be bound."""
 
     def __init__(self, plan: RunPlan, directory: Directory) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events
+from roadstead.actors.edits import QueueEdits
 from roadstead.actors.messages import (
     ActorStatus,
     GivenBack,
@@ -62,7 +63,7 @@ _TICK_S = 0.25
 _UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
 
 
-class QueueActor:
+class QueueActor(QueueEdits):
     """The scheduling queue of a run.
 
     is_new: it takes the place of another one, and counts as busy until all pods are there again.
@@ -168,6 +169,9 @@ class QueueActor:
         self._leave(report.gone, now_s)
         self._arrived.set()
         return NOTHING
+
+    def _wake(self) -> None:
+        self._arrived.set()
 
     def _leave(self, gone: PodBatch, now_s: float) -> None:
         """Evicted pods leave, and what they held may help others."""
