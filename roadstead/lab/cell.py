@@ -1,0 +1,108 @@
+"""Cell: machines, what they have free, and the commit rule of a shared state.
+
+Schedulers decide on a View, which may be old; `Cell.commit` settles what that costs. The rule is
+Omega's (Schwarzkopf et al., EuroSys 2013, sections 3.4 and 5.2; `CellState.commit` of
+google/cluster-scheduler-simulator): a conflict is a machine without room (`fit`) or one that took
+anything since it was looked at (`version`); a transaction with a conflict commits the rest
+(`incremental`) or nothing (`all-or-nothing`). Tasks that end change no version, as there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+Detection: TypeAlias = Literal["fit", "version"]
+Transaction: TypeAlias = Literal["incremental", "all-or-nothing"]
+
+UNBOUNDED: Final = 1 << 40
+"""Room for a task that asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """What a scheduler saw at `taken_s`. free: int64[machines, resources]; version: [machines]."""
+
+    free: Ints
+    version: Ints
+    taken_s: float
+
+
+class Cell:
+    """Machines alike in what they have; capacity: int64[resources], free: [machines, resources]."""
+
+    def __init__(self, machines: int, capacity: Ints) -> None:
+        self.capacity = capacity
+        self.free = np.tile(capacity, (machines, 1))
+        self.version = np.zeros(machines, dtype=np.int64)
+        self._used = np.zeros_like(capacity)
+
+    @property
+    def machines(self) -> int:
+        return len(self.version)
+
+    def used_fraction(self, resource: int = 0) -> float:
+        """The used part of a resource of the whole cell."""
+        return int(self._used[resource]) / (int(self.capacity[resource]) * self.machines)
+
+    def view(self, now_s: float) -> View:
+        """A copy of the present state."""
+        return View(self.free.copy(), self.version.copy(), now_s)
+
+    def commit(
+        self,
+        tasks: Ints,
+        request: Ints,
+        seen: View,
+        detection: Detection,
+        transaction: Transaction,
+    ) -> Flags:
+        """Claims one `request` on each machine of `tasks`, in order; which ones are committed."""
+        accepted = self._accepted(tasks, request, seen, detection)
+        if transaction == "all-or-nothing" and not accepted.all():
+            return np.zeros(len(tasks), dtype=np.bool_)
+        self.claim(tasks[accepted], request)
+        return accepted
+
+    def _accepted(self, tasks: Ints, request: Ints, seen: View, detection: Detection) -> Flags:
+        if detection == "version":
+            unchanged: Flags = self.version[tasks] == seen.version[tasks]
+            return unchanged
+        return rank_among_equals(tasks) < room(self.free[tasks], request)
+
+    def claim(self, tasks: Ints, request: Ints) -> None:
+        """Takes room without a look, and marks the machines as changed."""
+        np.subtract.at(self.free, tasks, request)
+        np.add.at(self.version, tasks, 1)
+        self._used += len(tasks) * request
+
+    def release(self, tasks: Ints, request: Ints) -> None:
+        """Gives room back when tasks end."""
+        np.add.at(self.free, tasks, request)
+        self._used -= len(tasks) * request
+
+
+def room(free: Ints, request: Ints) -> Ints:
+    """How many tasks of a size each row has room for. free: [rows, resources]."""
+    wanted = request > 0
+    if not wanted.any():
+        return np.full(len(free), UNBOUNDED, dtype=np.int64)
+    found: Ints = (free[:, wanted] // request[wanted]).min(axis=1)
+    return np.maximum(found, 0)
+
+
+def rank_among_equals(values: Ints) -> Ints:
+    """How many equal values stand before each one: [7, 3, 7, 7] → [0, 0, 1, 2]."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    places = np.arange(len(values))
+    is_first = np.ones(len(values), dtype=np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = places - np.maximum.accumulate(np.where(is_first, places, 0))
+    return ranks

@@ -1,0 +1,254 @@
+"""Omega: service and batch schedulers on one shared cell, in virtual time.
+
+      arrival ─► queue of a scheduler ─► view of the cell ─► decision time ─► placement on it
+                     ▲                                                            │
+                     └─ a second later, while tasks are left ◄─ conflicts ◄─ commit ─► end of tasks
+
+After Schwarzkopf et al., EuroSys 2013, and its published simulator (OmegaSimulation.scala of
+google/cluster-scheduler-simulator): a decision takes t_job + t_task · tasks; jobs go round robin
+over the schedulers of their kind; a job that has no task placed after 100 attempts, or is not whole
+after 1,000, is given up. The cell begins filled to `load` with tasks that do not end.
+Ours beside theirs: `batch` jobs may be decided on one view, and a view may be `staleness_s` old.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count, cycle
+from typing import Final
+
+import numpy as np
+
+from roadstead.lab.cell import Cell, Detection, Ints, Transaction, View
+from roadstead.lab.placement import PLACEMENTS, first_fit, least_allocated, most_allocated
+from roadstead.lab.tally import Tally
+from roadstead.lab.workload import BATCH, SERVICE, Job, JobKind, jobs_of
+
+FRUITLESS_ATTEMPTS: Final = 100
+ATTEMPTS: Final = 1000
+RETRY_S: Final = 1.0
+REGRET_EVERY: Final = 8
+"""Transactions from one to the next whose scores are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class OmegaModel:
+    """A cell and its schedulers. Times in seconds; rate: arrivals against what the kinds say.
+
+    job_s, task_s: decision time of batch schedulers; service_job_s, service_task_s: of service
+    schedulers; the defaults are the paper's (section 4).
+    """
+
+    machines: int = 10_000
+    cpu_milli: int = 4000
+    memory_mib: int = 16_384
+    load: float = 0.6
+    batch_schedulers: int = 1
+    service_schedulers: int = 1
+    job_s: float = 0.1
+    task_s: float = 0.005
+    service_job_s: float = 0.1
+    service_task_s: float = 0.005
+    batch_rate: float = 1.0
+    service_rate: float = 1.0
+    conflicts: Detection = "fit"
+    transaction: Transaction = "incremental"
+    placement: str = "first-fit"
+    staleness_s: float = 0.0
+    batch: int = 1
+    horizon_s: float = 21_600.0
+    batch_jobs: JobKind = BATCH
+    service_jobs: JobKind = SERVICE
+
+    @property
+    def capacity(self) -> Ints:
+        """int64[resources] of one machine."""
+        return np.array([self.cpu_milli, self.memory_mib], dtype=np.int64)
+
+
+class _Scheduler:
+    """One scheduler: its queue, what it is deciding on, and what it saw."""
+
+    def __init__(
+        self, job_s: float, task_s: float, tally: Tally, random: np.random.Generator
+    ) -> None:
+        self.job_s, self.task_s = job_s, task_s
+        self.tally = tally
+        self.random = random
+        self.queue: deque[Job] = deque()
+        self.deciding: list[Job] = []
+        self.view: View | None = None
+
+    def think_s(self, job: Job) -> float:
+        return self.job_s + self.task_s * job.left
+
+
+class OmegaRun:
+    """One run of a model: `run()` plays it to its horizon."""
+
+    def __init__(self, model: OmegaModel, seed: int) -> None:
+        seeds = iter(np.random.SeedSequence(seed).spawn(3 + _schedulers(model)))
+        self.model = model
+        self.now_s = 0.0
+        self.cell = Cell(model.machines, model.capacity)
+        self._place = PLACEMENTS[model.placement]
+        self._agenda: list[tuple[float, int, object]] = []
+        self._order = count()
+        self._used_s = 0.0
+        _prefill(self.cell, model, np.random.default_rng(next(seeds)))
+        arrivals = [np.random.default_rng(next(seeds)) for _ in range(2)]
+        self.tallies = {kind.name: Tally() for kind in (model.batch_jobs, model.service_jobs)}
+        batch = self._kind(model.batch_jobs, model.batch_schedulers, model.job_s, model.task_s)
+        service = self._kind(
+            model.service_jobs, model.service_schedulers, model.service_job_s, model.service_task_s
+        )
+        self.schedulers = (*batch, *service)
+        for each in self.schedulers:
+            each.random = np.random.default_rng(next(seeds))
+        self._expect(model.batch_jobs, model.batch_rate, batch, arrivals[0])
+        self._expect(model.service_jobs, model.service_rate, service, arrivals[1])
+
+    def _kind(self, kind: JobKind, number: int, job_s: float, task_s: float) -> list[_Scheduler]:
+        tally = self.tallies[kind.name]
+        anybody = np.random.default_rng(0)
+        return [_Scheduler(job_s, task_s, tally, anybody) for _ in range(number)]
+
+    def _expect(
+        self,
+        kind: JobKind,
+        rate: float,
+        schedulers: Sequence[_Scheduler],
+        random: np.random.Generator,
+    ) -> None:
+        for job, scheduler in zip(
+            jobs_of(kind, rate, self.model.horizon_s, random), cycle(schedulers), strict=False
+        ):
+            self._at(job.came_s, (scheduler, job))
+
+    def _at(self, when_s: float, what: object) -> None:
+        heapq.heappush(self._agenda, (when_s, next(self._order), what))
+
+    def run(self) -> dict[str, float]:
+        """The figures of the run (`Tally.figures` of each kind, and `utilization`)."""
+        while self._agenda and self._agenda[0][0] <= self.model.horizon_s:
+            when_s, _, what = heapq.heappop(self._agenda)
+            self._advance(when_s)
+            self._happens(what)
+        self._advance(self.model.horizon_s)
+        model = self.model
+        figures = {"utilization": self._used_s / model.horizon_s}
+        numbers = {
+            model.batch_jobs.name: model.batch_schedulers,
+            model.service_jobs.name: model.service_schedulers,
+        }
+        for name, tally in self.tallies.items():
+            figures |= tally.figures(name, numbers[name] * model.horizon_s, model.horizon_s)
+        return figures
+
+    def _advance(self, when_s: float) -> None:
+        self._used_s += (when_s - self.now_s) * self.cell.used_fraction()
+        self.now_s = when_s
+
+    def _happens(self, what: object) -> None:
+        match what:
+            case (_Scheduler() as scheduler, Job() as job):
+                self._enqueue(scheduler, job)
+            case _Scheduler() as scheduler:
+                self._decided(scheduler)
+            case (np.ndarray() as tasks, np.ndarray() as request):
+                self.cell.release(tasks, request)
+
+    def _enqueue(self, scheduler: _Scheduler, job: Job) -> None:
+        if not job.attempts:
+            scheduler.tally.came(job.tasks)
+        job.queued_s = self.now_s
+        scheduler.queue.append(job)
+        if not scheduler.deciding:
+            self._begin(scheduler)
+
+    def _begin(self, scheduler: _Scheduler) -> None:
+        """Takes jobs, looks at the cell if the last look is too old, and thinks."""
+        while scheduler.queue and len(scheduler.deciding) < self.model.batch:
+            scheduler.deciding.append(scheduler.queue.popleft())
+        for job in scheduler.deciding:
+            if not job.attempts:
+                scheduler.tally.waited(self.now_s - job.queued_s)
+        view = scheduler.view
+        if view is None or self.now_s - view.taken_s >= self.model.staleness_s:
+            scheduler.view = self.cell.view(self.now_s)
+        think_s = sum(scheduler.think_s(job) for job in scheduler.deciding)
+        self._at(self.now_s + think_s, scheduler)
+
+    def _decided(self, scheduler: _Scheduler) -> None:
+        jobs, scheduler.deciding = scheduler.deciding, []
+        for job in jobs:
+            self._attempt(scheduler, job)
+        if scheduler.queue:
+            self._begin(scheduler)
+
+    def _attempt(self, scheduler: _Scheduler, job: Job) -> None:
+        """Places a job on what the scheduler saw, commits it, and plans what follows."""
+        assert scheduler.view is not None
+        seen, request, model = scheduler.view, job.kind.request, self.model
+        think_s = scheduler.think_s(job)
+        job.attempts += 1
+        tasks = self._place(seen.free, model.capacity, request, job.left, scheduler.random)
+        if len(tasks):
+            tally = scheduler.tally
+            if tally.transactions % REGRET_EVERY == 0:
+                tally.regrets.append(self._regret(tasks, request))
+            accepted = self.cell.commit(tasks, request, seen, model.conflicts, model.transaction)
+            tally.transaction(accepted, think_s, is_retry=job.attempts > 1)
+            self._committed(seen, tasks[accepted], request, job)
+        else:
+            scheduler.tally.no_room += 1
+        if job.left:
+            self._again(scheduler, job)
+        else:
+            scheduler.tally.whole += 1
+
+    def _committed(self, seen: View, tasks: Ints, request: Ints, job: Job) -> None:
+        job.left -= len(tasks)
+        # The scheduler knows of its own commits, however old its view is.
+        np.subtract.at(seen.free, tasks, request)
+        np.add.at(seen.version, tasks, 1)
+        self._at(self.now_s + job.duration_s, (tasks, request))
+
+    def _again(self, scheduler: _Scheduler, job: Job) -> None:
+        is_fruitless = job.attempts > FRUITLESS_ATTEMPTS and job.left == job.tasks
+        if is_fruitless or job.attempts > ATTEMPTS:
+            scheduler.tally.abandoned += 1
+        else:
+            self._at(self.now_s + RETRY_S, (scheduler, job))
+
+    def _regret(self, tasks: Ints, request: Ints) -> float:
+        """How far the tasks' machines score below the best one, on the state as it is now.
+
+        By what the placement goes by (first-fit: LeastAllocated), in points of 100, mean over
+        tasks; as a scheduler would see it that is alone and looks at every machine.
+        """
+        fits = (self.cell.free >= request).all(axis=1)
+        if not fits.any():
+            return 0.0
+        score = most_allocated if self.model.placement == "pack" else least_allocated
+        scores = score(self.cell.free - request, self.model.capacity)
+        return float(scores[fits].max() - scores[tasks].mean())
+
+
+def _schedulers(model: OmegaModel) -> int:
+    return model.batch_schedulers + model.service_schedulers
+
+
+def _prefill(cell: Cell, model: OmegaModel, random: np.random.Generator) -> None:
+    """Fills the cell to its load with tasks of the service kind."""
+    request = model.service_jobs.request
+    wanted = round(model.load * model.machines * model.cpu_milli / int(request[0]))
+    cell.claim(first_fit(cell.free, model.capacity, request, wanted, random), request)
+
+
+def simulate(model: OmegaModel, seed: int) -> dict[str, float]:
+    """The figures of one run of a model; the same seed gives the same figures."""
+    return OmegaRun(model, seed).run()

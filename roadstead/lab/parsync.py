@@ -1,0 +1,259 @@
+"""ParSync: schedulers on stale views of slots that are refreshed partition by partition.
+
+After Feng et al., "Scaling Large Production Clusters with Partitioned Synchronization" (USENIX ATC
+2021). S slots stand in P partitions. Each scheduler has a view of all slots; in each sync gap G it
+is refreshed, one partition after another, each scheduler at another one (ParSync), or all at once
+(StateSync, `partitions` = 1). A scheduler picks slots that it sees idle, more likely those that
+score high; a slot that another one took is a conflict, and the task is tried again.
+
+Scores are normal with variance V; a slot is picked with probability proportional to e^score, so
+V = 0 means evenly. For even picks, once a gap, the expected conflicts of a slot that each of N
+schedulers picks with probability p are N·p − 1 + (1 − p)^N: all picks less the first one, if any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.lab.cell import Flags, Ints, rank_among_equals
+
+Floats = NDArray[np.float64]
+
+SPARSE: Final = 0.02
+"""Below this share of idle slots they are listed and no longer guessed."""
+
+GUESSES: Final = 4
+"""Rounds of guessing; what is missing then is listed."""
+
+EXTRA_TOLERANCE: Final = 1.0 / 256
+"""How exact the number of extra slots is found, as a part of the tasks of a gap."""
+
+
+def conflicts_per_slot(schedulers: int, pick_probability: float) -> float:
+    """Expected conflicts of one slot for even, independent picks: N·p − 1 + (1 − p)^N."""
+    missed: float = (1.0 - pick_probability) ** schedulers
+    return schedulers * pick_probability - 1.0 + missed
+
+
+class Slots:
+    """Slots with scores, idle or taken, in contiguous partitions.
+
+    score: float64[slots]; taken: bool[slots]; bounds: int64[partitions + 1].
+    """
+
+    def __init__(
+        self,
+        count: int,
+        partitions: int,
+        variance: float,
+        random: np.random.Generator,
+        between: float = 0.0,
+    ) -> None:
+        """between: the part of the variance that lies between partitions."""
+        self.taken = np.zeros(count, dtype=np.bool_)
+        self.bounds = np.linspace(0, count, partitions + 1).astype(np.int64)
+        own = random.normal(0.0, np.sqrt(variance * (1.0 - between)), count)
+        shared = random.normal(0.0, np.sqrt(variance * between), partitions)
+        self.score = own + np.repeat(shared, np.diff(self.bounds))
+        self._heap = np.concatenate(([0.0], np.cumsum(np.exp(self.score))))
+
+    @property
+    def partitions(self) -> int:
+        return len(self.bounds) - 1
+
+    def part(self, partition: int) -> slice:
+        """The slots of a partition."""
+        return slice(int(self.bounds[partition]), int(self.bounds[partition + 1]))
+
+    def pick(self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator) -> Ints:
+        """Up to `count` slots of a part that look idle, without repetition, in order of picking.
+
+        Drawn by weight, and drawn again where one is taken: the same as drawing without
+        replacement, and cheap as long as not nearly all are taken.
+        """
+        idle = part.stop - part.start - int(seen_taken[part].sum())
+        count = min(count, idle)
+        if count == 0:
+            return np.empty(0, dtype=np.int64)
+        found = np.empty(0, dtype=np.int64)
+        if 2 * count <= idle and idle >= SPARSE * (part.stop - part.start):
+            found = self._guessed(seen_taken, part, count, random)
+        if len(found) < count:
+            rest = seen_taken.copy()
+            rest[found] = True
+            more = self._listed(rest, part, count - len(found), random)
+            found = np.concatenate((found, more))
+        return found
+
+    def _guessed(
+        self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
+    ) -> Ints:
+        low, high = self._heap[part.start], self._heap[part.stop]
+        found = np.empty(0, dtype=np.int64)
+        for _ in range(GUESSES):
+            points = low + random.random(2 * count + 8) * (high - low)
+            drawn = np.searchsorted(self._heap, points, side="right") - 1
+            drawn = np.concatenate((found, drawn[~seen_taken[drawn]]))
+            found = drawn[rank_among_equals(drawn) == 0]
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    def _listed(
+        self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
+    ) -> Ints:
+        """As `pick`: the smallest of exponential times at rates of the weights come first."""
+        idle = part.start + np.flatnonzero(~seen_taken[part])
+        times = random.exponential(size=len(idle)) / np.exp(self.score[idle])
+        first = np.argpartition(times, count - 1)[:count]
+        chosen: Ints = idle[first[np.argsort(times[first])]]
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class GapModel:
+    """One sync gap: its tasks, dealt evenly to schedulers, must find idle slots within it.
+
+    tasks_per_s: of all; capacity_per_s: attempts of one scheduler, at most.
+    partitions: 1 for StateSync.
+    """
+
+    schedulers: int = 20
+    partitions: int = 20
+    sync_gap_s: float = 0.5
+    tasks_per_s: float = 40_000.0
+    capacity_per_s: float = 4_000.0
+    variance: float = 0.0
+
+    @property
+    def tasks(self) -> int:
+        """Tasks of one gap."""
+        return round(self.tasks_per_s * self.sync_gap_s)
+
+    @property
+    def attempts(self) -> int:
+        """Picks that all schedulers can make in a gap."""
+        return round(self.capacity_per_s * self.sync_gap_s * self.schedulers)
+
+
+def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
+    """(tasks that found one of `slots` idle slots within the gap, conflicts on the way).
+
+    Views are right when the gap begins. In each of its steps a scheduler's next partition is
+    refreshed, and it works on the one that was refreshed last.
+    """
+    random = np.random.default_rng([seed, slots])
+    room = Slots(slots, model.partitions, model.variance, random)
+    seen = np.zeros((model.schedulers, slots), dtype=np.bool_)
+    steps = STATE_SYNC_STEPS if model.partitions == 1 else model.partitions
+    waiting = _shares(model.tasks, model.schedulers, 0, 1)
+    placed = conflicts = 0
+    for step in range(steps):
+        may_try = _shares(model.attempts, model.schedulers, step, steps)
+        picks = []
+        for who in range(model.schedulers):
+            part = turn(who, step, model.schedulers, model.partitions)
+            view = seen[who]
+            if model.partitions > 1:
+                view[room.part(part)] = room.taken[room.part(part)]
+            count = int(min(waiting[who], may_try[who]))
+            picks.append(_from_part_on(room, view, part, count, random))
+        settled = settle(room, seen, picks, random)
+        waiting -= settled.won
+        placed += len(settled.slots)
+        conflicts += int(settled.lost.sum())
+    return placed, conflicts
+
+
+STATE_SYNC_STEPS: Final = 20
+"""Steps of a gap in which views are refreshed only at its start."""
+
+
+def turn(who: int, step: int, schedulers: int, partitions: int) -> int:
+    """The partition that is refreshed for a scheduler at a step: each one's turn is another."""
+    return (step + who * partitions // schedulers) % partitions
+
+
+def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:
+    """How much of `total`, dealt evenly over steps and schedulers, comes to each at a step."""
+    low, high = total * step // steps, total * (step + 1) // steps
+    bounds = low + np.arange(schedulers + 1) * (high - low) // schedulers
+    return np.diff(bounds)
+
+
+def _from_part_on(
+    room: Slots, view: Flags, part: int, count: int, random: np.random.Generator
+) -> Ints:
+    """Slots of the freshest partition; of those refreshed before it where that has too few."""
+    found = [room.pick(view, room.part(part), count, random)]
+    missing = count - len(found[0])
+    for back in range(1, room.partitions):
+        if not missing:
+            break
+        older = room.part((part - back) % room.partitions)
+        found.append(room.pick(view, older, missing, random))
+        missing -= len(found[-1])
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """won, lost: int64[schedulers], picks of each; slots: those that were given away."""
+
+    won: Ints
+    lost: Ints
+    slots: Ints
+
+
+def settle(
+    room: Slots, seen: NDArray[np.bool_], picks: list[Ints], random: np.random.Generator
+) -> Settled:
+    """Gives each slot to one of those that picked it, at random.
+
+    Winners and losers both know then that it is taken. seen: bool[schedulers, slots].
+    """
+    who = np.repeat(np.arange(len(picks)), [len(each) for each in picks])
+    slots = np.concatenate(picks)
+    seen[who, slots] = True
+    order = random.permutation(len(slots))
+    is_free = ~room.taken[slots[order]] & (rank_among_equals(slots[order]) == 0)
+    winners = order[is_free]
+    room.taken[slots[winners]] = True
+    won = np.bincount(who[winners], minlength=len(picks))
+    return Settled(won, np.bincount(who, minlength=len(picks)) - won, slots[winners])
+
+
+def extra_slots(model: GapModel, seed: int) -> dict[str, float]:
+    """How many idle slots beyond one for each task it takes until all tasks of a gap find one.
+
+    Figures: extra_slots, extra_share (of the tasks of a gap), conflict_fraction (conflicts for each
+    task placed, at that number), feasible (0 where ten times the slots do not do).
+    """
+    tasks = model.tasks
+    low, high = tasks, 10 * tasks
+    placed, conflicts = fill_gap(model, low, seed)
+    if placed == tasks:
+        return _extra(tasks, low, conflicts, feasible=True)
+    placed, conflicts = fill_gap(model, high, seed)
+    if placed < tasks:
+        return _extra(tasks, high, conflicts, feasible=False)
+    while high - low > max(1.0, EXTRA_TOLERANCE * tasks):
+        middle = (low + high) // 2
+        if fill_gap(model, middle, seed)[0] >= tasks:
+            high = middle
+        else:
+            low = middle
+    return _extra(tasks, high, fill_gap(model, high, seed)[1], feasible=True)
+
+
+def _extra(tasks: int, slots: int, conflicts: int, *, feasible: bool) -> dict[str, float]:
+    return {
+        "extra_slots": float(slots - tasks),
+        "extra_share": (slots - tasks) / tasks,
+        "conflict_fraction": conflicts / tasks,
+        "feasible": float(feasible),
+    }

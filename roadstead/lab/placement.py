@@ -1,0 +1,97 @@
+"""Placement: where a scheduler of the model puts the tasks of a job, on the state that it sees.
+
+first-fit: Omega's randomized first fit (`Scheduler.scheduleJob` of the published simulator): draw
+a machine, take it if one more task fits, else never draw it again. Machines of a job only fill up,
+so this is the same as drawing evenly from all and passing over those that are full.
+
+spread, pack: by score, as kube-scheduler's NodeResourcesFit has it with LeastAllocated and
+MostAllocated (whole numbers, 0 to 100, mean over resources), ties at random; task after task, each
+seeing the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from roadstead.lab.cell import Ints, rank_among_equals, room
+
+Place: TypeAlias = Callable[[Ints, Ints, Ints, int, np.random.Generator], Ints]
+"""(free[machines, resources], capacity[resources], request[resources], tasks, random) → machines,
+one for each task that found room, in order."""
+
+MAX_SCORE: Final = 100
+SPARE: Final = 8
+"""Draws beyond twice the tasks, for machines that are full."""
+
+
+def first_fit(
+    free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
+) -> Ints:
+    """Randomized first fit; fewer than `count` only where there is no room for more."""
+    pool = np.arange(len(free))
+    left = room(free, request)
+    taken = np.empty(0, dtype=np.int64)
+    while len(taken) < count and pool.size:
+        drawn = random.choice(pool, size=2 * (count - len(taken)) + SPARE)
+        found = drawn[rank_among_equals(drawn) < left[drawn]][: count - len(taken)]
+        taken = np.concatenate((taken, found))
+        np.subtract.at(left, found, 1)
+        pool = pool[left[pool] > 0]
+    return taken
+
+
+def spread(
+    free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
+) -> Ints:
+    """The emptiest machines, by LeastAllocated."""
+    rows = np.flatnonzero((free >= request).all(axis=1))
+    # A machine's score only falls with each task: one that is not among the best for its first
+    # task gets none, and the best of all steps are the greedy ones.
+    rows = rows[_best(least_allocated(free[rows] - request, capacity), count, random)]
+    machines = np.repeat(rows, np.minimum(room(free[rows], request), count))
+    after = free[machines] - (rank_among_equals(machines)[:, None] + 1) * request
+    return machines[_best(least_allocated(after, capacity), count, random)]
+
+
+def _best(scores: Ints, count: int, random: np.random.Generator) -> Ints:
+    """The places of the highest scores, at most `count`, best first, ties at random."""
+    keys = random.random(len(scores)) - scores
+    if len(keys) <= count:
+        return np.argsort(keys)
+    chosen = np.argpartition(keys, count - 1)[:count]
+    return chosen[np.argsort(keys[chosen])]
+
+
+def pack(
+    free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
+) -> Ints:
+    """The fullest machines, by MostAllocated: one is filled before the next is begun."""
+    rows = np.flatnonzero((free >= request).all(axis=1))
+    rows = rows[_best(most_allocated(free[rows] - request, capacity), count, random)]
+    machines: Ints = np.repeat(rows, np.minimum(room(free[rows], request), count))[:count]
+    return machines
+
+
+PLACEMENTS: Final[Mapping[str, Place]] = MappingProxyType(
+    {"first-fit": first_fit, "spread": spread, "pack": pack}
+)
+
+
+def least_allocated(free_after: Ints, capacity: Ints) -> Ints:
+    """Score 0 to 100 of each row with what it has free once the task is there.
+
+    Follows kube-scheduler's noderesources/least_allocated.go.
+    """
+    scores: Ints = (np.maximum(free_after, 0) * MAX_SCORE // capacity).sum(axis=1) // len(capacity)
+    return scores
+
+
+def most_allocated(free_after: Ints, capacity: Ints) -> Ints:
+    """Score 0 to 100 of each row; follows kube-scheduler's noderesources/most_allocated.go."""
+    used = np.clip(capacity - free_after, 0, capacity)
+    scores: Ints = (used * MAX_SCORE // capacity).sum(axis=1) // len(capacity)
+    return scores

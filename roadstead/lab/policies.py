@@ -1,0 +1,213 @@
+"""Policies of partitioned schedulers over time: where to look first, at what staleness.
+
+After the same paper as `parsync`: a scheduler works on the partition that was refreshed last
+(latency-first), on the one whose idle slots are best on average by its view (quality-first), or on
+the first while its tasks wait longer than a bound and on the second otherwise (adaptive). The
+baseline, state-sync, sees all slots as they were when the gap began. Load changes by phases: a
+share of the slots that tasks of a mean duration keep taken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from roadstead.lab.cell import Ints
+from roadstead.lab.parsync import Slots, settle, turn
+
+NONE: Final = -1.0
+"""The quality of a partition without idle slots."""
+
+Policy: TypeAlias = Literal["latency-first", "quality-first", "adaptive", "state-sync"]
+POLICIES: Final = ("latency-first", "quality-first", "adaptive", "state-sync")
+PHASES: Final = (0.5, 0.8, 0.95, 0.8, 0.5)
+"""Loads of the paper's comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyModel:
+    """A run over phases of load; the paper's comparison by default.
+
+    capacity_per_s: attempts of one scheduler. between: the part of the scores' variance that lies
+    between partitions: machines of one kind stand together. adaptive_wait_s: how long tasks may
+    wait before `adaptive` looks for fresh slots first. Task durations are even between 0.2 and 1.8
+    of the mean.
+    """
+
+    policy: Policy = "adaptive"
+    schedulers: int = 20
+    partitions: int = 20
+    slots: int = 200_000
+    sync_gap_s: float = 0.5
+    task_mean_s: float = 5.0
+    capacity_per_s: float = 2_500.0
+    variance: float = 1.0
+    between: float = 0.5
+    adaptive_wait_s: float = 0.1
+    phase_s: float = 20.0
+    phases: tuple[float, ...] = PHASES
+
+    @property
+    def steps_per_gap(self) -> int:
+        return self.partitions
+
+    @property
+    def step_s(self) -> float:
+        return self.sync_gap_s / self.steps_per_gap
+
+
+@dataclass(slots=True)
+class _Phase:
+    """What is added up over one phase."""
+
+    placed: int = 0
+    conflicts: int = 0
+    waited_s: float = 0.0
+    quality: float = 0.0
+    used: int = 0
+    left: int = 0
+
+    def figures(self, number: int, phase_s: float) -> dict[str, float]:
+        placed = max(self.placed, 1)
+        return {
+            f"phase{number}_wait_s": self.waited_s / placed,
+            f"phase{number}_conflict_fraction": self.conflicts / placed,
+            f"phase{number}_quality": self.quality / placed,
+            f"phase{number}_tasks_per_s": self.placed / phase_s,
+            f"phase{number}_backlog": float(self.left),
+        }
+
+
+class PolicyRun:
+    """One run: `run()` plays all phases."""
+
+    def __init__(self, model: PolicyModel, seed: int) -> None:
+        self.model = model
+        self.random = np.random.default_rng(seed)
+        self.slots = Slots(
+            model.slots, model.partitions, model.variance, self.random, model.between
+        )
+        ranks = np.argsort(np.argsort(self.slots.score))
+        self.quality = ranks / max(model.slots - 1, 1)
+        self.seen = np.zeros((model.schedulers, model.slots), dtype=np.bool_)
+        self.mean_quality = np.full((model.schedulers, model.partitions), 0.5)
+        self.queues: list[deque[list[int]]] = [deque() for _ in range(model.schedulers)]
+        self.waiting = np.zeros(model.schedulers, dtype=np.int64)
+        self.recent_wait_s = np.zeros(model.schedulers)
+        self.ends: dict[int, list[Ints]] = {}
+        self._taken = 0
+
+    def run(self) -> dict[str, float]:
+        """Figures of each phase (wait, conflicts for each task placed, quality 0 to 1 of slots)."""
+        model = self.model
+        figures: dict[str, float] = {}
+        all_of_it = _Phase()
+        per_phase = round(model.phase_s / model.step_s)
+        for number, load in enumerate(model.phases, 1):
+            phase = _Phase()
+            for step in range((number - 1) * per_phase, number * per_phase):
+                self._step(step, load, phase)
+            phase.left = int(self.waiting.sum())
+            figures |= phase.figures(number, model.phase_s)
+            for name in ("placed", "conflicts", "waited_s", "quality", "used"):
+                setattr(all_of_it, name, getattr(all_of_it, name) + getattr(phase, name))
+        placed = max(all_of_it.placed, 1)
+        return figures | {
+            "wait_s": all_of_it.waited_s / placed,
+            "conflict_fraction": all_of_it.conflicts / placed,
+            "quality": all_of_it.quality / placed,
+            "tasks_per_s": all_of_it.placed / (model.phase_s * len(model.phases)),
+            "utilization": all_of_it.used / (model.slots * per_phase * len(model.phases)),
+        }
+
+    def _step(self, step: int, load: float, phase: _Phase) -> None:
+        for ended in self.ends.pop(step, ()):
+            self.slots.taken[ended] = False
+            self._taken -= len(ended)
+        self._arrive(step, load)
+        may_try = round(self.model.capacity_per_s * self.model.step_s)
+        picks = [
+            self._pick(who, step, min(int(self.waiting[who]), may_try))
+            for who in range(self.model.schedulers)
+        ]
+        settled = settle(self.slots, self.seen, picks, self.random)
+        self._taken += len(settled.slots)
+        self._start(step, settled.slots, phase)
+        phase.used += self._taken
+        phase.conflicts += int(settled.lost.sum())
+        for who, count in enumerate(settled.won.tolist()):
+            self._place(who, step, count, phase)
+
+    def _arrive(self, step: int, load: float) -> None:
+        model = self.model
+        per_s = load * model.slots / model.task_mean_s / model.schedulers
+        came = self.random.poisson(per_s * model.step_s, model.schedulers)
+        self.waiting += came
+        for queue, count in zip(self.queues, came.tolist(), strict=True):
+            if count:
+                queue.append([step, count])
+
+    def _pick(self, who: int, step: int, count: int) -> Ints:
+        """Refreshes what is due for a scheduler, and picks where its policy says."""
+        model, view = self.model, self.seen[who]
+        if model.policy == "state-sync":
+            if step % model.steps_per_gap == 0:
+                view[:] = self.slots.taken
+            return self.slots.pick(view, slice(0, model.slots), count, self.random)
+        fresh = turn(who, step, model.schedulers, model.partitions)
+        part = self.slots.part(fresh)
+        view[part] = self.slots.taken[part]
+        idle = ~view[part]
+        self.mean_quality[who, fresh] = self.quality[part][idle].mean() if idle.any() else NONE
+        found: list[Ints] = []
+        for partition in self._preferred(who, fresh):
+            found.append(self.slots.pick(view, self.slots.part(partition), count, self.random))
+            count -= len(found[-1])
+            if not count:
+                break
+        return np.concatenate(found)
+
+    def _preferred(self, who: int, fresh: int) -> list[int]:
+        """Partitions in the order in which a scheduler tries them."""
+        policy, partitions = self.model.policy, self.model.partitions
+        is_late = self.recent_wait_s[who] > self.model.adaptive_wait_s
+        if policy == "quality-first" or (policy == "adaptive" and not is_late):
+            best: list[int] = np.argsort(-self.mean_quality[who], kind="stable").tolist()
+            return best
+        return [(fresh - back) % partitions for back in range(partitions)]
+
+    def _start(self, step: int, slots: Ints, phase: _Phase) -> None:
+        phase.quality += float(self.quality[slots].sum())
+        mean = self.model.task_mean_s
+        durations = self.random.uniform(0.2 * mean, 1.8 * mean, len(slots))
+        ends = step + np.maximum(1, np.ceil(durations / self.model.step_s)).astype(np.int64)
+        order = np.argsort(ends, kind="stable")
+        whens, starts = np.unique(ends[order], return_index=True)
+        for when, group in zip(whens.tolist(), np.split(slots[order], starts[1:]), strict=True):
+            self.ends.setdefault(when, []).append(group)
+
+    def _place(self, who: int, step: int, count: int, phase: _Phase) -> None:
+        """The oldest tasks of a scheduler are those that were placed."""
+        phase.placed += count
+        self.waiting[who] -= count
+        queue, waited_s, left = self.queues[who], 0.0, count
+        while left:
+            came, number = queue[0]
+            taken = min(left, number)
+            waited_s += taken * (step - came) * self.model.step_s
+            left -= taken
+            if taken == number:
+                queue.popleft()
+            else:
+                queue[0][1] -= taken
+        phase.waited_s += waited_s
+        oldest_s = (step - queue[0][0]) * self.model.step_s if queue else 0.0
+        self.recent_wait_s[who] = oldest_s
+
+
+def simulate(model: PolicyModel, seed: int) -> dict[str, float]:
+    """The figures of one run; the same seed gives the same figures."""
+    return PolicyRun(model, seed).run()

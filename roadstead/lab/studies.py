@@ -1,0 +1,202 @@
+"""Studies: what a sweep can run, with its parameters, their bounds, and the figures it gives.
+
+A study is a function of parameters and a seed; the engine `model` has those of this package. The
+product's own actors are a study too, which is made where actors are known (`product_parameters`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Final, TypeAlias
+
+from roadstead.lab import omega, parsync, policies
+from roadstead.lab.placement import PLACEMENTS
+from roadstead.protocol.errors import InputError, cut_short
+
+Value: TypeAlias = bool | int | float | str
+Values: TypeAlias = Mapping[str, Value]
+Figures: TypeAlias = Mapping[str, float]
+Run: TypeAlias = Callable[[Values, int], Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a study: its default, and its choices or bounds; `text` for people."""
+
+    name: str
+    default: Value
+    text: str
+    low: float = 0.0
+    high: float = 0.0
+    choices: tuple[str, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """What is wanted, in words."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        return f"{kind} from {self.low:g} to {self.high:g}"
+
+    def parse(self, given: object, source: str) -> Value:
+        """A value from text or YAML. InputError where it breaks the rule."""
+        value = self._converted(given)
+        if value is None:
+            raise InputError(
+                f"want {self.rule}", source=source, field=self.name, value=cut_short(str(given))
+            )
+        return value
+
+    def _converted(self, given: object) -> Value | None:
+        if self.choices:
+            return str(given) if str(given) in self.choices else None
+        if isinstance(given, bool):
+            return None
+        try:
+            number = float(str(given))
+        except ValueError:
+            return None
+        if not self.low <= number <= self.high:
+            return None
+        if isinstance(self.default, int):
+            return int(number) if number.is_integer() else None
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """name, what it is, its parameters and how one run is done. figures: those worth a plot."""
+
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    run: Run
+    figures: tuple[str, ...]
+
+    def parameter(self, name: str, source: str) -> Parameter:
+        """A parameter by name. InputError for one that this study does not have."""
+        for each in self.parameters:
+            if each.name == name:
+                return each
+        known = ", ".join(each.name for each in self.parameters)
+        raise InputError(
+            f"is no parameter of {self.name} (want one of {known})",
+            source=source,
+            field=cut_short(name),
+        )
+
+    def complete(self, values: Values) -> dict[str, Value]:
+        """The values with defaults for those that are not given."""
+        return {each.name: each.default for each in self.parameters} | dict(values)
+
+
+def _given(model: type, values: Values) -> dict[str, object]:
+    known = {each.name for each in fields(model)}
+    return {name: value for name, value in values.items() if name in known}
+
+
+def _run_omega(values: Values, seed: int) -> Figures:
+    return omega.simulate(omega.OmegaModel(**_given(omega.OmegaModel, values)), seed)  # type: ignore[arg-type]
+
+
+def _run_gap(values: Values, seed: int) -> Figures:
+    return parsync.extra_slots(parsync.GapModel(**_given(parsync.GapModel, values)), seed)  # type: ignore[arg-type]
+
+
+def _run_policies(values: Values, seed: int) -> Figures:
+    given = _given(policies.PolicyModel, values)
+    loads = str(values["phases"]).split("/")
+    phases = tuple(float(load) / PERCENT for load in loads)
+    return policies.simulate(policies.PolicyModel(**{**given, "phases": phases}), seed)  # type: ignore[arg-type]
+
+
+PERCENT: Final = 100.0
+DAY_S: Final = 86_400.0
+
+CONFLICTS: Final = Parameter("conflicts", "fit", "what is a conflict", choices=("fit", "version"))
+TRANSACTION: Final = Parameter(
+    "transaction",
+    "incremental",
+    "what a conflict does to the rest of a transaction",
+    choices=("incremental", "all-or-nothing"),
+)
+
+OMEGA: Final = Study(
+    "omega",
+    "service and batch schedulers on one shared cell (Omega, EuroSys 2013)",
+    (
+        Parameter("machines", 10_000, "machines of the cell", 1, 1_000_000),
+        Parameter("load", 0.6, "part of the cell that is used from the start", 0.0, 0.99),
+        Parameter("batch_schedulers", 1, "schedulers for batch jobs", 1, 256),
+        Parameter("service_schedulers", 1, "schedulers for service jobs", 1, 256),
+        Parameter("job_s", 0.1, "decision time per batch job", 0.0, DAY_S),
+        Parameter("task_s", 0.005, "decision time per batch task", 0.0, DAY_S),
+        Parameter("service_job_s", 0.1, "decision time per service job", 0.0, DAY_S),
+        Parameter("service_task_s", 0.005, "decision time per service task", 0.0, DAY_S),
+        Parameter("batch_rate", 1.0, "arrivals of batch jobs, relative", 0.001, 1000.0),
+        Parameter("service_rate", 1.0, "arrivals of service jobs, relative", 0.001, 1000.0),
+        CONFLICTS,
+        TRANSACTION,
+        Parameter("placement", "first-fit", "how machines are chosen", choices=tuple(PLACEMENTS)),
+        Parameter("staleness_s", 0.0, "how old a view may be", 0.0, DAY_S),
+        Parameter("batch", 1, "jobs decided on one view", 1, 65_536),
+        Parameter("horizon_s", 14_400.0, "virtual time of a run", 1.0, 100 * DAY_S),
+    ),
+    _run_omega,
+    (
+        "service_conflict_fraction",
+        "batch_conflict_fraction",
+        "service_busyness",
+        "batch_busyness",
+        "service_wait_s",
+        "batch_wait_s",
+        "service_retries",
+        "batch_tasks_per_s",
+        "batch_score_regret",
+        "utilization",
+    ),
+)
+
+EXTRA_SLOTS: Final = Study(
+    "extra-slots",
+    "slots needed beyond the tasks of a sync gap (ParSync, ATC 2021)",
+    (
+        Parameter("schedulers", 20, "schedulers", 1, 1000),
+        Parameter("partitions", 20, "partitions; 1 is StateSync", 1, 10_000),
+        Parameter("sync_gap_s", 0.5, "time in which all of a view is refreshed", 0.001, 60.0),
+        Parameter("tasks_per_s", 40_000.0, "tasks that come, all together", 1.0, 1e6),
+        Parameter("capacity_per_s", 4_000.0, "attempts of one scheduler", 1.0, 1e6),
+        Parameter("variance", 0.0, "variance of the slots' scores", 0.0, 100.0),
+    ),
+    _run_gap,
+    ("extra_share", "conflict_fraction", "feasible"),
+)
+
+POLICIES: Final = Study(
+    "policies",
+    "where partitioned schedulers look first, over phases of load (ParSync, ATC 2021)",
+    (
+        Parameter("policy", "adaptive", "where to look first", choices=policies.POLICIES),
+        Parameter("schedulers", 20, "schedulers", 1, 1000),
+        Parameter("partitions", 20, "partitions", 1, 10_000),
+        Parameter("slots", 200_000, "slots", 100, 10_000_000),
+        Parameter("sync_gap_s", 0.5, "time in which all of a view is refreshed", 0.001, 60.0),
+        Parameter("task_mean_s", 5.0, "mean duration of a task", 0.01, DAY_S),
+        Parameter("capacity_per_s", 2_500.0, "attempts of one scheduler", 1.0, 1e6),
+        Parameter("variance", 1.0, "variance of the slots' scores", 0.0, 100.0),
+        Parameter("between", 0.5, "part of it that is between partitions", 0.0, 1.0),
+        Parameter("adaptive_wait_s", 0.1, "wait from which adaptive looks for fresh", 0.0, 60.0),
+        Parameter("phase_s", 20.0, "virtual time of each phase", 1.0, DAY_S),
+        Parameter(
+            "phases",
+            "50/80/95/80/50",
+            "load of each phase in percent",
+            choices=("50/80/95/80/50", "50", "80", "95"),
+        ),
+    ),
+    _run_policies,
+    ("wait_s", "conflict_fraction", "quality", "tasks_per_s", "phase3_wait_s", "utilization"),
+)
+
+MODEL_STUDIES: Final = {each.name: each for each in (OMEGA, EXTRA_SLOTS, POLICIES)}

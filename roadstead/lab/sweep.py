@@ -1,0 +1,124 @@
+"""Sweep: all combinations of some parameters of a study, each with several seeds.
+
+The first parameter that is swept is the x axis of plots, the others tell their lines apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Final
+
+from roadstead.lab.statistics import Band, band
+from roadstead.lab.studies import Study, Value
+from roadstead.protocol.errors import InputError
+
+MAX_RUNS: Final = 100_000
+MAX_VALUES: Final = 1000
+MAX_SEEDS: Final = 1000
+
+Told = Callable[[int, int, str], None]
+"""Told before each run: runs done, runs in all, and what comes now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """axes: parameter → the values it takes; fixed: values that stay; seeds: of the repeats."""
+
+    title: str
+    study: Study
+    axes: tuple[tuple[str, tuple[Value, ...]], ...]
+    fixed: Mapping[str, Value]
+    seeds: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Runs in all."""
+        return prod(len(values) for _, values in self.axes) * len(self.seeds)
+
+    def points(self) -> Iterator[dict[str, Value]]:
+        """Every combination, completed with what is fixed and with defaults."""
+        names = [name for name, _ in self.axes]
+        for chosen in product(*(values for _, values in self.axes)):
+            point = dict(zip(names, chosen, strict=True))
+            yield self.study.complete({**self.fixed, **point})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run: what it was given and what it gave."""
+
+    values: Mapping[str, Value]
+    seed: int
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The repeats of one combination: the values of the axes, and a band for each figure."""
+
+    values: Mapping[str, Value]
+    bands: Mapping[str, Band]
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A sweep and its runs."""
+
+    sweep: Sweep
+    rows: tuple[Row, ...]
+
+    def points(self) -> list[Point]:
+        """Bands over the seeds, in the order of the combinations."""
+        repeats = len(self.sweep.seeds)
+        names = [name for name, _ in self.sweep.axes]
+        points = []
+        for start in range(0, len(self.rows), repeats):
+            rows = self.rows[start : start + repeats]
+            figures = {name: band([row.figures[name] for row in rows]) for name in rows[0].figures}
+            points.append(Point({name: rows[0].values[name] for name in names}, figures))
+        return points
+
+
+def make_sweep(
+    study: Study,
+    axes: Mapping[str, Sequence[object]],
+    fixed: Mapping[str, object],
+    seeds: Sequence[int],
+    *,
+    source: str,
+    title: str = "",
+) -> Sweep:
+    """A sweep, checked. InputError for a parameter, a value or a size that cannot be."""
+    read = []
+    for name, values in axes.items():
+        parameter = study.parameter(name, source)
+        if not 1 <= len(values) <= MAX_VALUES:
+            rule = f"has {len(values)} values (want 1 to {MAX_VALUES})"
+            raise InputError(rule, source=source, field=name)
+        if name in fixed:
+            raise InputError("is both swept and fixed", source=source, field=name)
+        parsed = tuple(parameter.parse(value, source) for value in values)
+        if len(set(parsed)) < len(parsed):
+            raise InputError("has a value twice", source=source, field=name)
+        read.append((name, parsed))
+    kept = {name: study.parameter(name, source).parse(each, source) for name, each in fixed.items()}
+    if not 1 <= len(seeds) <= MAX_SEEDS:
+        raise InputError(f"want 1 to {MAX_SEEDS} seeds", source=source, field="seeds")
+    sweep = Sweep(title or study.text, study, tuple(read), kept, tuple(seeds))
+    if sweep.size > MAX_RUNS:
+        raise InputError(f"is {sweep.size:,} runs (at most {MAX_RUNS:,})", source=source)
+    return sweep
+
+
+def run_sweep(sweep: Sweep, tell: Told) -> Swept:
+    """All runs, one after another."""
+    rows: list[Row] = []
+    for values in sweep.points():
+        for seed in sweep.seeds:
+            now = ", ".join(f"{name} {values[name]}" for name, _ in sweep.axes)
+            tell(len(rows), sweep.size, now)
+            rows.append(Row(values, seed, sweep.study.run(values, seed)))
+    return Swept(sweep, tuple(rows))

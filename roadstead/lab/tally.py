@@ -1,0 +1,86 @@
+"""Tally: what happened to the jobs of one kind, and the figures of the literature made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roadstead.lab.cell import Flags
+
+P90 = 90.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one kind of jobs over all its schedulers; times in seconds."""
+
+    jobs: int = 0
+    tasks: int = 0
+    whole: int = 0
+    abandoned: int = 0
+    no_room: int = 0
+    clean: int = 0
+    conflicted: int = 0
+    retries: int = 0
+    tasks_committed: int = 0
+    tasks_refused: int = 0
+    busy_s: float = 0.0
+    wasted_s: float = 0.0
+    regrets: list[float] = field(default_factory=list)
+    waits_s: list[float] = field(default_factory=list)
+
+    def came(self, tasks: int) -> None:
+        """A job came for the first time."""
+        self.jobs += 1
+        self.tasks += tasks
+
+    def waited(self, wait_s: float) -> None:
+        """A job's first decision began."""
+        self.waits_s.append(wait_s)
+
+    @property
+    def transactions(self) -> int:
+        """Those that were settled so far."""
+        return self.clean + self.conflicted
+
+    def transaction(self, accepted: Flags, think_s: float, *, is_retry: bool) -> None:
+        """A transaction was settled: which of its tasks were committed."""
+        committed = int(accepted.sum())
+        self.tasks_committed += committed
+        self.tasks_refused += len(accepted) - committed
+        self.busy_s += think_s
+        self.retries += is_retry
+        if committed == len(accepted):
+            self.clean += 1
+        else:
+            self.conflicted += 1
+            self.wasted_s += think_s
+
+    def figures(self, kind: str, capacity_s: float, horizon_s: float) -> dict[str, float]:
+        """The figures by name, each behind the name of the kind.
+
+        conflict_fraction: transactions with a conflict for each one without (Omega, section 5).
+        busyness: the share of `capacity_s` (schedulers times horizon) spent on decisions.
+        """
+        tried = self.tasks_committed + self.tasks_refused
+        figures = {
+            "jobs": self.jobs,
+            "conflict_fraction": _share(self.conflicted, self.clean),
+            "task_conflict_share": _share(self.tasks_refused, tried),
+            "busyness": _share(self.busy_s, capacity_s),
+            "wasted_share": _share(self.wasted_s, self.busy_s),
+            "wait_s": float(np.mean(self.waits_s)) if self.waits_s else 0.0,
+            "wait_p90_s": float(np.percentile(self.waits_s, P90)) if self.waits_s else 0.0,
+            "retries": _share(self.retries, self.jobs),
+            "no_room": _share(self.no_room, self.jobs),
+            "abandoned": self.abandoned,
+            "scheduled_share": _share(self.whole, self.jobs),
+            "tasks_per_s": _share(self.tasks_committed, horizon_s),
+            "score_regret": float(np.mean(self.regrets)) if self.regrets else 0.0,
+        }
+        return {f"{kind}_{name}": float(figure) for name, figure in figures.items()}
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

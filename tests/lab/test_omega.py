@@ -1,0 +1,111 @@
+"""Proves the model of schedulers on one shared cell."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from roadstead.lab.omega import ATTEMPTS, OmegaModel, OmegaRun, simulate
+from roadstead.lab.workload import BATCH, JobKind, jobs_of
+
+SMALL = OmegaModel(
+    machines=200,
+    horizon_s=2000.0,
+    batch_jobs=JobKind("batch", 5.0, 10.0, 20.0),
+    service_jobs=JobKind("service", 20.0, 5.0, 40.0),
+)
+CROWDED = replace(SMALL, load=0.7, service_job_s=8.0, placement="pack")
+
+
+def test_the_same_seed_gives_the_same_figures():
+    assert simulate(CROWDED, 3) == simulate(CROWDED, 3)
+    assert simulate(CROWDED, 3) != simulate(CROWDED, 4)
+
+
+def test_quick_decisions_hardly_conflict_and_slow_ones_do():
+    quick = simulate(replace(CROWDED, service_job_s=0.01), 1)
+    slow = simulate(CROWDED, 1)
+
+    assert quick["service_conflict_fraction"] < slow["service_conflict_fraction"]
+    assert quick["service_busyness"] < slow["service_busyness"]
+    assert quick["service_wait_s"] < slow["service_wait_s"]
+
+
+def test_version_finds_no_fewer_conflicts_than_fit_and_a_gang_no_fewer_than_increments():
+    fit = simulate(CROWDED, 2)["service_conflict_fraction"]
+    version = simulate(replace(CROWDED, conflicts="version"), 2)["service_conflict_fraction"]
+    gang = simulate(replace(CROWDED, transaction="all-or-nothing"), 2)["service_conflict_fraction"]
+
+    assert version >= fit
+    assert gang >= fit
+
+
+def test_a_scheduler_alone_meets_no_conflict():
+    alone = replace(SMALL, service_rate=1e-6, job_s=5.0)
+
+    figures = simulate(alone, 1)
+
+    assert figures["batch_conflict_fraction"] == 0.0
+    assert figures["batch_tasks_per_s"] > 0.0
+
+
+def test_more_schedulers_share_the_work():
+    busy = replace(SMALL, job_s=4.0)
+
+    one = simulate(busy, 1)
+    four = simulate(replace(busy, batch_schedulers=4), 1)
+
+    assert four["batch_busyness"] < one["batch_busyness"] / 2
+    assert four["batch_wait_s"] < one["batch_wait_s"]
+
+
+def test_old_views_conflict_more():
+    stale = simulate(replace(CROWDED, service_job_s=0.1, staleness_s=120.0), 1)
+    fresh = simulate(replace(CROWDED, service_job_s=0.1), 1)
+
+    assert stale["service_conflict_fraction"] > fresh["service_conflict_fraction"]
+
+
+def test_many_jobs_decided_on_one_view_conflict_more():
+    busy = replace(CROWDED, batch_rate=2.0, task_s=0.2, batch_schedulers=2, batch=1)
+
+    together = simulate(replace(busy, batch=16), 1)
+
+    assert together["batch_conflict_fraction"] > simulate(busy, 1)["batch_conflict_fraction"]
+
+
+def test_a_job_that_never_fits_is_given_up_after_so_many_attempts():
+    full = replace(SMALL, load=1.0, job_s=0.0, task_s=0.0, service_rate=1e-6)
+
+    figures = simulate(full, 1)
+
+    assert figures["batch_tasks_per_s"] == 0.0
+    assert figures["batch_abandoned"] > 0
+    assert figures["batch_score_regret"] == 0.0
+
+
+def test_a_job_that_is_never_whole_is_given_up_in_the_end():
+    run = OmegaRun(replace(SMALL, batch_rate=1e-6, service_rate=1e-6), 1)
+    job = next(jobs_of(BATCH, 1.0, 1e6, np.random.default_rng(0)))
+    job.attempts = ATTEMPTS + 1
+    job.left = 1
+    scheduler = run.schedulers[0]
+
+    run._again(scheduler, job)
+
+    assert scheduler.tally.abandoned == 1
+
+
+def test_regret_is_smallest_for_who_goes_by_the_score():
+    calm = replace(SMALL, load=0.3)
+
+    by_score = simulate(replace(calm, placement="spread"), 1)["batch_score_regret"]
+
+    assert by_score < simulate(calm, 1)["batch_score_regret"]
+
+
+@pytest.mark.parametrize("load", [0.0, 0.6])
+def test_the_cell_begins_filled_to_its_load(load):
+    run = OmegaRun(replace(SMALL, load=load), 1)
+
+    assert run.cell.used_fraction() == pytest.approx(load, abs=0.01)

@@ -1,0 +1,178 @@
+"""Proves the models of views that are refreshed partition by partition."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from roadstead.lab.parsync import (
+    GapModel,
+    Slots,
+    conflicts_per_slot,
+    extra_slots,
+    fill_gap,
+    settle,
+    turn,
+)
+from roadstead.lab.policies import PolicyModel, simulate
+
+SMALL = GapModel(schedulers=8, partitions=8, tasks_per_s=2000.0, capacity_per_s=500.0)
+STATE_SYNC = replace(SMALL, partitions=1)
+
+
+def nobody_knows(slots):
+    return np.zeros(slots, dtype=np.bool_)
+
+
+@pytest.mark.parametrize(("schedulers", "share"), [(2, 0.1), (8, 0.25), (20, 0.05), (5, 1.0)])
+def test_even_picks_conflict_as_often_as_the_closed_form_says(schedulers, share):
+    slots, rounds, conflicts = 1000, 300, 0
+    random = np.random.default_rng(7)
+
+    for _ in range(rounds):
+        room = Slots(slots, 1, 0.0, random)
+        seen = np.zeros((schedulers, slots), dtype=np.bool_)
+        picks = [
+            room.pick(nobody_knows(slots), room.part(0), round(share * slots), random)
+            for _ in range(schedulers)
+        ]
+        conflicts += int(settle(room, seen, picks, random).lost.sum())
+
+    expected = conflicts_per_slot(schedulers, share)
+    assert conflicts / (rounds * slots) == pytest.approx(expected, rel=0.05, abs=1e-9)
+
+
+def test_one_scheduler_alone_never_conflicts_by_the_closed_form():
+    assert conflicts_per_slot(1, 0.3) == pytest.approx(0.0)
+    assert conflicts_per_slot(2, 1.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("variance", [0.0, 1.0])
+def test_picks_are_idle_slots_of_the_part_without_repetition(variance):
+    random = np.random.default_rng(1)
+    room = Slots(100, 4, variance, random)
+    seen = nobody_knows(100)
+    seen[25:45] = True
+
+    few = room.pick(seen, room.part(1), 2, random)
+    all_of_them = room.pick(seen, room.part(1), 99, random)
+
+    assert len(set(few.tolist())) == 2
+    assert sorted(all_of_them.tolist()) == [45, 46, 47, 48, 49]
+    assert not room.pick(seen, slice(25, 45), 3, random).size
+
+
+def test_high_scores_are_picked_first_and_more_so_with_variance():
+    random = np.random.default_rng(1)
+    even, uneven = Slots(1000, 1, 0.0, random), Slots(1000, 1, 4.0, random)
+
+    mean = {
+        room: room.score[room.pick(nobody_knows(1000), room.part(0), 50, random)].mean()
+        for room in (even, uneven)
+    }
+
+    assert mean[even] == 0.0
+    assert mean[uneven] > 2.0
+
+
+def test_guessed_and_listed_picks_have_the_same_mean():
+    random = np.random.default_rng(3)
+    room = Slots(400, 1, 1.0, random)
+    seen = nobody_knows(400)
+    guessed = [room.score[room._guessed(seen, room.part(0), 20, random)].mean() for _ in range(200)]
+    listed = [room.score[room._listed(seen, room.part(0), 20, random)].mean() for _ in range(200)]
+
+    assert np.mean(guessed) == pytest.approx(np.mean(listed), abs=0.06)
+
+
+def test_picking_goes_on_by_list_where_guessing_does_not_find_enough():
+    random = np.random.default_rng(3)
+    room = Slots(100, 1, 60.0, random)
+
+    found = room.pick(nobody_knows(100), room.part(0), 50, random)
+
+    assert len(set(found.tolist())) == 50
+
+
+def test_a_slot_goes_to_one_of_those_who_picked_it_and_all_of_them_know():
+    random = np.random.default_rng(1)
+    room = Slots(4, 1, 0.0, random)
+    seen = np.zeros((2, 4), dtype=np.bool_)
+
+    settled = settle(room, seen, [np.array([0, 1]), np.array([1, 2])], random)
+
+    assert sorted(settled.slots.tolist()) == [0, 1, 2]
+    assert int(settled.lost.sum()) == 1
+    assert seen.tolist() == [[True, True, False, False], [False, True, True, False]]
+
+
+def test_at_each_step_schedulers_are_refreshed_at_different_partitions():
+    assert sorted(turn(who, 5, 8, 8) for who in range(8)) == list(range(8))
+
+
+def test_with_a_partition_for_each_scheduler_nobody_meets_in_a_gap():
+    placed, conflicts = fill_gap(SMALL, 2 * SMALL.tasks, 1)
+
+    assert (placed, conflicts) == (SMALL.tasks, 0)
+
+
+def test_state_sync_needs_more_slots_than_parsync():
+    assert extra_slots(STATE_SYNC, 1)["extra_slots"] > extra_slots(SMALL, 1)["extra_slots"]
+
+
+def test_a_wider_gap_and_uneven_scores_need_more_slots():
+    plain = extra_slots(STATE_SYNC, 1)["extra_slots"]
+
+    assert extra_slots(replace(STATE_SYNC, sync_gap_s=1.0), 1)["extra_slots"] > 1.5 * plain
+    assert extra_slots(replace(STATE_SYNC, variance=2.0), 1)["extra_slots"] > plain
+
+
+def test_the_number_of_partitions_makes_no_difference_beyond_that_of_schedulers():
+    shares = [
+        extra_slots(replace(SMALL, partitions=count), 1)["extra_share"] for count in (8, 16, 32)
+    ]
+
+    assert max(shares) < 0.01
+
+
+def test_schedulers_too_slow_for_the_tasks_never_find_enough():
+    figures = extra_slots(replace(SMALL, capacity_per_s=100.0), 1)
+
+    assert figures["feasible"] == 0.0
+
+
+POLICY = PolicyModel(slots=2000, schedulers=8, partitions=8, capacity_per_s=70.0, phase_s=6.0)
+
+
+def by_policy(name):
+    return simulate(replace(POLICY, policy=name), 1)
+
+
+def test_the_same_seed_gives_the_same_run():
+    assert by_policy("adaptive") == by_policy("adaptive")
+
+
+def test_latency_first_waits_least_and_quality_first_finds_better_slots():
+    latency, quality = by_policy("latency-first"), by_policy("quality-first")
+
+    assert latency["wait_s"] < quality["wait_s"]
+    assert latency["conflict_fraction"] < quality["conflict_fraction"]
+    assert latency["phase1_quality"] < quality["phase1_quality"]
+
+
+def test_adaptive_waits_less_than_quality_first_and_is_better_than_latency_first():
+    adaptive = by_policy("adaptive")
+
+    assert adaptive["wait_s"] < by_policy("quality-first")["wait_s"]
+    assert adaptive["phase1_quality"] > by_policy("latency-first")["phase1_quality"]
+
+
+def test_state_sync_waits_longest_of_those_who_look_for_fresh_slots():
+    assert by_policy("state-sync")["wait_s"] > by_policy("latency-first")["wait_s"]
+
+
+def test_load_is_the_share_of_slots_that_are_taken():
+    steady = simulate(replace(POLICY, policy="latency-first", phases=(0.5,), phase_s=60.0), 1)
+
+    assert steady["utilization"] == pytest.approx(0.5, abs=0.06)
+    assert steady["tasks_per_s"] == pytest.approx(200.0, rel=0.06)
