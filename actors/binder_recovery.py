@@ -7,6 +7,7 @@ from itertools import islice
 
 from roadstead.actors.messages import PageAsk, PodBatch, PreemptedNote, pod_batch
 from roadstead.actors.recovery import (
+    Attempts,
     NodesPage,
     Owner,
     StandingPage,
@@ -23,6 +24,7 @@ from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.pod import PodIdentity
 from roadstead.journal import Journal, JournalRecord, RecordKind, Subject
 from roadstead.journal.files import FileJournal
+from roadstead.protocol.errors import RoadsteadError
 from roadstead.storage import StorageChange
 
 SNAPSHOT_BYTES = 256 * 1024 * 1024
@@ -38,6 +40,9 @@ class BinderRecovery:
     _bound: dict[str, str]
     _preempted: list[PreemptedNote]
     _told: tuple[Subject, ...] = ()
+
+    def _perform(self, effects: Sequence[Effect]) -> object:
+        raise AssertionError("of the actor")
 
     def _recover(self) -> bool:
         """Takes over what the journal holds; whether that is anything."""
@@ -97,6 +102,17 @@ class BinderRecovery:
 
     async def standing(self, ask: Uids) -> Words:
         """What became of pods."""
+        return Words(tuple(self._word(uid) for uid in ask.uids))
+
+    async def resolve(self, ask: Attempts) -> Words:
+        """What became of attempts, for good: those that committed nothing never will.
+
+        RoadsteadError where that could not be made durable.
+        """
+        pairs = zip(ask.uids, ask.tokens, strict=True)
+        self._perform(self.core.void(token for uid, token in pairs if not self._word(uid)))
+        if self.core.halted is not None:
+            raise RoadsteadError(f"binder: halted: {self.core.halted.reason}")
         return Words(tuple(self._word(uid) for uid in ask.uids))
 
     def _word(self, uid: str) -> str | None:

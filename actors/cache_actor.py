@@ -41,9 +41,13 @@ _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 
 
 class CacheActor(CacheRecovery, CacheEdits):
-    """The cluster as the schedulers see it: bound pods, and those about to be bound."""
+    """The cluster as the schedulers see it: bound pods, and those about to be bound.
 
-    def __init__(self, plan: RunPlan, directory: Directory) -> None:
+    is_new: it takes the place of another one. Its workers are new, too, and get all at once when
+    it has all (`restream`): until then changes are only numbered.
+    """
+
+    def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
         self._plan = plan
         self._directory = directory
         store = TableStore()
@@ -53,6 +57,7 @@ class CacheActor(CacheRecovery, CacheEdits):
         self.sharding = Sharding(plan.settings.shards)
         self._workers: list[Ref] = []
         self._seqs = [0] * plan.settings.shards
+        self._unfilled = set(range(plan.settings.shards)) if is_new else set()
         self._streams: set[asyncio.Task[None]] = set()
         self._lost = ""
         self._started_s: dict[str, float] = {}
@@ -195,6 +200,8 @@ class CacheActor(CacheRecovery, CacheEdits):
 
     def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
         self._seqs[shard] += len(batch.kinds)
+        if shard in self._unfilled:
+            return
         task = asyncio.create_task(self._send(shard, batch))
         self._streams.add(task)
         task.add_done_callback(self._streams.discard)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from roadstead.actors.binder_recovery import identity_of
+from roadstead.actors.cluster_events import OBSERVE, ClusterChanges
 from roadstead.actors.logs import log
-from roadstead.actors.messages import STORAGE, DeltaBatch
-from roadstead.actors.names import BINDER, CACHE
+from roadstead.actors.messages import STORAGE, DeltaBatch, pod_batch
+from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.recovery import (
     PAGE,
+    RESOLVE,
     RESTORE,
-    STANDING,
+    Attempts,
     Differences,
     Owner,
     OwnerEnds,
@@ -24,7 +27,7 @@ from roadstead.actors.recovery import (
     StorageLog,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, Directory, Nothing, Ref, clock_s
+from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import BinderWord, CacheCore, Placement
 from roadstead.nodes.sharding import Sharding
@@ -50,6 +53,7 @@ class CacheRecovery:
     _volumes: CacheVolumes
     _seqs: list[int]
     _streams: set[asyncio.Task[None]]
+    _unfilled: set[int]
     _minding: asyncio.Task[None] | None = None
 
     def _worker(self, shard: int) -> Ref:
@@ -72,6 +76,7 @@ class CacheRecovery:
 
     async def restream(self, ask: Restream) -> Nothing:
         """All that a shard holds, for a worker that has nothing; later changes come behind it."""
+        self._unfilled.discard(ask.shard)
         seq, parts = self._seqs[ask.shard], self._parts(ask.shard)
         worker, call_s = self._worker(ask.shard), self._plan.settings.deadlines.call_s
         sends = (
@@ -156,9 +161,9 @@ class CacheRecovery:
         if not asks:
             return
         binder = self._directory.find(BINDER)
-        ask = Uids(tuple(each.uid for each in asks))
+        ask = Attempts(tuple(each.uid for each in asks), tuple(each.token for each in asks))
         call_s = self._plan.settings.deadlines.call_s
-        words = await binder.call(STANDING, ask, timeout_s=call_s)
+        words = await binder.call(RESOLVE, ask, timeout_s=call_s)
         answers = [
             BinderWord(each.uid, each.token, node or None)
             for each, node in zip(asks, words.nodes, strict=True)
@@ -166,8 +171,21 @@ class CacheRecovery:
         answer = self.core.resolve(answers)
         self._stream(answer.deltas)
         unheeded = {each.uid for each in answer.refused}
-        self._volumes_end(each for each in answers if each.uid not in unheeded)
+        heeded = [each for each in answers if each.uid not in unheeded]
+        self._volumes_end(heeded)
         log(CACHE, "assumptions were over", asked=len(asks), unheeded=len(unheeded))
+        await self._tell_of_room([each.uid for each in heeded if each.node_name is None])
+
+    async def _tell_of_room(self, expired: Sequence[str]) -> None:
+        """The queue learns of what is free again: no scheduler gives these attempts back."""
+        if not expired:
+            return
+        pods = [
+            (identity_of(uid, self.core.key_of(uid)), self.core.facts_of(uid)) for uid in expired
+        ]
+        queue = PatientRef(self._directory.find(QUEUE))
+        changes = ClusterChanges(gone=pod_batch(pods))
+        await queue.call(OBSERVE, changes, timeout_s=self._plan.settings.deadlines.call_s)
 
     def _volumes_end(self, words: Iterable[BinderWord]) -> None:
         known = len(self._volumes.log)

@@ -42,6 +42,14 @@ class Uids:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempts:
+    """Cache → binder: what became of these attempts? What is not committed by now never will be."""
+
+    uids: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """Binder → supervisor or cache: the node of each pod asked about; "" waits, None is gone."""
 
@@ -112,6 +120,7 @@ class Differences:
 NODES_PAGE = method("nodes_page", PageAsk, NodesPage)
 STANDING_PAGE = method("standing_page", PageAsk, StandingPage)
 STANDING = method("standing", Uids, Words)
+RESOLVE = method("resolve", Attempts, Words)
 FENCE_OWNER = method("fence_owner", Owner, Nothing)
 STORAGE_LOG = method("storage_log", Nothing, StorageLog)
 TAKE_STORAGE = method("take_storage", StorageLog, Nothing)

@@ -13,6 +13,7 @@ nominations, why pods are pending) is found anew: pods that wait are tried again
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,8 +53,11 @@ from roadstead.actors.recovery import (
     StandingPage,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, A, Method, Q, Ref
+from roadstead.actors.seam import NOTHING, A, DeadlineError, Method, Q, Ref
 from roadstead.config.settings import Settings
+
+TRIES = 4
+"""How often a new life is told what it needs, before it is replaced by another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,11 @@ class Refill:
             await self._end_owner(name, names)
 
     async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
+        """The reply; told again where none comes in time, since what it waits for may be slow."""
         timeout_s = self._settings.deadlines.call_s
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(DeadlineError):
+                return await self._refs[name].call(method, message, timeout_s=timeout_s)
         return await self._refs[name].call(method, message, timeout_s=timeout_s)
 
     async def _fill_cache(self) -> None:

@@ -57,6 +57,7 @@ _OUTCOMES = {
     "": BindOutcome.BOUND,
     "constraint": BindOutcome.CONFLICT,
     "unknown_node": BindOutcome.CONFLICT,
+    "expired": BindOutcome.CONFLICT,
     "already_bound": BindOutcome.TAKEN,
     "deleted": BindOutcome.GONE,
 }

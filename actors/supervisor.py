@@ -127,7 +127,7 @@ class Supervisor:
         if name == QUEUE:
             build = partial(QueueActor, plan, is_new=is_new)
         elif name == CACHE:
-            build = partial(CacheActor, plan)
+            build = partial(CacheActor, plan, is_new=is_new)
         elif name == BINDER:
             build = partial(BinderActor, plan)
         elif name.startswith(SCHEDULER):

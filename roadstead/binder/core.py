@@ -5,7 +5,7 @@ States, arrows and rules: the diagram in `roadstead.binder`.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -34,6 +34,7 @@ from roadstead.binder.tokens import TokenMemory, conflict
 from roadstead.binder.validation import check_invariants
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.run_mark import VOID, RunMark
 from roadstead.journal import JournalRecord, RecordKind, Subject
 from roadstead.placements import NodeStore, Placements
 from roadstead.protocol.errors import IllegalTransitionError
@@ -75,6 +76,7 @@ class BinderCore(PodBook):
         self._tells_all = tells_all
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
+        self._voided: OrderedDict[str, None] = OrderedDict()
         self._unflushed: deque[tuple[int, PodRecord, Acknowledge | Released | None]] = deque()
 
     @property
@@ -218,6 +220,23 @@ class BinderCore(PodBook):
         """Fence an owner: its requests of epochs before `epoch` are refused from now on."""
         self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
 
+    def void(self, tokens: Iterable[str]) -> list[Effect]:
+        """Under these tokens nothing is committed any more; once flushed, that is final (I6)."""
+        self._check_running()
+        journal: list[JournalRecord] = []
+        for token in tokens:
+            if token not in self._voided:
+                self._note_void(token)
+                self.last_lsn += 1
+                of_nobody = (self.last_lsn, RecordKind.RUN, "", "", "")
+                journal.append(JournalRecord(*of_nobody, token, subject=RunMark(VOID)))
+        return _append(journal)
+
+    def _note_void(self, token: str) -> None:
+        self._voided[token] = None
+        if len(self._voided) > self.settings.max_tokens:
+            self._voided.popitem(last=False)
+
     def current_epoch(self, owner: str) -> int | None:
         """The newest epoch seen of an owner; None for one that is not known."""
         return self._epochs.get(owner)
@@ -320,6 +339,8 @@ class BinderCore(PodBook):
             return RejectCause.HALTED, SUCCESS
         if len(self._unflushed) >= self.settings.max_unflushed:
             return RejectCause.BUSY, SUCCESS
+        if request.token in self._voided:
+            return RejectCause.EXPIRED, SUCCESS
         if record is None or record.state is not PodState.PENDING:
             state = self.standing(request.uid)[0]
             return _NOT_PENDING.get(state, RejectCause.UNKNOWN_POD), SUCCESS

@@ -103,7 +103,8 @@ Verify = Callable[[BindRequest], Status]
 
 
 class RejectCause(StrEnum):
-    """Why a bind is refused; only CONSTRAINT is a matter of the node."""
+    """Why a bind is refused; only CONSTRAINT is a matter of the node. EXPIRED: `void` said that
+    the attempt is over."""
 
     HALTED = "halted"
     BUSY = "busy"
@@ -113,6 +114,7 @@ class RejectCause(StrEnum):
     STALE_EPOCH = "stale_epoch"
     UNKNOWN_NODE = "unknown_node"
     CONSTRAINT = "constraint"
+    EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
-from roadstead.facts.run_mark import EPOCH, RunMark
+from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.journal import JournalError, JournalRecord, RecordKind, Subject
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.transitions import History
@@ -109,6 +109,8 @@ def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[Journal
         yield JournalRecord(
             0, RecordKind.RUN, "", "", "", owner=owner, epoch=epoch, subject=RunMark(EPOCH)
         )
+    for token in core._voided:
+        yield JournalRecord(0, RecordKind.RUN, "", "", "", token, subject=RunMark(VOID))
     for pod in sorted(core._records.values(), key=attrgetter("lsn")):
         kind = RecordKind.LOAD if pod.state in COUNTED else RecordKind.ADD
         who = (pod.uid, pod.key, pod.node_name)
@@ -226,6 +228,8 @@ class _Replay:
             assert subject is not None, f"record {record.lsn} tells nothing"
             if isinstance(subject, RunMark) and subject.what == EPOCH:
                 self._core.advance_epoch(record.owner, record.epoch)
+            elif isinstance(subject, RunMark) and subject.what == VOID:
+                self._core._note_void(record.token)
             else:
                 self._told.append(subject)
 

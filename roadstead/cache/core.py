@@ -231,6 +231,13 @@ class CacheCore:
         record = self._find(uid)
         return uid if record is None else record.key
 
+    def facts_of(self, uid: str) -> PodFacts:
+        """The facts of a pod that is counted, or was. KeyError for any other."""
+        record = self._find(uid)
+        if record is None:
+            raise KeyError(uid)
+        return record.facts
+
     def on_trial(self) -> list[PodRecord]:
         """Assumed pods, in the order in which they came; not to be changed."""
         return [record for record in self._records.values() if record.state in ON_TRIAL]

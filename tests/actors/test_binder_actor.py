@@ -2,9 +2,11 @@ import pytest
 
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.messages import BindBatch, NodeBatch, PageAsk, RunningPods
+from roadstead.actors.recovery import Attempts, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.journal import JournalError, MemoryJournal
+from roadstead.protocol.errors import RoadsteadError
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
 
@@ -178,6 +180,27 @@ async def test_a_halted_binder_refuses_what_is_new_and_answers_what_it_knows():
     assert await bind(binder, "a") == first
     with pytest.raises(BinderHaltedError, match="no space left"):
         await binder.add_pending(batch_of("d"))
+
+
+async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():
+    binder = await binder_of("a", "b")
+    await bind(binder, "a")
+    tokens = ("scheduler-0/1/a/1", "scheduler-0/1/b/1", "scheduler-0/1/c/1")
+
+    words = await binder.resolve(Attempts(("uid-a", "uid-b", "uid-c"), tokens))
+
+    assert words == Words(("n1", "", None))
+    assert await causes(binder, "b") == ["expired"]
+    assert await causes(binder, "b", attempt=2) == [""]
+
+
+async def test_a_binder_whose_journal_fails_gives_no_word_for_good():
+    journal = Broken()
+    binder = await binder_of("a", journal=journal)
+    journal.works = False
+
+    with pytest.raises(RoadsteadError, match="halted: journal: no space left"):
+        await binder.resolve(Attempts(("uid-a",), ("t",)))
 
 
 async def test_binds_come_in_commit_order_a_page_at_a_time():

@@ -7,8 +7,9 @@ import pytest
 from roadstead.actors import cache_recovery
 from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.cache_recovery import is_of_earlier_life
+from roadstead.actors.cluster_events import ClusterChanges
 from roadstead.actors.messages import AssumeBatch, NodeBatch
-from roadstead.actors.recovery import Owner, OwnerEnds, Restream, Uids, Words
+from roadstead.actors.recovery import Attempts, Owner, OwnerEnds, Restream, Uids, Words
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.actors.worker import WorkerActor
 from roadstead.cache import PodState
@@ -25,8 +26,9 @@ class World:
         self.plan = plan_of(shards=1)
         self.worker = Fake("worker-0", apply=NOTHING, restore=NOTHING)
         self.said = dict(nodes_of)
-        self.binder = Fake("binder", standing=self.word)
-        self.cache = CacheActor(self.plan, Fakes(self.worker, self.binder))
+        self.binder = Fake("binder", resolve=self.word)
+        self.queue = Fake("queue", observe=NOTHING)
+        self.cache = CacheActor(self.plan, Fakes(self.worker, self.binder, self.queue))
 
     def word(self, ask):
         return Words(tuple(self.said.get(uid) for uid in ask.uids))
@@ -51,9 +53,26 @@ async def test_the_binders_word_ends_assumptions_whose_time_is_over():
 
     await world.cache.expire()
 
-    assert world.binder.told("standing") == [Uids(("uid-a", "uid-b", "uid-c"))]
+    tokens = ("scheduler-0/1/0", "scheduler-0/1/1", "scheduler-0/1/2")
+    assert world.binder.told("resolve") == [Attempts(("uid-a", "uid-b", "uid-c"), tokens)]
     assert world.states("a", "b", "c") == [PodState.ADDED, PodState.EXPIRED, PodState.EXPIRED]
     world.cache.core.validate()
+
+
+async def test_the_queue_learns_of_the_room_that_expired_assumptions_leave():
+    world = await World({"uid-a": "n1", "uid-b": ""}).assuming("a", "b")
+
+    await world.cache.expire()
+
+    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
+
+
+async def test_the_queue_is_told_nothing_where_all_is_bound():
+    world = await World({"uid-a": "n1"}).assuming("a")
+
+    await world.cache.expire()
+
+    assert world.queue.calls == []
 
 
 async def test_the_binder_is_not_asked_where_nothing_is_over():
@@ -69,7 +88,7 @@ async def test_the_cache_looks_by_itself_and_goes_on_when_the_binder_is_silent(m
     later = itertools.count(1e12, 1000.0)
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: next(later))
     world = World()
-    world.binder.answers["standing"] = DeadlineError("binder did not answer")
+    world.binder.answers["resolve"] = DeadlineError("binder did not answer")
     await world.assuming("a")
 
     await until(lambda: len(world.binder.calls) >= 2)
@@ -112,6 +131,20 @@ async def test_a_new_worker_gets_the_shard_and_later_changes_come_behind_it(monk
     assert len(parts) > 2
     assert lines(worker.table) == lines(world.cache.core.placements.store.table)
     assert worker.applied == 6
+
+
+async def test_a_new_cache_tells_its_workers_nothing_before_it_has_all():
+    world = World()
+    world.cache = CacheActor(world.plan, Fakes(world.worker), is_new=True)
+    await world.assuming("a")
+    assert world.worker.calls == []
+
+    await world.cache.restream(Restream(0, 2))
+    await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
+    await turns()
+
+    assert {part.seq for part in world.worker.told("restore")} == {3}
+    assert [batch.first_seq for batch in world.worker.told("apply")] == [4]
 
 
 async def test_a_worker_begins_with_nothing_that_was_meant_for_an_earlier_life():
