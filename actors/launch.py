@@ -13,13 +13,18 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from roadstead.actors.bench_run import BenchRun
 from roadstead.actors.client import Client
 from roadstead.actors.explainer import explain_pod
 from roadstead.actors.inline_runtime import InlineRuntime
 from roadstead.actors.journals import mark_finished, with_journal
 from roadstead.actors.logs import close_logs, open_log
+from roadstead.actors.profiling import Profiler
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
+from roadstead.actors.session import RunSession
 from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.bench.figures import Benched
+from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
@@ -67,6 +72,27 @@ class ActorLauncher:
         async def work(client: Client, supervisor: Supervisor) -> Explanation:
             await client.run(inputs)
             return await explain_pod(supervisor, plan, pod)
+
+        return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+
+    def bench(
+        self,
+        script: Script,
+        plan: RunPlan,
+        progress: Tell,
+        *,
+        timeout_s: float,
+        profiles: bool = False,
+    ) -> Benched:
+        """Carries out a benchmark's script and measures it. RoadsteadError where it fails."""
+        plan = with_journal(plan, RunInputs(()))
+        profiler = Profiler() if profiles else None
+
+        async def work(client: Client, supervisor: Supervisor) -> Benched:
+            session = RunSession(supervisor, plan)
+            run = BenchRun(session, script, progress, timeout_s=timeout_s, profiler=profiler)
+            measured = tuple(await run.run())
+            return Benched(measured, {} if profiler is None else profiler.samples)
 
         return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
 

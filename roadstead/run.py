@@ -30,6 +30,8 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
 
 if TYPE_CHECKING:
+    from roadstead.bench.figures import Benched
+    from roadstead.bench.script import Script
     from roadstead.config.load import LoadedConfig
 
 Pod = tuple[PodIdentity, PodFacts]
@@ -194,4 +196,16 @@ class Launcher(Protocol):
         self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Callable[[Progress], None]
     ) -> Explanation:
         """Schedules all pending pods but `pod`, then explains `pod` on what is left."""
+        ...
+
+    def bench(
+        self,
+        script: Script,
+        plan: RunPlan,
+        progress: Callable[[Progress], None],
+        *,
+        timeout_s: float,
+        profiles: bool = False,
+    ) -> Benched:
+        """Carries out a benchmark's script and measures it. timeout_s: how long pods may take."""
         ...

@@ -1,0 +1,136 @@
+"""Where the time of a run goes: samples of what each process's event loop is doing.
+
+A thread looks at the stack of the loop's thread every few milliseconds. That costs the run a few
+per cent, and takes no account of what is inside one function; but it disturbs no caller, and works
+in every process of a run, on either runtime.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+from roadstead.actors.seam import method
+from roadstead.bench.speedscope import Frame, Samples
+
+if TYPE_CHECKING:
+    from roadstead.actors.session import RunSession
+
+INTERVAL_S = 0.004
+MAX_STACKS = 50_000
+MAX_DEPTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileAsk:
+    """Whoever measures → any actor: begin to sample its process, or end and tell. Coming twice,
+    it begins anew, and tells nothing more."""
+
+    begins: bool
+    interval_s: float = INTERVAL_S
+
+
+PROFILE = method("profile", ProfileAsk, Samples)
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Samples one thread until it is ended."""
+
+    thread_id: int
+    interval_s: float = INTERVAL_S
+    _stacks: Counter[tuple[CodeType, ...]] = field(default_factory=Counter)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="profile", daemon=True)
+        self._thread.start()
+
+    def end(self) -> Samples:
+        """What was seen: stacks with how often each was."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        return self._told()
+
+    def _run(self) -> None:
+        while not self._over.wait(self.interval_s):
+            frame = sys._current_frames().get(self.thread_id)
+            if frame is not None:
+                self.look(frame)
+
+    def look(self, frame: FrameType | None) -> None:
+        """Notes one stack, the outermost call first."""
+        stack: list[CodeType] = []
+        while frame is not None and len(stack) < MAX_DEPTH:
+            stack.append(frame.f_code)
+            frame = frame.f_back
+        key = tuple(reversed(stack))
+        if key in self._stacks or len(self._stacks) < MAX_STACKS:
+            self._stacks[key] += 1
+
+    def _told(self) -> Samples:
+        places: dict[CodeType, int] = {}
+        stacks = tuple(
+            (tuple(places.setdefault(code, len(places)) for code in stack), count)
+            for stack, count in self._stacks.items()
+        )
+        frames = tuple(
+            Frame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in places
+        )
+        return Samples(frames, stacks, self.interval_s)
+
+
+_running: list[Sampler] = []
+"""Of this process; one at most."""
+
+
+def answer(ask: ProfileAsk) -> Samples:
+    """Begins or ends the sampling of this process; called in the thread that is sampled."""
+    before = _running.pop() if _running else None
+    found = before.end() if before is not None else Samples((), (), ask.interval_s)
+    if ask.begins:
+        sampler = Sampler(threading.get_ident(), ask.interval_s)
+        sampler.begin()
+        _running.append(sampler)
+        return Samples((), (), ask.interval_s)
+    return found
+
+
+class Profiler:
+    """Profiles all processes of a run while something is measured. samples: by process."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, list[Samples]] = {}
+
+    async def begin(self, session: RunSession) -> None:
+        """Begins in every process."""
+        for name in _one_of_each(session).values():
+            await session.call(name, PROFILE, ProfileAsk(begins=True))
+        if _is_apart(session):
+            answer(ProfileAsk(begins=True))
+
+    async def end(self, session: RunSession) -> None:
+        """Ends in every process, and takes what was seen."""
+        for host, name in _one_of_each(session).items():
+            told = await session.call(name, PROFILE, ProfileAsk(begins=False))
+            self.samples.setdefault(host, []).append(told)
+        if _is_apart(session):
+            self.samples.setdefault("client", []).append(answer(ProfileAsk(begins=False)))
+
+
+def _is_apart(session: RunSession) -> bool:
+    """Whether the actors run in other processes than this one."""
+    return session.plan.settings.runtime == "ray"
+
+
+def _one_of_each(session: RunSession) -> dict[str, str]:
+    """Process → an actor in it."""
+    if not _is_apart(session):
+        return {"all actors": next(iter(session.supervisor.refs))}
+    return {host: next(iter(names)) for host, names in session.supervisor.groups().items()}

@@ -1,0 +1,127 @@
+"""A run in steps: nodes and pods come and go on one set of actors, while schedulers work.
+
+    begin ─► add_nodes, submit ─► commits, state ─► submit more, delete, remove_nodes ─► …
+
+`actors/client.py` is a run that is given everything at once; here whoever holds the session says
+what happens next. Each change goes to the binder first: what it does not know, a cache that takes
+another one's place would not hear of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
+from roadstead.actors.commits import COMMITS, CommitPage
+from roadstead.actors.edits import DELETE_PODS, LEAVE, REMOVE_NODES, NodeNames
+from roadstead.actors.messages import (
+    ADD_NODES,
+    ADD_PENDING,
+    PENDING,
+    QUEUE_STATE,
+    RUN,
+    SUBMIT,
+    ActorStatus,
+    NodeBatch,
+    PageAsk,
+    PendingNote,
+    PodBatch,
+    QueueState,
+)
+from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
+from roadstead.actors.recovery import GONE, Uids
+from roadstead.actors.seam import NOTHING, A, Method, Q
+from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.facts.node import NodeFacts
+from roadstead.run import RunPlan
+
+CHUNK = 5_000
+"""Pods or nodes in one message."""
+
+SAME_CLOCK_S = 0.5
+"""Clocks of two processes that are closer than that are taken for one: messages take time, too."""
+
+
+class RunSession:
+    """The actors of a run, for whoever says step by step what happens to the cluster."""
+
+    def __init__(self, supervisor: Supervisor, plan: RunPlan) -> None:
+        self.supervisor = supervisor
+        self.plan = plan
+
+    async def call(self, name: str, method: Method[Q, A], message: Q) -> A:
+        """An actor's answer."""
+        timeout_s = self.plan.settings.deadlines.call_s
+        return await self.supervisor.refs[name].call(method, message, timeout_s=timeout_s)
+
+    async def begin(self) -> None:
+        """Sets the schedulers going."""
+        for name in self.supervisor.refs:
+            if name.startswith(SCHEDULER):
+                await self.call(name, RUN, NOTHING)
+
+    async def add_nodes(self, nodes: Sequence[NodeFacts], *, tells_queue: bool = True) -> None:
+        """Nodes appear; pods that wait may be helped by them (tells_queue)."""
+        for start in range(0, len(nodes), CHUNK):
+            part = NodeBatch(tuple(nodes[start : start + CHUNK]))
+            await self.call(BINDER, ADD_NODES, part)
+            await self.call(CACHE, ADD_NODES, part)
+            if tells_queue:
+                changes = tuple(NodeChange(None, facts) for facts in part.nodes)
+                await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
+
+    async def remove_nodes(self, nodes: Sequence[NodeFacts]) -> None:
+        """Nodes disappear."""
+        gone = NodeNames(tuple(facts.name for facts in nodes))
+        await self.call(BINDER, REMOVE_NODES, gone)
+        await self.call(CACHE, REMOVE_NODES, gone)
+        changes = tuple(NodeChange(facts, None) for facts in nodes)
+        await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
+
+    async def submit(self, batch: PodBatch) -> None:
+        """Pods come. RunFailedError where the queue has no room for all of them."""
+        await self.call(BINDER, ADD_PENDING, batch)
+        answer = await self.call(QUEUE, SUBMIT, batch)
+        if answer.refused:
+            bound = self.plan.settings.bounds.queue_max_pods
+            raise RunFailedError(
+                f"the queue is full: it refused {len(answer.refused)} pods "
+                f"(bounds.queue_max_pods is {bound})"
+            )
+
+    async def delete_pods(self, uids: Sequence[str]) -> None:
+        """Pods are gone, wherever they are; those that nobody knows are left out."""
+        for start in range(0, len(uids), CHUNK):
+            part = Uids(tuple(uids[start : start + CHUNK]))
+            gone = await self.call(BINDER, DELETE_PODS, part)
+            await self.call(CACHE, GONE, Uids(gone.uids))
+            await self.call(QUEUE, LEAVE, gone)
+
+    async def state(self) -> QueueState:
+        """How many pods are where in the queue."""
+        return await self.call(QUEUE, QUEUE_STATE, NOTHING)
+
+    async def commits(self, start: int, count: int = CHUNK) -> CommitPage:
+        """Binds from a place on, with times of this process's clock (`time.monotonic`)."""
+        asked_s = time.monotonic()
+        page = await self.call(BINDER, COMMITS, PageAsk(start, count))
+        offset_s = (asked_s + time.monotonic()) / 2 - page.now_s
+        if abs(offset_s) < SAME_CLOCK_S:
+            return page
+        times = tuple((many, time_s + offset_s) for many, time_s in page.times)
+        return CommitPage(page.uids, times, page.total, page.now_s + offset_s)
+
+    async def pending(self, count: int) -> tuple[tuple[PendingNote, ...], int]:
+        """Why the first `count` pods wait, and how many do."""
+        page = await self.call(QUEUE, PENDING, PageAsk(0, count))
+        return page.notes, page.total
+
+    async def statuses(self) -> Mapping[str, ActorStatus]:
+        """What each actor says of itself."""
+        return {name: await self.supervisor.look(name) for name in self.supervisor.refs}
+
+
+def is_settled(state: QueueState) -> bool:
+    """Whether no pod can move any more unless something happens."""
+    return not (state.active or state.backoff or state.in_flight)

@@ -1,0 +1,162 @@
+"""From what was measured to figures: rates, quantiles, shares."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.bench.speedscope import Samples
+from roadstead.bench.tracking import Followed
+
+KERNEL_PODS = "kernel: pods"
+_BY_REFERENCE = "kernel: by reference: "
+_NUMBERED = re.compile(r"-[0-9]+$")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """One measured stretch of a run.
+
+    pods: how many were to be bound; bound_s, submitted_s: float64[pods that are bound], seconds of
+    one clock; started_s: when the first one was submitted. spent_s: seconds per phase and counts:
+    numbers, both by `actor: what`, over the stretch. peak_bytes: of all `processes` together.
+    setup_s: from the start of the actors to the stretch.
+    """
+
+    name: str
+    nodes: int
+    pods: int
+    started_s: float
+    submitted_s: NDArray[np.float64]
+    bound_s: NDArray[np.float64]
+    spent_s: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    peak_bytes: int = 0
+    processes: int = 1
+    setup_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Benched:
+    """What one run of a script came to. samples: of a profile, by process, where one was wanted."""
+
+    measured: tuple[Measured, ...]
+    samples: Mapping[str, Sequence[Samples]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """How many pods the kernel decided, and why the reference decided others."""
+
+    pods: int
+    reference: Mapping[str, int]
+
+    @property
+    def share(self) -> float | None:
+        """Of the pods that either decided; None where neither said anything."""
+        total = self.pods + sum(self.reference.values())
+        return self.pods / total if total else None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a person wants to know of one stretch. shares: of its time, per phase, by actor kind."""
+
+    name: str
+    nodes: int
+    pods: int
+    bound: int
+    seconds: float
+    pods_per_s: float
+    latency_p50_s: float
+    latency_p99_s: float
+    peak_bytes: int
+    processes: int
+    setup_s: float
+    shares: Mapping[str, float]
+    kernel: Kernel
+
+
+def figures_of(measured: Measured) -> Figures:
+    """The figures of one stretch: from the first pod submitted to the last bind acknowledged."""
+    bound = len(measured.bound_s)
+    latencies = measured.bound_s - measured.submitted_s
+    seconds = float(measured.bound_s.max() - measured.started_s) if bound else 0.0
+    p50, p99 = np.quantile(latencies, [0.5, 0.99]).tolist() if bound else (0.0, 0.0)
+    return Figures(
+        measured.name,
+        measured.nodes,
+        measured.pods,
+        bound,
+        seconds,
+        bound / seconds if seconds > 0 else 0.0,
+        p50,
+        p99,
+        measured.peak_bytes,
+        measured.processes,
+        measured.setup_s,
+        _shares(measured.spent_s, seconds),
+        _kernel(measured.counts),
+    )
+
+
+def _shares(spent_s: Mapping[str, float], seconds: float) -> dict[str, float]:
+    """Phases of actors of one kind are one; the largest first.
+
+    A phase that began before the stretch (a lease that waits for pods) counts from its start.
+    """
+    total: dict[str, float] = {}
+    for name, spent in spent_s.items():
+        actor, _, phase = name.partition(": ")
+        kind = f"{_NUMBERED.sub('', actor)}: {phase}"
+        total[kind] = total.get(kind, 0.0) + min(spent, seconds)
+    shares = {kind: spent / seconds for kind, spent in total.items() if seconds > 0 and spent > 0}
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def _kernel(counts: Mapping[str, int]) -> Kernel:
+    pods, reference = 0, dict[str, int]()
+    for name, count in counts.items():
+        what = name.partition(": ")[2]
+        if what == KERNEL_PODS:
+            pods += count
+        elif what.startswith(_BY_REFERENCE) and count:
+            why = what.removeprefix(_BY_REFERENCE)
+            reference[why] = reference.get(why, 0) + count
+    return Kernel(pods, reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All runs of one stretch. middle: the run of the median rate."""
+
+    middle: Figures
+    rates: tuple[float, ...]
+
+    @property
+    def spread(self) -> float:
+        """(highest - lowest) / median of the rates."""
+        median = statistics.median(self.rates)
+        return (max(self.rates) - min(self.rates)) / median if median else 0.0
+
+
+def outcome_of(runs: Sequence[Figures]) -> Outcome:
+    """Several runs as one: the figures of the one in the middle, and how far they lie apart."""
+    ordered = sorted(runs, key=lambda each: each.pods_per_s)
+    return Outcome(ordered[(len(ordered) - 1) // 2], tuple(each.pods_per_s for each in runs))
+
+
+def stretch(
+    followed: Sequence[Followed], since_s: float
+) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+    """(pods, when submitted, when bound) of the pods that were bound since a time."""
+    submitted = np.concatenate([np.empty(0), *(each.submitted_s() for each in followed)])
+    bound = np.concatenate([np.empty(0), *(each.bound_s[: each.submitted] for each in followed)])
+    early = bound < since_s
+    mine = ~np.isnan(bound) & ~early
+    return int((~early).sum()), submitted[mine], bound[mine]

@@ -1,0 +1,66 @@
+"""A profile in the format of speedscope (https://www.speedscope.app/file-format-schema.json).
+
+One file, one profile for each process of a run; the page that shows it works offline, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A function."""
+
+    name: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Stacks of one process: (places of its frames, outermost first; how often it was seen)."""
+
+    frames: tuple[Frame, ...]
+    stacks: tuple[tuple[tuple[int, ...], int], ...]
+    interval_s: float
+
+
+def speedscope_document(
+    name: str, samples: Mapping[str, Sequence[Samples]], version: str
+) -> dict[str, object]:
+    """The document; samples: by process, in as many parts as were taken."""
+    frames: dict[Frame, int] = {}
+    profiles = [_profile(process, parts, frames) for process, parts in samples.items()]
+    return {
+        "$schema": SCHEMA,
+        "name": name,
+        "exporter": f"roadstead {version}",
+        "activeProfileIndex": 0,
+        "shared": {
+            "frames": [{"name": each.name, "file": each.file, "line": each.line} for each in frames]
+        },
+        "profiles": profiles,
+    }
+
+
+def _profile(process: str, parts: Sequence[Samples], frames: dict[Frame, int]) -> dict[str, object]:
+    stacks: list[list[int]] = []
+    weights: list[float] = []
+    for part in parts:
+        places = [frames.setdefault(frame, len(frames)) for frame in part.frames]
+        for stack, count in part.stacks:
+            stacks.append([places[frame] for frame in stack])
+            weights.append(count * part.interval_s)
+    return {
+        "type": "sampled",
+        "name": process,
+        "unit": "seconds",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": stacks,
+        "weights": weights,
+    }

@@ -1,0 +1,107 @@
+"""Which pods of a benchmark are bound, and when: told by the binder, in the order of commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.bench.series import PodSeries
+from roadstead.facts.pod import Labels
+
+
+@dataclass(slots=True, eq=False)
+class Followed:
+    """A series that was submitted: bound_s (float64[count]), NaN for pods that are not bound.
+
+    parts: (place behind the last pod, when it was submitted) of each part; gone: places of pods
+    that were removed.
+    """
+
+    series: PodSeries
+    bound_s: NDArray[np.float64]
+    parts: list[tuple[int, float]] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
+    bound: int = 0
+
+    @property
+    def submitted(self) -> int:
+        return self.parts[-1][0] if self.parts else 0
+
+    @property
+    def missing(self) -> int:
+        """Pods that were submitted and are not bound, nor gone."""
+        lost = sum(1 for place in self.gone if np.isnan(self.bound_s[place]))
+        return self.submitted - self.bound - lost
+
+    def note(self, place: int, time_s: float) -> None:
+        """A pod was bound; told twice, the first time counts."""
+        if np.isnan(self.bound_s[place]):
+            self.bound_s[place] = time_s
+            self.bound += 1
+
+    def submitted_s(self) -> NDArray[np.float64]:
+        """When each pod was submitted, float64[submitted]."""
+        times = np.empty(self.submitted)
+        start = 0
+        for stop, time_s in self.parts:
+            times[start:stop] = time_s
+            start = stop
+        return times
+
+    def is_of(self, namespaces: Sequence[str], labels: Labels) -> bool:
+        """Whether its pods are of these namespaces (none: all) and have these labels."""
+        if namespaces and self.series.namespace not in namespaces:
+            return False
+        classes = self.series.classes
+        return all(set(labels) <= set(facts.labels) for facts in classes) if labels else True
+
+
+class Tracker:
+    """All series that were submitted, in order."""
+
+    def __init__(self) -> None:
+        self.followed: list[Followed] = []
+        self.commits = 0
+
+    def follow(self, series: PodSeries) -> Followed:
+        """A series whose pods are about to be submitted."""
+        found = Followed(series, np.full(series.count, np.nan))
+        self.followed.append(found)
+        return found
+
+    def committed(self, uids: Sequence[str], times: Iterable[tuple[int, float]]) -> None:
+        """The next commits: (how many of the uids, when) in order. Other pods are none of ours."""
+        start = 0
+        last = self.followed[-1] if self.followed else None
+        for count, time_s in times:
+            for uid in uids[start : start + count]:
+                place = last.series.place_of(uid) if last is not None else None
+                if place is None:
+                    last, place = self._find(uid)
+                if last is not None and place is not None:
+                    last.note(place, time_s)
+            start += count
+        self.commits += len(uids)
+
+    def _find(self, uid: str) -> tuple[Followed | None, int | None]:
+        for each in reversed(self.followed):
+            place = each.series.place_of(uid)
+            if place is not None:
+                return each, place
+        return None, None
+
+    def of(self, namespaces: Sequence[str] = (), labels: Labels = ()) -> list[Followed]:
+        """The series of these namespaces (none: all) with these labels."""
+        return [each for each in self.followed if each.is_of(namespaces, labels)]
+
+    def present(self, namespace: str, labels: Labels) -> list[tuple[Followed, int]]:
+        """Pods of a namespace that are there, bound or not, in the order in which they came."""
+        return [
+            (each, place)
+            for each in self.of((namespace,), labels)
+            for place in range(each.submitted)
+            if place not in each.gone
+        ]
