@@ -159,7 +159,8 @@ class Plugin(ABC):
     def known_state(self, pod: PodInfo) -> Hashable:
         """What the plugin knows of the pod beside table and summaries, where that may change.
 
-        What was said of the pod holds while this stays equal; it is the same on every shard.
+        What was said of the pod holds while this stays equal; it is the same on every shard. None
+        for a pod of which nothing is known beside, now and ever.
         """
         return None
 
@@ -169,6 +170,10 @@ class Plugin(ABC):
         Asked of plugins that read the cluster; "yes" is always right and costs a new evaluation.
         """
         return self.reads is Reads.CLUSTER
+
+    def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        """The same of Filter's answer alone, whether `placed` comes or goes."""
+        return self.affected_by(pod, placed)
 
 
 class EnqueueExtensions(Plugin):
@@ -235,6 +240,10 @@ class FilterPlugin(Plugin):
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         """Which rows can take the pod, and why the others cannot."""
+
+    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
+        """A quick yes for one row, where Filter is not skipped; after a no it must be asked."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)

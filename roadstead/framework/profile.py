@@ -99,6 +99,7 @@ class Profile:
             for p in dict.fromkeys((*filtering, *scoring))
             if type(p).known_state is not Plugin.known_state
         )
+        self._nothing_known: set[PodInfo] = set()
 
     def _at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         plugins = []
@@ -153,7 +154,13 @@ class Profile:
 
     def known_state(self, pod: PodInfo) -> Hashable:
         """What the plugins know of a pod beside table and summaries; see `Plugin.known_state`."""
-        return tuple(plugin.known_state(pod) for plugin in self._knowing)
+        if pod in self._nothing_known:
+            return None
+        states = tuple(plugin.known_state(pod) for plugin in self._knowing)
+        if any(state is not None for state in states):
+            return states
+        self._nothing_known.add(pod)
+        return None
 
     @property
     def binds_volumes(self) -> bool:

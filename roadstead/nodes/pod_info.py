@@ -19,26 +19,28 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 class PodInfo:
     """A class of pods.
 
-    requests: (resource codes: int64[k], amounts: int64[k]), zero amounts left out.
+    codes, amounts: int64[k], requested resources, zero amounts left out; asked: the same in pairs.
     nonzero: int64[2], cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
     scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory non-zero.
     labels: the pod's labels as a mapping.
     """
 
-    __slots__ = ("amounts", "codes", "facts", "index", "labels", "nonzero", "request_of", "scored")
+    __slots__ = (
+        "amounts", "asked", "codes", "facts", "index", "labels", "nonzero", "request_of", "scored",
+    )  # fmt: skip
 
     def __init__(self, facts: PodFacts, index: int, resources: Interner[str]) -> None:
         self.facts = facts
         self.index = index
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
-        asked = [
+        self.asked = tuple(
             (resources.code(name), amount)
             for name, amount in facts.requests
             if amount and is_counted_resource(name)
-        ]
-        self.codes: NDArray[np.intp] = np.array([code for code, _ in asked], dtype=np.intp)
-        self.amounts: NDArray[np.int64] = np.array([amount for _, amount in asked], dtype=np.int64)
+        )
+        self.codes: NDArray[np.intp] = np.array([code for code, _ in self.asked], dtype=np.intp)
+        self.amounts: NDArray[np.int64] = np.array([n for _, n in self.asked], dtype=np.int64)
         self.nonzero: NDArray[np.int64] = np.array(
             [facts.nonzero_cpu_milli, facts.nonzero_memory_bytes], dtype=np.int64
         )

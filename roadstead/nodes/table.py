@@ -245,8 +245,12 @@ class NodeTable(Table):
         columns = self.columns
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
-        columns.requested[info.codes, row] += change * info.amounts
-        columns.nonzero_requested[:, row] += change * info.nonzero
+        # One number at a time: for a few of them NumPy's own way takes four times as long.
+        requested, nonzero = columns.requested, columns.nonzero_requested
+        for code, amount in info.asked:
+            requested[code, row] += change * amount
+        nonzero[0, row] += change * info.facts.nonzero_cpu_milli
+        nonzero[1, row] += change * info.facts.nonzero_memory_bytes
         columns.pod_count[row] += change
         columns.count_class(info, change)
         if info.facts.host_ports:

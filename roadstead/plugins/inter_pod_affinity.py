@@ -73,6 +73,7 @@ from roadstead.plugins.inter_pod_counts import (
     seen_from,
 )
 from roadstead.plugins.inter_pod_terms import (
+    FILTERING,
     Family,
     Line,
     NamespaceLabels,
@@ -180,7 +181,7 @@ class InterPodAffinity(
                 added[line] += change * each
         by_family = {
             family: {key: n for (kind, key), n in added.items() if kind is family and n}
-            for family in (Family.EXISTING_ANTI, Family.AFFINITY, Family.ANTI_AFFINITY)
+            for family in FILTERING
         }
         self._settle(counts)
         if counts.pod.terms.error or not any(by_family.values()):
@@ -264,6 +265,12 @@ class InterPodAffinity(
         related = counts.relates_to(placed)
         self._settle(counts)
         return related
+
+    def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+        counts = self._counts_of(pod)
+        lines = counts.relation_to(placed)
+        self._settle(counts)
+        return any(family in FILTERING for (family, _), _ in lines)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

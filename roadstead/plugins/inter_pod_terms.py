@@ -38,6 +38,10 @@ class Family(IntEnum):
     SCORED = 4
 
 
+FILTERING = (Family.EXISTING_ANTI, Family.AFFINITY, Family.ANTI_AFFINITY)
+"""What Filter looks at."""
+
+
 Line = tuple[Family, str]
 """A family and a topology key."""
 Relation = tuple[tuple[Line, int], ...]

@@ -53,6 +53,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
         return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
 
+    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
+        columns = table.columns
+        return not conflicts(pod.facts.host_ports, columns.port_sets.values[columns.port_set[row]])
+
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (
             on(EventResource.POD, ActionType.DELETE, self.after_pod_deleted),

@@ -81,6 +81,14 @@ class NodeResourcesFit(
         failed = [check for check in checks if check[1].any()]
         return _combine(failed) if failed else ALL_PASS
 
+    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
+        columns = table.columns
+        free, taken = columns.allocatable, columns.requested
+        return bool(columns.pod_count[row] < columns.allocatable_pods[row]) and all(
+            code < len(free) and amount <= free[code, row] - taken[code, row]
+            for code, amount in pod.asked
+        )
+
     def is_ignored(self, name: str) -> bool:
         """Whether Filter leaves an extended resource out."""
         if not (self._ignored or self._ignored_groups) or not is_extended_resource(name):

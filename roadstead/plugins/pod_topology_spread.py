@@ -293,9 +293,10 @@ class PodTopologySpread(
 
     def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         """Soft constraints weigh by which nodes are feasible, and any pod may fill a node."""
+        return bool(self._of_pod(pod).soft) or self.filter_affected_by(pod, placed)
+
+    def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         spread = self._of_pod(pod)
-        if spread.soft:
-            return True
         if placed.facts.namespace != pod.facts.namespace or placed.facts.is_terminating:
             return False
         return any(is_counted(e.selector) and e.matches(placed.labels) for e in spread.hard)

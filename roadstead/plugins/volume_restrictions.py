@@ -137,10 +137,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, Enqueu
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
     def known_state(self, pod: PodInfo) -> Hashable:
-        return tuple(
-            f"{pod.facts.namespace}/{name}" in self._storage.claims
-            for name in _claim_names(pod.facts)
-        )
+        claims = (f"{pod.facts.namespace}/{name}" for name in _claim_names(pod.facts))
+        return tuple(claim in self._storage.claims for claim in claims) or None
 
     def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         if pod.facts.namespace != placed.facts.namespace:

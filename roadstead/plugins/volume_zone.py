@@ -116,7 +116,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             claim = self._storage.claims.get(f"{pod.facts.namespace}/{name}")
             volume_name = claim.volume_name if claim is not None else ""
             found.append((claim is None, volume_name, volume_name in self._storage.volumes))
-        return tuple(found)
+        return tuple(found) or None
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

@@ -14,7 +14,7 @@ from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 from tests.actors import fleets
 from tests.builders import evaluated, named, node, pod, profile_of, put, table_of, taint
-from tests.strategies import clusters, pods
+from tests.strategies import clusters, nodes, pods
 
 WEB = fleets.apps("web")
 PROFILES = default_config().profiles
@@ -203,3 +203,40 @@ def test_a_node_passes_exactly_if_a_whole_evaluation_finds_it_feasible(cluster, 
             status = verifier.verify(replace(facts, priority=0), name)
             assert status.is_success == (passed and bool(evaluation.feasible[row]))
         put(table, data.draw(st.sampled_from(table.names)), facts)
+
+
+@given(fleet, st.lists(waiting, min_size=2, max_size=3), st.data())
+def test_what_is_kept_of_a_class_says_what_is_found_anew(cluster, asked, data):
+    table = NodeTable()
+    for facts, on_node in cluster:
+        table.add_node(facts)
+        put(table, facts.name, *on_node)
+    profiles = profiles_for(table)
+    verifier, there = Verifier(table, profiles), []
+    for _ in range(data.draw(st.integers(2, 12))):
+        facts = data.draw(st.sampled_from(asked))
+        for name in table.names:
+            assert verifier.verify(facts, name) == Verifier(table, profiles).verify(facts, name)
+        if there and data.draw(st.booleans()):
+            name, gone = there.pop(data.draw(st.integers(0, len(there) - 1)))
+            table.remove_pod(name, table.classes.info(gone))
+        elif data.draw(st.booleans()):
+            name, comes = data.draw(st.sampled_from(table.names)), data.draw(waiting)
+            put(table, name, comes)
+            there.append((name, comes))
+        else:
+            table.update_node(
+                replace(data.draw(nodes()), name=data.draw(st.sampled_from(table.names)))
+            )
+
+
+def test_of_many_classes_those_found_last_are_kept(monkeypatch):
+    monkeypatch.setattr("roadstead.cycle.verify.MAX_KNOWN", 2)
+    world = World()
+
+    for cpu in (1, 2, 3, 1):
+        assert world.verify(pod(cpu=cpu)) == SUCCESS
+
+    assert [info.facts.requests for info in world.verifier._known] == [
+        pod(cpu=cpu).requests for cpu in (3, 1)
+    ]
