@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from roadstead.actors.binder_recovery import BinderRecovery, identity_of
@@ -32,6 +32,7 @@ from roadstead.binder import (
     Acknowledge,
     AppendJournal,
     BinderCore,
+    BinderSettings,
     BindRequest,
     Bound,
     Effect,
@@ -42,7 +43,8 @@ from roadstead.binder import (
 from roadstead.binder.gangs import GangNeeds
 from roadstead.binder.pods import COUNTED
 from roadstead.cycle.verify import Verifier
-from roadstead.facts.pod import unnominated
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, unnominated
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
@@ -65,7 +67,13 @@ class BinderActor(BinderRecovery, BinderEdits):
         tells_all = not isinstance(self._journal, NullJournal)
         gangs = GangNeeds(plan.cluster, profiles, store.table)
         self.core = BinderCore(
-            store, self._verify, tells_all=tells_all, missing=gangs.missing, fits=self._fits
+            store,
+            self._verify,
+            BinderSettings(checks_versions=plan.settings.conflicts == "version"),
+            tells_all=tells_all,
+            missing=gangs.missing,
+            fits=self._fits,
+            undo=self._volumes.undo,
         )
         self._bound: dict[str, str] = {}
         self._commits = CommitLog()
@@ -80,15 +88,21 @@ class BinderActor(BinderRecovery, BinderEdits):
             if plan.digest:
                 self._perform(self._tell(RunMark(BEGUN, plan.digest), RecordKind.RUN))
 
-    def _fits(self, request: BindRequest) -> Status:
-        return self._verifier.verify(request.facts, request.node_name)
-
     def _verify(self, request: BindRequest) -> Status:
-        status = self._fits(request)
+        return self._checked(request, self._volumes.commit)
+
+    def _fits(self, request: BindRequest) -> Status:
+        return self._checked(request, self._volumes.try_out)
+
+    def _checked(
+        self, request: BindRequest, take: Callable[[str, PodFacts, NodeFacts], Status]
+    ) -> Status:
+        """All hard filters, and the claims that are taken with the pod."""
+        status = self._verifier.verify(request.facts, request.node_name)
         if not status.is_success or not request.facts.volumes:
             return status
         node = self.core.placements.nodes[request.node_name]
-        return self._volumes.commit(request.token, request.facts, node)
+        return take(request.token, request.facts, node)
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear."""

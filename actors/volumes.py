@@ -17,6 +17,8 @@ from roadstead.protocol.status import SUCCESS, Status, unschedulable
 from roadstead.run import RunPlan
 from roadstead.storage import Binding, StorageChange, StorageState, VolumeLedger
 
+_TAKEN = unschedulable("the volumes of its claims are taken")
+
 
 class CacheVolumes:
     """The cache's part. `log`: every change so far, in order."""
@@ -102,6 +104,7 @@ class BinderVolumes:
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._profiles = profiles
+        self._undos: list[StorageChange] = []
         self._ledger = VolumeLedger(next(iter(profiles.values())).storage)
         self.asked: dict[str, tuple[Binding, ...]] = {}
         self.log: list[StorageChange] = []
@@ -111,6 +114,21 @@ class BinderVolumes:
         self.log += changes
         for change in changes:
             self._ledger.storage.apply(change)
+
+    def try_out(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
+        """As `commit`, until `undo`."""
+        if not self._profiles[pod.scheduler_name].binds_volumes:
+            return SUCCESS
+        undos = self._ledger.try_out(self.asked.get(token, ()), pod, node)
+        if undos is None:
+            return _TAKEN
+        self._undos += reversed(undos)
+        return SUCCESS
+
+    def undo(self) -> None:
+        """What was tried out is as before."""
+        while self._undos:
+            self._ledger.storage.apply(self._undos.pop())
 
     def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Binds a pod's claims together with the pod, all or none.
@@ -125,4 +143,4 @@ class BinderVolumes:
         if self._ledger.commit(asked, pod, node):
             self.log += new
             return SUCCESS
-        return unschedulable("the volumes of its claims are taken")
+        return _TAKEN

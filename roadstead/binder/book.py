@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from roadstead.binder.pods import TABLE, BinderSettings, PodEvent, PodRecord, PodState
+from roadstead.binder.pods import COUNTED, TABLE, BinderSettings, PodEvent, PodRecord, PodState
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
 
@@ -19,6 +19,27 @@ class PodBook:
         self.settings = settings
         self._records: dict[str, PodRecord] = {}
         self._gone: OrderedDict[str, PodRecord] = OrderedDict()
+
+    def pod(self, uid: str) -> tuple[str, PodFacts]:
+        """Key and facts of a pod that is here, or was lately. KeyError for any other."""
+        record = self._find(uid)
+        if record is None:
+            raise KeyError(uid)
+        return record.key, record.facts
+
+    def standing(self, uid: str) -> tuple[PodState, str | None]:
+        """A pod's state and node, for who asks what became of a bind.
+
+        TENTATIVE is no answer yet: ask again after the flush.
+        """
+        record = self._find(uid)
+        if record is None:
+            return PodState.UNKNOWN, None
+        return record.state, record.node_name if record.state in COUNTED else None
+
+    def pods(self) -> list[PodRecord]:
+        """Pods that wait or are bound, in the order in which they came; not to be changed."""
+        return list(self._records.values())
 
     def _go(self, record: PodRecord, event: PodEvent) -> None:
         """The one mutator of states; placements and journal follow it."""

@@ -6,17 +6,14 @@ States, arrows and rules: the diagram in `roadstead.binder`.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from roadstead.binder.book import PodBook
-from roadstead.binder.gangs import BROKEN, Missing, broken_gangs
+from roadstead.binder.cluster import NodeBook, to_journal
 from roadstead.binder.pods import (
     COUNTED,
     Acknowledge,
-    AppendJournal,
     BinderCounts,
-    BinderHaltedError,
     BinderSettings,
     BindRequest,
     Bound,
@@ -30,15 +27,15 @@ from roadstead.binder.pods import (
     Released,
     Verify,
 )
+from roadstead.binder.together import Missing, Refusal, refused_together
 from roadstead.binder.tokens import TokenMemory, conflict
 from roadstead.binder.validation import check_invariants
-from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.run_mark import VOID, RunMark
-from roadstead.journal import JournalRecord, RecordKind, Subject
-from roadstead.placements import NodeStore, Placements
+from roadstead.journal import JournalRecord, RecordKind
+from roadstead.placements import NodeStore
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.protocol.status import SUCCESS, Status, unschedulable
+from roadstead.protocol.status import SUCCESS, unschedulable
 
 _NOT_PENDING = {
     PodState.TENTATIVE: RejectCause.ALREADY_BOUND,
@@ -47,13 +44,14 @@ _NOT_PENDING = {
 }
 
 
-class BinderCore(PodBook):
+class BinderCore(NodeBook):
     """Commits binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
     record, one after the last of the journal. tells_all: journal also what binds are bound to,
     nodes and accepted pods, so that the journal alone shows whether they were right. missing: what
-    gangs need to be whole; fits: as `verify`, but changes nothing.
+    gangs need to be whole. fits: as `verify`, to try a batch out; what that changed is undone by
+    `undo`. rows: the versions of nodes.
     """
 
     def __init__(
@@ -64,25 +62,17 @@ class BinderCore(PodBook):
         next_lsn: int = 1,
         *,
         tells_all: bool = False,
-        missing: Missing | None = None,
+        missing: Missing = lambda _: 0,
         fits: Verify | None = None,
+        undo: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(settings or BinderSettings())
-        self.placements = Placements(store)
-        self.halted: Halted | None = None
-        self.flushed_lsn = self.last_lsn = next_lsn - 1
+        super().__init__(store, settings or BinderSettings(), next_lsn, tells_all=tells_all)
         self._verify = verify
-        self._missing, self._fits = missing, fits or verify
-        self._tells_all = tells_all
+        self._missing, self._fits, self._undo = missing, fits or verify, undo
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
         self._unflushed: deque[tuple[int, PodRecord, Acknowledge | Released | None]] = deque()
-
-    @property
-    def version(self) -> int:
-        """The version of the authoritative state; it only grows (I7)."""
-        return self.placements.version
 
     def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
         """Decide requests in order, each on top of all before it, flushed or not.
@@ -94,14 +84,14 @@ class BinderCore(PodBook):
         self._check_tokens(requests)
         effects: list[Effect] = []
         journal: list[JournalRecord] = []
-        broken = self._broken(requests)
+        refused = self._refused_together(requests)
         for request in requests:
-            effect = self._bind_one(request, is_broken=request.token in broken)
+            effect = self._bind_one(request, refused.get(request.token))
             if isinstance(effect, JournalRecord):
                 journal.append(effect)
             elif effect is not None:
                 effects.append(effect)
-        return [*effects, *_append(journal)]
+        return [*effects, *to_journal(journal)]
 
     def flushed(self, lsn: int) -> list[Effect]:
         """The journal is durable up to `lsn`: what waited for that is acknowledged, in order.
@@ -144,21 +134,7 @@ class BinderCore(PodBook):
                 self._go(record, PodEvent.ADD)
                 if self._tells_all:
                     journal.append(self._number(record, RecordKind.ADD))
-        return _append(journal)
-
-    def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
-        """What the cluster has beside nodes and pods, rules of profiles, or of the run itself."""
-        return self._tell(kind, "", subject)
-
-    def _tell(self, kind: RecordKind, node_name: str, subject: Subject | None) -> list[Effect]:
-        if not self._tells_all:
-            return []
-        self._check_running()
-        self.last_lsn += 1
-        record = JournalRecord(
-            self.last_lsn, kind, node_name, node_name, node_name, subject=subject
-        )
-        return _append([record])
+        return to_journal(journal)
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
         """Pods (uid, key, facts, node) that the cluster shows bound; told twice, nothing changes.
@@ -173,7 +149,7 @@ class BinderCore(PodBook):
             if bound_on != node_name:
                 raise self._illegal(uid, PodEvent.MOVE, f"it is on {bound_on}, not on {node_name}")
         journal = [self._load_one(*pod) for pod in pods if self.placements.node_of(pod[0]) is None]
-        return _append(journal)
+        return to_journal(journal)
 
     def update_pod(self, uid: str, facts: PodFacts) -> None:
         """A pod has other facts; a bound one is counted anew. Raises for an unknown pod."""
@@ -199,23 +175,6 @@ class BinderCore(PodBook):
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
         raise self._illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
 
-    def add_node(self, facts: NodeFacts) -> list[Effect]:
-        """A node appears, and with it the pods bound to it before; a known one is updated."""
-        self.placements.add_node(facts)
-        return self._tell(RecordKind.NODE, facts.name, facts)
-
-    def update_node(self, facts: NodeFacts) -> list[Effect]:
-        """A node's own facts change; an unknown one is added."""
-        self.placements.update_node(facts)
-        return self._tell(RecordKind.NODE, facts.name, facts)
-
-    def remove_node(self, name: str) -> list[Effect]:
-        """A node disappears; its pods stay bound to it. Raises for a node that is not there."""
-        if name not in self.placements.nodes:
-            raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
-        self.placements.remove_node(name)
-        return self._tell(RecordKind.NODE_GONE, name, None)
-
     def advance_epoch(self, owner: str, epoch: int) -> None:
         """Fence an owner: its requests of epochs before `epoch` are refused from now on."""
         self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
@@ -230,7 +189,7 @@ class BinderCore(PodBook):
                 self.last_lsn += 1
                 of_nobody = (self.last_lsn, RecordKind.RUN, "", "", "")
                 journal.append(JournalRecord(*of_nobody, token, subject=RunMark(VOID)))
-        return _append(journal)
+        return to_journal(journal)
 
     def _note_void(self, token: str) -> None:
         self._voided[token] = None
@@ -240,27 +199,6 @@ class BinderCore(PodBook):
     def current_epoch(self, owner: str) -> int | None:
         """The newest epoch seen of an owner; None for one that is not known."""
         return self._epochs.get(owner)
-
-    def pod(self, uid: str) -> tuple[str, PodFacts]:
-        """Key and facts of a pod that is here, or was lately. KeyError for any other."""
-        record = self._find(uid)
-        if record is None:
-            raise KeyError(uid)
-        return record.key, record.facts
-
-    def standing(self, uid: str) -> tuple[PodState, str | None]:
-        """A pod's state and node, for who asks what became of a bind.
-
-        TENTATIVE is no answer yet: ask again after the flush.
-        """
-        record = self._find(uid)
-        if record is None:
-            return PodState.UNKNOWN, None
-        return record.state, record.node_name if record.state in COUNTED else None
-
-    def pods(self) -> list[PodRecord]:
-        """Pods that wait or are bound, in the order in which they came; not to be changed."""
-        return list(self._records.values())
 
     def counts(self) -> BinderCounts:
         states = [record.state for record in self._records.values()]
@@ -277,10 +215,6 @@ class BinderCore(PodBook):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         check_invariants(self)
 
-    def _check_running(self) -> None:
-        if self.halted is not None:
-            raise BinderHaltedError(f"binder: halted: {self.halted.reason}")
-
     def _check_tokens(self, requests: Sequence[BindRequest]) -> None:
         in_batch: dict[str, BindRequest] = {}
         for request in requests:
@@ -292,20 +226,30 @@ class BinderCore(PodBook):
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
-    def _broken(self, requests: Sequence[BindRequest]) -> frozenset[str]:
-        """Tokens of gangs of which too few pods fit: none of them is bound (I10)."""
-        if self._missing is None or all(r.facts.pod_group is None for r in requests):
-            return frozenset()
+    def _refused_together(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
+        """Requests of gangs of which too few fit, and of transactions of which not all do."""
+        if all(r.facts.pod_group is None and not r.transaction for r in requests):
+            return {}
 
-        def fits(request: BindRequest) -> bool:
-            if self._tokens.get(request) is not None:
-                return False
-            return self._forbidding(request, self._records.get(request.uid), self._fits)[0] is None
+        def forbids(request: BindRequest, placed: int) -> Refusal | None:
+            if len(self._unflushed) + placed >= self.settings.max_unflushed:
+                return RejectCause.BUSY, SUCCESS
+            return self._forbidding(request, self._records.get(request.uid), self._fits)
 
-        return broken_gangs(requests, self.placements, fits, self._missing)
+        undecided = [each for each in requests if not self._is_decided(each)]
+        try:
+            return refused_together(undecided, self.placements, forbids, self._missing)
+        finally:
+            self._undo()
+
+    def _is_decided(self, request: BindRequest) -> bool:
+        """Whether this very request was answered before, or waits for its flush."""
+        record = self._records.get(request.uid)
+        is_bound = record is not None and record.token == request.token
+        return is_bound or self._tokens.get(request) is not None
 
     def _bind_one(
-        self, request: BindRequest, *, is_broken: bool
+        self, request: BindRequest, refusal: Refusal | None
     ) -> Acknowledge | JournalRecord | None:
         known = self._tokens.get(request)
         if known is not None:
@@ -316,25 +260,21 @@ class BinderCore(PodBook):
         if record is not None and record.token == request.token and record.bound is not None:
             # The token is forgotten, the pod is not: it is bound by this very request.
             return Acknowledge(request.token, request.owner, record.bound)
-        refusal = self._refusal(request, record, is_broken=is_broken)
+        refusal = refusal or self._forbidding(request, record, self._verify)
         if refusal is None:
             assert record is not None
             return self._accept(request, record)
-        if refusal.cause not in (RejectCause.HALTED, RejectCause.BUSY):
-            self._tokens.put(request, refusal)
-        return Acknowledge(request.token, request.owner, refusal)
-
-    def _refusal(
-        self, request: BindRequest, record: PodRecord | None, *, is_broken: bool
-    ) -> Rejected | None:
-        """The first thing that forbids this commit, in the order of the design; None for none."""
-        verify = (lambda _: unschedulable(BROKEN)) if is_broken else self._verify
-        cause, status = self._forbidding(request, record, verify)
-        return None if cause is None else Rejected(request.uid, cause, self.version, status)
+        cause, status = refusal
+        row_version = self.rows.of(request.node_name)
+        rejected = Rejected(request.uid, cause, self.version, status, row_version)
+        if cause not in (RejectCause.HALTED, RejectCause.BUSY):
+            self._tokens.put(request, rejected)
+        return Acknowledge(request.token, request.owner, rejected)
 
     def _forbidding(
         self, request: BindRequest, record: PodRecord | None, verify: Verify
-    ) -> tuple[RejectCause | None, Status]:
+    ) -> Refusal | None:
+        """The first thing that forbids this commit, in the order of the design; None for none."""
         if self.halted is not None:
             return RejectCause.HALTED, SUCCESS
         if len(self._unflushed) >= self.settings.max_unflushed:
@@ -349,11 +289,19 @@ class BinderCore(PodBook):
         self.advance_epoch(request.owner, request.epoch)
         if request.node_name not in self.placements.nodes:
             return RejectCause.UNKNOWN_NODE, SUCCESS
+        if self._is_stale(request):
+            news = f"the node changed with record {self.rows.of(request.node_name)}"
+            return RejectCause.VERSION, unschedulable(f"{news}, {request.read_version} was read")
         if request.facts is not record.facts and request.facts != record.facts:
             # The pod changed since the decision: what is committed is checked, not what was read.
             request = replace(request, facts=record.facts)
         status = verify(request)
-        return (None if status.is_success else RejectCause.CONSTRAINT), status
+        return None if status.is_success else (RejectCause.CONSTRAINT, status)
+
+    def _is_stale(self, request: BindRequest) -> bool:
+        if not self.settings.checks_versions:
+            return False
+        return self.rows.missed(request.node_name, request.owner, request.read_version)
 
     def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
         self._go(record, PodEvent.ACCEPT)
@@ -362,6 +310,7 @@ class BinderCore(PodBook):
         self.placements.place(record.uid, record.node_name, record.facts)
         entry = self._number(record, RecordKind.BIND, request)
         record.lsn = entry.lsn
+        self.rows.changed(record.node_name, entry.lsn, record.owner)
         record.bound = Bound(record.uid, record.node_name, entry.lsn, self.version)
         self._tokens.put(request, None)
         effect = Acknowledge(request.token, request.owner, record.bound)
@@ -387,14 +336,17 @@ class BinderCore(PodBook):
         for record in records:
             if record.state is PodState.DELETED:
                 continue
-            if record.state in COUNTED:
+            was_counted = record.state in COUNTED
+            if was_counted:
                 self.placements.lift(record.uid)
             self._go(record, event)
             entry = replace(self._number(record, kind), owner=preemptor)
+            if was_counted:
+                self.rows.changed(record.node_name, entry.lsn)
             effect = Released(record.uid, record.key, record.node_name, kind is RecordKind.EVICT)
             self._unflushed.append((entry.lsn, record, effect))
             journal.append(entry)
-        return _append(journal)
+        return to_journal(journal)
 
     def _number(
         self, record: PodRecord, kind: RecordKind, request: BindRequest | None = None
@@ -407,7 +359,3 @@ class BinderCore(PodBook):
             )
         tells_facts = kind in (RecordKind.LOAD, RecordKind.ADD)
         return JournalRecord(*of_pod, facts=record.facts if tells_facts else None)
-
-
-def _append(journal: Sequence[JournalRecord]) -> list[Effect]:
-    return [AppendJournal(tuple(journal))] if journal else []

@@ -1,28 +1,16 @@
-"""Gangs at the commit: all of those in a batch that belong together, or none of them (I10).
-
-A scheduler sends a gang whole; what it read may be old, so that some of its pods no longer fit.
-Before anything is committed, the batch is tried out: each request on top of those before it. A gang
-of which too few fit is taken out and the rest is tried again, since they may fit now.
-"""
+"""What gangs need at the commit; that they get all of it or nothing, is in `together`."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
-from roadstead.binder.pods import BindRequest
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey, PodGroup, group_key
 from roadstead.framework.profile import Profile
 from roadstead.nodes.table import NodeTable
-from roadstead.placements import Placements
-
-Missing = Callable[[PodFacts], int]
-"""How many pods of a pod's gang must still be bound for it to be whole; 0 for a pod without one."""
 
 _PLUGIN = "Coscheduling"
-BROKEN = "too few pods of its group can be bound with it"
 
 
 class GangNeeds:
@@ -56,42 +44,3 @@ class GangNeeds:
         # Members that ran from the start may not be on a node that is known here.
         ran = group.running if group is not None else 0
         return max(0, needed - max(bound, ran))
-
-
-def broken_gangs(
-    requests: Sequence[BindRequest],
-    placements: Placements,
-    fits: Callable[[BindRequest], bool],
-    missing: Missing,
-) -> frozenset[str]:
-    """Tokens of requests whose gang would stay broken; `placements` are as before afterwards.
-
-    fits: whether a request could be committed on the placements as they are.
-    """
-    needs = {key: missing(r.facts) for r in requests if (key := group_key(r.facts)) is not None}
-    needs = {key: needed for key, needed in needs.items() if needed}
-    broken: set[GroupKey] = set()
-    while len(broken) < len(needs):
-        tried = [r for r in requests if group_key(r.facts) not in broken]
-        placed = _tried(tried, placements, fits)
-        short = {key for key, needed in needs.items() if placed[key] < needed} - broken
-        if not short:
-            break
-        broken |= short
-    return frozenset(r.token for r in requests if group_key(r.facts) in broken)
-
-
-def _tried(
-    requests: Sequence[BindRequest], placements: Placements, fits: Callable[[BindRequest], bool]
-) -> Counter[GroupKey | None]:
-    """How many pods of each gang can be committed in this order."""
-    placed: Counter[GroupKey | None] = Counter()
-    uids = []
-    for request in requests:
-        if fits(request):
-            placements.place(request.uid, request.node_name, request.facts)
-            uids.append(request.uid)
-            placed[group_key(request.facts)] += 1
-    for uid in reversed(uids):
-        placements.lift(uid)
-    return placed

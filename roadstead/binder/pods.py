@@ -78,7 +78,8 @@ class BindRequest:
     """A scheduler asks for a commit.
 
     token: names the attempt, unique. owner, epoch: who asks, under which lease epoch.
-    read_version: the version of the state that the decision was made on.
+    read_version: the version of the node's row that the decision was made on. transaction: the
+    name of what it is part of, all or nothing; "" for a request that stands by itself.
     """
 
     token: str
@@ -89,6 +90,7 @@ class BindRequest:
     owner: str
     epoch: int
     read_version: int = 0
+    transaction: str = ""
 
     def is_same(self, other: BindRequest) -> bool:
         """The same request, if perhaps sent anew with a fresher version."""
@@ -103,8 +105,11 @@ Verify = Callable[[BindRequest], Status]
 
 
 class RejectCause(StrEnum):
-    """Why a bind is refused; only CONSTRAINT is a matter of the node. EXPIRED: `void` said that
-    the attempt is over."""
+    """Why a bind is refused.
+
+    CONSTRAINT and VERSION are matters of the node, TRANSACTION of another pod of the same job.
+    EXPIRED: `void` said that the attempt is over.
+    """
 
     HALTED = "halted"
     BUSY = "busy"
@@ -115,6 +120,8 @@ class RejectCause(StrEnum):
     UNKNOWN_NODE = "unknown_node"
     CONSTRAINT = "constraint"
     EXPIRED = "expired"
+    VERSION = "version"
+    TRANSACTION = "transaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +136,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Not committed; `version` is the state to refresh to before another try."""
+    """Not committed; `version` is the state to refresh to before another try, `row_version` that
+    of the node's row."""
 
     uid: str
     cause: RejectCause
     version: int
     status: Status = SUCCESS
+    row_version: int = 0
 
 
 Decision = Bound | Rejected
@@ -185,11 +194,15 @@ Effect = AppendJournal | Acknowledge | Released | Halted
 
 @dataclass(frozen=True, slots=True)
 class BinderSettings:
-    """Bounds. Within `max_tokens` a repeated token gets its first answer, whatever it was."""
+    """Bounds. Within `max_tokens` a repeated token gets its first answer, whatever it was.
+
+    checks_versions: what goes to a node that others changed since it was read is refused.
+    """
 
     max_unflushed: int = 100_000
     max_tokens: int = 65_536
     max_gone_remembered: int = 65_536
+    checks_versions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,9 @@ class _Replay:
         newest = {(each.owner, each.epoch) for each in binds}
         for owner, epoch in sorted(newest):
             self._core.advance_epoch(owner, epoch)
+        if self._core.settings.checks_versions:
+            for each in binds:
+                self._core.rows.changed(each.node_name, each.lsn, each.owner)
 
     def _release(self, run: Sequence[JournalRecord]) -> None:
         core = self._core
@@ -211,11 +214,14 @@ class _Replay:
                 self._go(pod, _ADD)
             if pod.state in COUNTED:
                 core.placements.lift(pod.uid)
+                core.rows.changed(pod.node_name, record.lsn)
             self._go(pod, (event,))
 
     def _nodes(self, run: Sequence[JournalRecord]) -> None:
         for record in run:
             assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
+            if record.subject.name in self._core.placements.nodes:
+                self._core.rows.changed(record.subject.name, record.lsn)
             self._core.placements.add_node(record.subject)
 
     def _nodes_gone(self, run: Sequence[JournalRecord]) -> None:

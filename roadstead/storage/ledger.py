@@ -100,17 +100,21 @@ class VolumeLedger:
         False, with nothing changed, where a claim or a volume is not free, the node does not reach
         a volume, or a claim of the pod would stay without. One that stands already is as it is.
         """
+        return self.try_out(bindings, pod, node) is not None
+
+    def try_out(
+        self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
+    ) -> tuple[StorageChange, ...] | None:
+        """As `commit`: what undoes it, the last change first; None for a refusal."""
         new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
         bound = {each.claim.key for each in new}
         try:
             waiting = {claim.key for claim in claims_of(self.storage, pod).waiting}
         except ClaimError:
-            return False
+            return None
         if waiting != bound or not all(self._is_free(each, node) for each in new):
-            return False
-        for each in new:
-            self.storage.apply(each.change)
-        return True
+            return None
+        return tuple(self.storage.apply(each.change) for each in new)[::-1]
 
     def _is_free(self, binding: Binding, node: NodeFacts) -> bool:
         claim = self.storage.claims.get(binding.claim.key)

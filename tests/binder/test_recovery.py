@@ -5,7 +5,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from roadstead.binder import Acknowledge, AppendJournal, BinderCore, BindRequest, Bound, PodState
+from roadstead.binder import (
+    Acknowledge,
+    AppendJournal,
+    BinderCore,
+    BinderSettings,
+    BindRequest,
+    Bound,
+    PodState,
+)
 from roadstead.binder.recovery import recover, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
@@ -271,3 +279,38 @@ def test_long_runs_are_taken_in_parts(monkeypatch):
     core, result = told(*(add(lsn, f"u{lsn}") for lsn in range(1, 6)))
 
     assert (result.records, len(core._records)) == (5, 5)
+
+
+def versioned():
+    settings = BinderSettings(checks_versions=True)
+    return BinderCore(TableStore(), lambda _: SUCCESS, settings, tells_all=True)
+
+
+def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
+    core, records = versioned(), []
+
+    def log(effects):
+        for effect in effects:
+            if isinstance(effect, AppendJournal):
+                records.extend(effect.records)
+                core.flushed(effect.last_lsn)
+
+    for name in ("n1", "n2", "n3"):
+        log(core.add_node(NodeFacts(name)))
+    log(core.add_pods([(f"u{n}", f"d/u{n}", FACTS[0]) for n in range(4)]))
+    for number, (owner, node) in enumerate(
+        [("s0", "n1"), ("s1", "n1"), ("s0", "n2"), ("s1", "n3")]
+    ):
+        uid = f"u{number}"
+        log(core.bind([BindRequest(uid, uid, f"d/{uid}", node, FACTS[0], owner, 1, 99)]))
+    log(core.evict(["u2"]))
+    log(core.update_node(NodeFacts("n3", labels=(("disk", "ssd"),))))
+
+    again = versioned()
+    recover(again, records)
+
+    for node in ("n1", "n2", "n3"):
+        assert again.rows.of(node) == core.rows.of(node) > 0
+        for owner in ("s0", "s1", "s2"):
+            for read in range(core.last_lsn + 1):
+                assert again.rows.missed(node, owner, read) == core.rows.missed(node, owner, read)

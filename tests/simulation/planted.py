@@ -133,7 +133,7 @@ def the_binder_trusts_summaries_of_before(put):
 
 @bug(within=300)
 def a_gang_is_committed_in_part(put):
-    put(binder_core, "broken_gangs", lambda *ignored: frozenset())
+    put(binder_core, "refused_together", lambda *ignored: {})
 
 
 @bug()

@@ -1,0 +1,86 @@
+"""The binder's nodes, and the numbers of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roadstead.binder.book import PodBook
+from roadstead.binder.pods import (
+    AppendJournal,
+    BinderHaltedError,
+    BinderSettings,
+    Effect,
+    Halted,
+)
+from roadstead.binder.rows import RowVersions
+from roadstead.facts.node import NodeFacts
+from roadstead.journal import JournalRecord, RecordKind, Subject
+from roadstead.placements import NodeStore, Placements
+from roadstead.protocol.errors import IllegalTransitionError
+
+
+class NodeBook(PodBook):
+    """Nodes with the pods that are counted on them, and what the journal is told of the cluster.
+
+    rows: the versions of nodes.
+    """
+
+    def __init__(
+        self, store: NodeStore, settings: BinderSettings, next_lsn: int, *, tells_all: bool
+    ) -> None:
+        super().__init__(settings)
+        self.placements = Placements(store)
+        self.rows = RowVersions()
+        self.halted: Halted | None = None
+        self.flushed_lsn = self.last_lsn = next_lsn - 1
+        self._tells_all = tells_all
+
+    @property
+    def version(self) -> int:
+        """The version of the authoritative state; it only grows (I7)."""
+        return self.placements.version
+
+    def add_node(self, facts: NodeFacts) -> list[Effect]:
+        """A node appears, and with it the pods bound to it before; a known one is updated."""
+        return self.update_node(facts)
+
+    def update_node(self, facts: NodeFacts) -> list[Effect]:
+        """A node's own facts change; an unknown one is added."""
+        known = self.placements.nodes.get(facts.name, facts)
+        self.placements.update_node(facts)
+        effects = self._tell(RecordKind.NODE, facts.name, facts)
+        if facts != known:
+            # Versions need a number, whether or not a journal tells of the change.
+            self.last_lsn += not effects
+            self.rows.changed(facts.name, self.last_lsn)
+        return effects
+
+    def remove_node(self, name: str) -> list[Effect]:
+        """A node disappears; its pods stay bound to it. Raises for a node that is not there."""
+        if name not in self.placements.nodes:
+            raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
+        self.placements.remove_node(name)
+        return self._tell(RecordKind.NODE_GONE, name, None)
+
+    def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
+        """What the cluster has beside nodes and pods, rules of profiles, or of the run itself."""
+        return self._tell(kind, "", subject)
+
+    def _tell(self, kind: RecordKind, node_name: str, subject: Subject | None) -> list[Effect]:
+        if not self._tells_all:
+            return []
+        self._check_running()
+        self.last_lsn += 1
+        record = JournalRecord(
+            self.last_lsn, kind, node_name, node_name, node_name, subject=subject
+        )
+        return to_journal([record])
+
+    def _check_running(self) -> None:
+        if self.halted is not None:
+            raise BinderHaltedError(f"binder: halted: {self.halted.reason}")
+
+
+def to_journal(journal: Sequence[JournalRecord]) -> list[Effect]:
+    """The effect that makes records durable; none for no records."""
+    return [AppendJournal(tuple(journal))] if journal else []

@@ -1,0 +1,267 @@
+"""What stands or falls together, and rows that changed since they were read."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.binder import BinderCore, BinderSettings, Bound, RejectCause, Rejected, TableStore
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import GroupMembership, PodFacts
+from roadstead.protocol.status import SUCCESS, unschedulable
+from tests.binder.test_binder_core import LARGE, SMALL, answers, ask, binder, causes, committed
+
+
+def job(name, node_name="n1", *, of="job", **more):
+    return replace(ask(name, node_name, **more), transaction=of)
+
+
+def outcomes(core, *requests):
+    """Token → node, or the cause of its refusal."""
+    found = committed(core, *requests)
+    return {
+        token: each.node_name if isinstance(each, Bound) else each.cause.value
+        for token, each in found.items()
+    }
+
+
+def large(core, *names):
+    for name in names:
+        core.update_pod(f"uid-{name}", LARGE)
+
+
+class TestTransactions:
+    def test_a_transaction_that_fits_is_bound_whole(self):
+        core = binder("a", "b")
+
+        assert outcomes(core, job("a"), job("b", "n2")) == {"token-a": "n1", "token-b": "n2"}
+
+    def test_of_a_transaction_that_does_not_fit_nothing_is_bound(self):
+        core = binder("a", "b", "c")
+        large(core, "a", "b")
+
+        found = committed(
+            core, job("a", facts=LARGE), job("c", "n2"), job("b", facts=LARGE), ask("d")
+        )
+
+        assert [found[f"token-{name}"].cause for name in "acb"] == [
+            RejectCause.TRANSACTION,
+            RejectCause.TRANSACTION,
+            RejectCause.CONSTRAINT,
+        ]
+        assert found["token-b"].status.message == "Insufficient cpu"
+        shared = "default/b of the same job was refused: constraint"
+        assert found["token-a"].status.message == shared
+        assert found["token-d"].cause is RejectCause.UNKNOWN_POD
+        assert core.counts().bound == 0
+        core.validate()
+
+    def test_what_a_broken_transaction_would_have_taken_is_there_for_the_next(self):
+        core = binder("a", "b", "c")
+        large(core, "a", "b", "c")
+        broken = (job("a", facts=LARGE), job("b", facts=LARGE))
+
+        found = outcomes(core, *broken, job("c", facts=LARGE, of="other"))
+
+        assert found == {"token-a": "transaction", "token-b": "constraint", "token-c": "n1"}
+
+    def test_a_transaction_may_fail_for_want_of_what_another_one_took(self):
+        core = binder("a", "b", "c")
+        large(core, "a", "b", "c")
+
+        found = outcomes(
+            core,
+            job("a", facts=LARGE, of="first"),
+            job("b", facts=LARGE, of="second"),
+            job("c", "n2", facts=LARGE, of="second"),
+        )
+
+        assert found == {"token-a": "n1", "token-b": "constraint", "token-c": "transaction"}
+
+    def test_any_refusal_of_one_refuses_the_others(self):
+        core = binder("a", "b")
+
+        assert outcomes(core, job("a"), job("b", "gone")) == {
+            "token-a": "transaction",
+            "token-b": "unknown_node",
+        }
+
+    def test_asked_again_it_gets_the_same_answers(self):
+        core = binder("a", "b", "c")
+        whole = (job("a"), job("b"))
+        broken = (job("c", of="other"), job("x", of="other"))
+        first = committed(core, *whole, *broken)
+
+        assert committed(core, *whole, *broken) == first
+        assert committed(core, *reversed(whole)) == {k: first[k] for k in ("token-a", "token-b")}
+
+    def test_it_does_not_start_what_its_bound_would_not_let_it_end(self):
+        core = binder("a", "b", max_unflushed=1)
+
+        effects = core.bind([job("a"), job("b")])
+
+        assert causes(effects) == ["transaction", "busy"]
+        assert core.counts().unflushed == 0
+
+    def test_a_pod_that_another_transaction_bound_refuses_the_whole(self):
+        core = binder("a", "b")
+        committed(core, ask("a", token="earlier"))
+
+        assert outcomes(core, job("a"), job("b")) == {
+            "token-a": "already_bound",
+            "token-b": "transaction",
+        }
+
+
+class TestGangsAndTransactions:
+    def test_a_gang_may_be_bound_in_part_if_enough_of_it_is_and_a_transaction_may_not(self):
+        member = replace(SMALL, pod_group=GroupMembership("g", 1))
+        needs = {"g": 1}
+
+        def missing(facts):
+            return needs.get(facts.pod_group.name, 0) if facts.pod_group else 0
+
+        core = binder("a", "b")
+        core._missing = missing
+        for name in "ab":
+            core.update_pod(f"uid-{name}", member)
+        of_gang = [ask("a", facts=member), ask("b", "gone", facts=member)]
+
+        assert outcomes(core, *of_gang) == {"token-a": "n1", "token-b": "unknown_node"}
+
+    def test_a_gang_of_which_too_few_fit_is_told_so(self):
+        member = replace(SMALL, pod_group=GroupMembership("g", 2))
+        core = binder("a", "b")
+        core._missing = lambda facts: 2
+        for name in "ab":
+            core.update_pod(f"uid-{name}", member)
+
+        found = committed(core, ask("a", facts=member), ask("b", "gone", facts=member))
+
+        assert found["token-a"].cause is RejectCause.CONSTRAINT
+        assert found["token-a"].status.message == "too few pods of its group can be bound with it"
+        assert found["token-b"].cause is RejectCause.UNKNOWN_NODE
+
+    def test_what_was_tried_out_is_undone_also_where_something_failed(self):
+        undone = []
+        core = BinderCore(
+            TableStore(), lambda _: SUCCESS, undo=lambda: undone.append(True), fits=_broken
+        )
+        core.add_node(NodeFacts("n1"))
+        core.add_pods([("uid-a", "default/a", SMALL)])
+
+        with pytest.raises(RuntimeError):
+            core.bind([job("a")])
+
+        assert undone == [True]
+
+
+def _broken(_):
+    raise RuntimeError("a filter failed")
+
+
+class TestVersions:
+    def test_a_bind_whose_row_another_scheduler_changed_is_refused_with_the_version(self):
+        core = binder("a", "b", checks_versions=True)
+        first = committed(core, ask("a", owner="s0"))["token-a"]
+
+        refused = committed(core, ask("b", owner="s1"))["token-b"]
+
+        assert refused.cause is RejectCause.VERSION
+        assert refused.row_version == first.lsn
+        assert refused.status.message == f"the node changed with record {first.lsn}, 0 was read"
+
+    def test_the_version_of_a_refusal_is_enough_for_the_next_try(self):
+        core = binder("a", "b", checks_versions=True)
+        committed(core, ask("a", owner="s0"))
+        refused = committed(core, ask("b", owner="s1"))["token-b"]
+
+        again = replace(ask("b", owner="s1", token="again"), read_version=refused.row_version)
+
+        assert outcomes(core, again) == {"again": "n1"}
+
+    def test_other_rows_and_own_binds_are_no_news(self):
+        core = binder("a", "b", "c", checks_versions=True)
+        committed(core, ask("a", owner="s0"))
+
+        assert outcomes(core, ask("b", owner="s0")) == {"token-b": "n1"}
+        assert outcomes(core, ask("c", "n2", owner="s1")) == {"token-c": "n2"}
+
+    def test_where_only_fit_counts_changes_are_no_matter(self):
+        core = binder("a", "b")
+        committed(core, ask("a", owner="s0"))
+
+        assert outcomes(core, ask("b", owner="s1")) == {"token-b": "n1"}
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda core: core.update_node(NodeFacts("n1", allocatable=(("cpu", 900),))),
+            lambda core: core.delete(["uid-a"]),
+            lambda core: core.evict(["uid-a"]),
+        ],
+        ids=["update", "delete", "evict"],
+    )
+    def test_what_happens_to_a_node_is_news_to_everyone(self, change):
+        core = binder("a", "b", checks_versions=True)
+        read = committed(core, ask("a", owner="s0"))["token-a"].lsn
+        change(core)
+
+        refused = committed(core, replace(ask("b", owner="s0"), read_version=read))["token-b"]
+
+        assert refused.cause is RejectCause.VERSION
+        assert refused.row_version > read
+
+    def test_a_node_that_comes_again_as_it_was_and_pods_that_wait_change_no_version(self):
+        core = binder("a", "b", checks_versions=True)
+        core.add_node(core.placements.nodes["n1"])
+        core.delete(["uid-b"])
+
+        assert core.rows.of("n1") == core.rows.of("") == 0
+
+    def test_a_fresh_version_does_not_help_what_does_not_fit(self):
+        core = binder("a", "b", checks_versions=True)
+        large(core, "a", "b")
+        read = committed(core, ask("a", facts=LARGE))["token-a"].lsn
+        fresh = replace(ask("b", facts=LARGE), read_version=read)
+
+        assert outcomes(core, fresh) == {"token-b": "constraint"}
+
+
+requests = st.lists(
+    st.tuples(
+        st.sampled_from("abcdefgh"),
+        st.sampled_from(["n1", "n2"]),
+        st.sampled_from(["", "j1", "j2", "j3"]),
+    ),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda each: each[0],
+)
+
+
+@given(requests, st.integers(100, 1000))
+def test_of_each_transaction_all_are_bound_or_none_and_no_node_is_overfilled(asked, room):
+    store = TableStore()
+
+    def fits(request):
+        used = store.table.row_facts(request.node_name)["requested"].get("cpu", 0)
+        return SUCCESS if used + 100 <= room else unschedulable("Insufficient cpu")
+
+    core = BinderCore(store, fits, BinderSettings(checks_versions=True))
+    for name in ("n1", "n2"):
+        core.add_node(NodeFacts(name, allocatable=(("cpu", room),)))
+    facts = PodFacts(requests=(("cpu", 100),))
+    core.add_pods([(f"uid-{name}", f"default/{name}", facts) for name, _, _ in asked])
+
+    effects = core.bind([job(name, node, of=of, facts=facts) for name, node, of in asked])
+    found = answers([*effects, *core.flushed(core.last_lsn)])
+
+    core.validate()
+    for of in {of for _, _, of in asked if of}:
+        bound = {isinstance(found[f"token-{name}"], Bound) for name, _, its in asked if its == of}
+        assert len(bound) == 1
+    for name, _, of in asked:
+        if not of and isinstance(found[f"token-{name}"], Rejected):
+            assert found[f"token-{name}"].cause is RejectCause.CONSTRAINT
