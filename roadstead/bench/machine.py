@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import resource
@@ -75,6 +76,12 @@ def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
         return sum(known), len(known)
     unit = 1 if sys.platform == "darwin" else _KIB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, 1
+
+
+def forget_peak(proc: Path = PROC) -> None:
+    """The peak of this process begins anew, where the system lets it."""
+    with contextlib.suppress(OSError):
+        (proc / "self" / "clear_refs").write_text("5", encoding="ascii")
 
 
 def _peak(proc: Path, pid: int) -> int:

@@ -28,7 +28,9 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "schedule": ("schedule_command", "schedule_command", "Schedule manifests or a trace."),
         "explain": ("explain_command", "explain_command", "Why one pod goes where it goes."),
         "trace": ("trace_command", "trace_group", "Import and look at traces."),
+        "bench": ("bench_command", "bench_command", "Measure how fast pods are scheduled."),
         "check": ("check_command", "check_command", "Check what a run committed."),
+        "stress": ("stress_command", "stress_command", "Many schedulers: what conflicts cost."),
         "config": ("config_command", "config_command", "Print the configuration in effect."),
         "plugin": ("plugin_command", "plugin_group", "Write, test and list plugins."),
     }

@@ -1,0 +1,158 @@
+"""Carrying out benchmarks and telling what came of them."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import click
+
+from roadstead import __version__
+from roadstead.bench.catalog import Entry, built_in, choose, of_file
+from roadstead.bench.figures import Figures, Outcome, figures_of, outcome_of
+from roadstead.bench.machine import commit_of, forget_peak, this_machine
+from roadstead.bench.result import Json, compare, headline, read_result, result_document
+from roadstead.bench.script import Script
+from roadstead.bench.speedscope import Samples, speedscope_document
+from roadstead.cli import plan as plans
+from roadstead.cli.concurrency_options import ConcurrencyOptions
+from roadstead.cli.options import PlanOptions
+from roadstead.cli.progress import shown_progress
+from roadstead.cli.scheduling import print_json, write_text
+from roadstead.cli.session import Session
+from roadstead.config.settings import Settings
+from roadstead.run import RunPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be run. names: none for all that a file measures."""
+
+    names: tuple[str, ...]
+    file: Path | None
+    openb: Path | None
+    runs: int
+    timeout_s: float
+    profiles: bool
+
+    def known(self, seed: int = 0) -> list[Entry]:
+        """All workloads that there are."""
+        return of_file(self.file) if self.file is not None else built_in(seed, self.openb)
+
+    def entries(self, seed: int) -> list[Entry]:
+        """Those that are wanted, in order. InputError for a name of nothing."""
+        known = self.known(seed)
+        if self.names:
+            return choose(known, self.names)
+        return [each for each in known if each.is_measured] or known
+
+
+@dataclass(slots=True)
+class Ran:
+    """What came of it. samples: of the profile, by workload and process."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    samples: dict[str, list[Samples]] = field(default_factory=dict)
+
+
+def print_list(wanted: Wanted) -> None:
+    """Every workload; what its case's name stands for is marked."""
+    for each in wanted.known():
+        mark = "*" if each.is_default else " "
+        click.echo(f"{mark} {each.name}")
+    click.echo("\n* what the name before the slash stands for", err=True)
+
+
+def read_older(path: Path | None) -> Json | None:
+    """The older result, before anything is run."""
+    return None if path is None else read_result(path)
+
+
+def settings_of(plan: PlanOptions, concurrency: ConcurrencyOptions, kernel: str | None) -> Settings:
+    """The settings of all runs. InputError where they are wrong."""
+    settings = plans.read_settings(plan, None, concurrency.overrides())
+    return settings if kernel is None else settings.model_copy(update={"kernel": kernel == "on"})
+
+
+def run_all(session: Session, wanted: Wanted, plan: PlanOptions, settings: Settings) -> Ran:
+    """Every workload as often as wanted. InputError or RoadsteadError with a clear text."""
+    config = plans.read_config(plan)
+    ran = Ran()
+    entries = wanted.entries(settings.seed)
+    session.launcher().prepare(settings, plans.log_dir(plan))
+    for entry in entries:
+        script = entry.make()
+        for note in script.notes:
+            click.echo(f"{script.name}: {note}", err=True)
+        chosen = _config_of(script, config)
+        run_plan = plans.make_plan(plan, settings, chosen, script.cluster)
+        runs = [_run(session, script, run_plan, wanted, ran) for _ in range(wanted.runs)]
+        ran.outcomes += [outcome_of(stretches) for stretches in zip(*runs, strict=True)]
+    return ran
+
+
+def _config_of(script: Script, given: plans.ConfigText) -> plans.ConfigText:
+    """The configuration of the command line, or else that of the workload."""
+    if given.text or not script.config_text:
+        return given
+    return replace(given, text=script.config_text, source=script.config_source)
+
+
+def _run(
+    session: Session, script: Script, run_plan: RunPlan, wanted: Wanted, ran: Ran
+) -> list[Figures]:
+    gc.collect()
+    forget_peak()
+    with shown_progress() as tell:
+        benched = session.launcher().bench(
+            script, run_plan, tell, timeout_s=wanted.timeout_s, profiles=wanted.profiles
+        )
+    for process, samples in benched.samples.items():
+        ran.samples.setdefault(f"{script.name}: {process}", []).extend(samples)
+    figures = [figures_of(measured) for measured in benched.measured]
+    for each in figures:
+        click.echo(headline(each), err=True)
+    return figures
+
+
+def write_profile(path: Path, ran: Ran) -> None:
+    """The profile, as a page can show it. InputError where it cannot be written."""
+    document = speedscope_document("roadstead bench", ran.samples, __version__)
+    write_text(path, json.dumps(document))
+    shown = "https://www.speedscope.app shows it"
+    click.echo(f"Written to {path} ({shown})", err=True)
+
+
+def tell(
+    session: Session, ran: Ran, settings: Settings, older: Json | None, *, as_json: bool
+) -> None:
+    """Tables, or JSON on standard output; then what changed, with JSON on standard error."""
+    document = result_document(
+        ran.outcomes,
+        machine=this_machine(),
+        commit=commit_of(Path(__file__).parent),
+        version=__version__,
+        command=("roadstead", *session.args),
+        settings=_told(settings),
+    )
+    if as_json:
+        print_json(document)
+    _print(ran.outcomes, document, older, as_json=as_json)
+
+
+def _told(settings: Settings) -> Mapping[str, object]:
+    return settings.model_dump(mode="json")
+
+
+def _print(
+    outcomes: Sequence[Outcome], document: Json, older: Json | None, *, as_json: bool
+) -> None:
+    from roadstead.cli.bench_table import print_bench, print_comparison, wide_console
+
+    if not as_json:
+        print_bench(wide_console(), outcomes, this_machine(), str(document["commit"]))
+    if older is not None:
+        print_comparison(wide_console(stderr=as_json), compare(older, document))
