@@ -23,10 +23,12 @@ from roadstead.actors.profiling import Profiler
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
 from roadstead.actors.session import RunSession
 from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.actors.virtual_time import run_virtual
 from roadstead.bench.figures import Benched
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
+from roadstead.lab.trial import LabSetup, Trial
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
 
 T = TypeVar("T")
@@ -75,6 +77,22 @@ class ActorLauncher:
 
         return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
+    def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
+        """Schedules everything and measures it. RoadsteadError if it cannot be ended."""
+        from roadstead.actors.stress import supervisor_for, try_out, virtual_runtime
+
+        plan = with_journal(plan, inputs)
+
+        async def work(client: Client, supervisor: Supervisor) -> Trial:
+            return await try_out(client, supervisor, plan, inputs, is_virtual=lab.is_virtual)
+
+        def all_of_it(open_one: Callable[[], Runtime]) -> Coroutine[Any, Any, Trial]:
+            return _with_actors(open_one, plan, lambda told: None, work, supervisor_for(lab))
+
+        if lab.is_virtual:
+            return run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
+        return _run(all_of_it(partial(self._runtime, plan)))
+
     def bench(
         self,
         script: Script,
@@ -102,6 +120,7 @@ async def _with_actors(
     plan: RunPlan,
     progress: Tell,
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
+    supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
     """Starts the actors of a plan, does the work while they are watched, and ends them."""
     check_schedulers(plan)
@@ -113,7 +132,7 @@ async def _with_actors(
     except _SYMPTOMS as failure:
         close_logs()
         raise RunFailedError(str(failure)) from failure
-    supervisor = Supervisor(runtime, plan)
+    supervisor = supervise(runtime, plan)
     is_over = False
     try:
         await supervisor.start()

@@ -23,6 +23,7 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
+from roadstead.lab.trial import LabSetup, Trial
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import Limits
@@ -190,6 +191,10 @@ class Launcher(Protocol):
         self, inputs: RunInputs, plan: RunPlan, progress: Callable[[Progress], None]
     ) -> RunOutcome:
         """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
+        ...
+
+    def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
+        """Schedules everything and measures it, set up as the conflict lab says."""
         ...
 
     def explain(

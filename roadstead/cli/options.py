@@ -6,11 +6,14 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from roadstead.cli.concurrency_options import ConcurrencyOptions, SchedulersType
+from roadstead.cli.concurrency_options import SchedulersType
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Callback = Callable[..., None]
 Form = Literal["table", "json"]
@@ -205,7 +208,7 @@ format_option = click.option(
 
 def gathered(
     name: str,
-    kind: type[SourceOptions] | type[PlanOptions] | type[ConcurrencyOptions],
+    kind: type[DataclassInstance],
     parameters: tuple[Callable[[Callback], Callback], ...],
 ) -> Callable[[Callback], Callback]:
     """Adds parameters to a command, which gets them as one object of `kind` named `name`."""

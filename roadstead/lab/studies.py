@@ -66,13 +66,17 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """name, what it is, its parameters and how one run is done. figures: those worth a plot."""
+    """name, what it is, its parameters and how one run is done.
+
+    figures: those worth a plot. is_possible: whether values can be together.
+    """
 
     name: str
     text: str
     parameters: tuple[Parameter, ...]
     run: Run
     figures: tuple[str, ...]
+    is_possible: Callable[[Values], bool] = lambda values: True
 
     def parameter(self, name: str, source: str) -> Parameter:
         """A parameter by name. InputError for one that this study does not have."""

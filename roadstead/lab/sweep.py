@@ -35,15 +35,17 @@ class Sweep:
 
     @property
     def size(self) -> int:
-        """Runs in all."""
+        """Runs in all, those included that cannot be."""
         return prod(len(values) for _, values in self.axes) * len(self.seeds)
 
     def points(self) -> Iterator[dict[str, Value]]:
-        """Every combination, completed with what is fixed and with defaults."""
+        """Every combination that can be, completed with what is fixed and with defaults."""
         names = [name for name, _ in self.axes]
         for chosen in product(*(values for _, values in self.axes)):
             point = dict(zip(names, chosen, strict=True))
-            yield self.study.complete({**self.fixed, **point})
+            values = self.study.complete({**self.fixed, **point})
+            if self.study.is_possible(values):
+                yield values
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +112,18 @@ def make_sweep(
     sweep = Sweep(title or study.text, study, tuple(read), kept, tuple(seeds))
     if sweep.size > MAX_RUNS:
         raise InputError(f"is {sweep.size:,} runs (at most {MAX_RUNS:,})", source=source)
+    if not any(True for _ in sweep.points()):
+        raise InputError("no combination of these values can be run", source=source)
     return sweep
 
 
 def run_sweep(sweep: Sweep, tell: Told) -> Swept:
     """All runs, one after another."""
     rows: list[Row] = []
-    for values in sweep.points():
+    points = list(sweep.points())
+    for values in points:
         for seed in sweep.seeds:
             now = ", ".join(f"{name} {values[name]}" for name, _ in sweep.axes)
-            tell(len(rows), sweep.size, now)
+            tell(len(rows), len(points) * len(sweep.seeds), now)
             rows.append(Row(values, seed, sweep.study.run(values, seed)))
     return Swept(sweep, tuple(rows))

@@ -1,0 +1,176 @@
+"""What a `roadstead stress` is asked to sweep: a preset, a file, flags; later ones go before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from roadstead.lab.presets import PRESETS, Preset
+from roadstead.lab.studies import MODEL_STUDIES, Study
+from roadstead.lab.sweep import MAX_SEEDS, Sweep, make_sweep
+from roadstead.protocol.errors import InputError, cut_short
+
+ENGINES: Final = ("model", "virtual", "inline", "ray")
+FILE_KEYS: Final = ("title", "study", "engine", "vary", "set", "seeds")
+FILE_MAX_BYTES: Final = 1 << 20
+PRODUCT: Final = "product"
+
+NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "omega": {
+        "schedulers": "batch_schedulers",
+        "staleness": "staleness_s",
+        "decision-time": "service_job_s",
+    },
+    "extra-slots": {"staleness": "sync_gap_s"},
+    "policies": {"staleness": "sync_gap_s", "mode": "policy", "load": "phases"},
+    PRODUCT: {"staleness": "staleness_s", "decision-time": "decision_job_s"},
+}
+"""Study → flag → its parameter, where it is called otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One sweep as it is asked for. seeds: how many; first_seed: the first of them."""
+
+    title: str = ""
+    study: str = "omega"
+    engine: str = ""
+    vary: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    set: Mapping[str, object] = field(default_factory=dict)
+    seeds: int = 3
+    first_seed: int = 0
+    source: str = "flags"
+
+
+def of_preset(name: str) -> Asked:
+    """A preset by name. InputError for an unknown one."""
+    preset = PRESETS.get(name)
+    if preset is None:
+        raise InputError(
+            f"is none of {', '.join(PRESETS)}", source="--preset", value=cut_short(name)
+        )
+    return _asked(preset, f"preset {name}")
+
+
+def _asked(preset: Preset, source: str) -> Asked:
+    return Asked(
+        preset.title,
+        preset.study,
+        preset.engine,
+        preset.vary,
+        preset.set,
+        preset.seeds,
+        source=source,
+    )
+
+
+def of_file(path: Path) -> Asked:
+    """A sweep from a YAML or JSON file. InputError for what does not belong there."""
+    from roadstead.config.reader import read_document
+
+    source = str(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=source) from error
+    if len(content) > FILE_MAX_BYTES:
+        raise InputError(f"is longer than {FILE_MAX_BYTES:,} bytes", source=source)
+    document = read_document(content, source=source)
+    if not isinstance(document, dict):
+        raise InputError(f"want a mapping with {', '.join(FILE_KEYS)}", source=source)
+    _check_keys(document, source)
+    seeds = document.get("seeds", 3)
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds <= MAX_SEEDS:
+        rule = f"want a whole number from 1 to {MAX_SEEDS}"
+        raise InputError(rule, source=source, field="seeds", value=cut_short(str(seeds)))
+    return Asked(
+        str(document.get("title", "")),
+        str(document.get("study", "omega")),
+        str(document.get("engine", "")),
+        _lists(document.get("vary", {}), source),
+        _mapping(document.get("set", {}), "set", source),
+        seeds,
+        source=source,
+    )
+
+
+def _check_keys(document: Mapping[object, object], source: str) -> None:
+    for key in document:
+        if key not in FILE_KEYS:
+            raise InputError(
+                f"is none of {', '.join(FILE_KEYS)}", source=source, field=cut_short(str(key))
+            )
+
+
+def _mapping(given: object, name: str, source: str) -> dict[str, object]:
+    if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
+        raise InputError("want parameters by name", source=source, field=name)
+    return given
+
+
+def _lists(given: object, source: str) -> dict[str, Sequence[object]]:
+    lists: dict[str, Sequence[object]] = {}
+    for name, values in _mapping(given, "vary", source).items():
+        if not isinstance(values, list):
+            raise InputError("want a list of values", source=source, field=f"vary.{name}")
+        lists[name] = values
+    return lists
+
+
+def with_flags(
+    asked: Asked, pairs: Iterable[tuple[str, str]], flags: Mapping[str, str | None]
+) -> Asked:
+    """The same with `NAME=V,…` pairs and named flags over it: one value is set, several vary."""
+    vary, kept = dict(asked.vary), dict(asked.set)
+    names = NAMES.get(asked.study, {})
+    named = [(names.get(flag, flag), text) for flag, text in flags.items() if text is not None]
+    for name, text in (*pairs, *named):
+        values = [each.strip() for each in text.split(",")]
+        vary.pop(name, None)
+        kept.pop(name, None)
+        if len(values) > 1:
+            vary[name] = values
+        else:
+            kept[name] = values[0]
+    return Asked(
+        asked.title,
+        asked.study,
+        asked.engine,
+        vary,
+        kept,
+        asked.seeds,
+        asked.first_seed,
+        asked.source,
+    )
+
+
+def pair(text: str) -> tuple[str, str]:
+    """NAME and the rest of `NAME=V,…`. InputError for anything else."""
+    name, equals, rest = text.partition("=")
+    if not equals or not name or not rest:
+        raise InputError("want NAME=VALUE or NAME=VALUE,VALUE,…", source="--vary", value=text)
+    return name, rest
+
+
+def study_of(asked: Asked, product: Study | None) -> Study:
+    """The study that is asked for. InputError for an unknown one."""
+    if asked.study == PRODUCT and product is not None:
+        return product
+    found = MODEL_STUDIES.get(asked.study)
+    if found is None:
+        known = ", ".join((*MODEL_STUDIES, PRODUCT))
+        raise InputError(
+            f"is none of {known}", source=asked.source, field="study", value=cut_short(asked.study)
+        )
+    return found
+
+
+def sweep_of(asked: Asked, study: Study) -> Sweep:
+    """The sweep, checked."""
+    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    return make_sweep(
+        study, asked.vary, asked.set, list(seeds), source=asked.source, title=asked.title
+    )

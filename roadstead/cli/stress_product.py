@@ -1,0 +1,210 @@
+"""The study of the product: its actors on a scenario or on what the user gives, many ways."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from roadstead.cli.inputs import Loaded, load_generated
+from roadstead.cli.options import SourceOptions
+from roadstead.cli.session import Session
+from roadstead.cli.stress_plan import PRODUCT, Asked
+from roadstead.config.settings import Settings, load_settings
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.lab.regret import Placed, score_regret
+from roadstead.lab.scenarios import constraint_heavy
+from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Figures, Parameter, Study, Values
+from roadstead.lab.trial import LabSetup, Recheck, Trial
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.run import RunInputs, RunPlan, build_profiles
+
+INPUT: Final = "input"
+DEFAULT_FLEET: Final = "fleet"
+
+PARAMETERS: Final = (
+    Parameter("nodes", 64, "nodes of a scenario", 1, 1_000_000),
+    Parameter("pods", 400, "pods of a scenario", 1, 10_000_000),
+    Parameter("mode", "shared", "mode of concurrency", choices=("exact", "shared", "partitioned")),
+    Parameter("schedulers", 4, "schedulers", 1, 256),
+    Parameter("batch", 256, "pods that a scheduler takes at a time", 1, 65_536),
+    Parameter("shards", 2, "workers; at least one for each scheduler if partitioned", 1, 1024),
+    CONFLICTS,
+    TRANSACTION,
+    Parameter("staleness_s", 0.0, "how old the state may be; 0: read anew", 0.0, DAY_S),
+    Parameter("decision_job_s", 0.0, "simulated decision time per job", 0.0, DAY_S),
+    Parameter("decision_task_s", 0.0, "simulated decision time per pod", 0.0, DAY_S),
+    Parameter(
+        "partition_policy",
+        "latency-first",
+        "where a partitioned scheduler looks first",
+        choices=("latency-first", "quality-first", "adaptive"),
+    ),
+    Parameter("tie_break", "random", "among equally good nodes", choices=("random", "first")),
+    Parameter(
+        "recheck",
+        "all",
+        "what the binder checks at the commit (lab only)",
+        choices=("all", "node", "none"),
+    ),
+)
+
+FIGURES: Final = (
+    "conflict_fraction",
+    "violation_share",
+    "pods_per_s",
+    "score_regret",
+    "batch_conflict_fraction",
+    "busyness",
+    "wait_s",
+    "retries",
+    "utilization",
+)
+
+
+def product_study(
+    session: Session, asked: Asked, source: SourceOptions, output: Path | None
+) -> Study:
+    """The study, over what the user gives or over scenarios. InputError where that is wrong."""
+    has_input = source.trace is not None or bool(source.cluster)
+    loaded = None
+    if has_input:
+        from roadstead.cli.sources import load
+
+        loaded = load(source, with_digests=False)
+    runs = ProductRuns(session, asked.engine, loaded, output)
+    workload = Parameter(
+        "workload",
+        INPUT if has_input else DEFAULT_FLEET,
+        "what is scheduled",
+        choices=(INPUT,) if has_input else (DEFAULT_FLEET, "constraint-heavy"),
+    )
+    text = f"the product's actors, engine {asked.engine}"
+    return Study(PRODUCT, text, (workload, *PARAMETERS), runs, FIGURES, is_possible)
+
+
+def is_possible(values: Values) -> bool:
+    """Whether a combination can be run: an exact scheduler is alone."""
+    return values["mode"] != "exact" or values["schedulers"] == 1
+
+
+@dataclass(slots=True)
+class ProductRuns:
+    """Runs of the product, one after another; journals go into `output`, if there is one."""
+
+    session: Session
+    engine: str
+    loaded: Loaded | None
+    output: Path | None
+    _made: int = 0
+    _checked: int = 0
+    _known: dict[tuple[object, ...], Loaded] = field(default_factory=dict)
+
+    def __call__(self, values: Values, seed: int) -> Figures:
+        """One run: what it gave."""
+        loaded = self._workload(values, seed)
+        lab = LabSetup(_recheck(values), self.engine == "virtual")
+        with self._journal(lab) as journal:
+            plan = RunPlan(settings_of(values, seed, self.engine, journal), cluster=loaded.cluster)
+            trial = self.session.launcher().trial(loaded.inputs, plan, lab)
+            violations, binds = _violations(journal)
+        return {
+            **trial.figures(int(values["schedulers"])),
+            "violations": float(violations),
+            "violation_share": violations / binds if binds else 0.0,
+            "score_regret": _regret(loaded.inputs, plan, trial),
+            "utilization": _utilization(loaded.inputs, trial),
+        }
+
+    def _workload(self, values: Values, seed: int) -> Loaded:
+        if self.loaded is not None:
+            return self.loaded
+        kind, nodes, pods = str(values["workload"]), int(values["nodes"]), int(values["pods"])
+        key = (kind, nodes, pods, seed)
+        if key not in self._known:
+            self._known.clear()
+            self._known[key] = _scenario(kind, nodes, pods, seed)
+        return self._known[key]
+
+    @contextmanager
+    def _journal(self, lab: LabSetup) -> Iterator[Path]:
+        """Where the journal of a run goes: the first that is checked in full is the one in sight.
+
+        The others stand in numbered folders; without an output directory nothing stays.
+        """
+        self._made += 1
+        if self.output is None:
+            with tempfile.TemporaryDirectory(prefix="roadstead-stress-") as temporary:
+                yield Path(temporary) / "journal"
+            return
+        is_shown = lab.recheck == "all" and not self._checked
+        self._checked += is_shown
+        folder = self.output if is_shown else self.output / "runs" / f"{self._made:03}"
+        yield folder / "journal"
+
+
+def _scenario(kind: str, nodes: int, pods: int, seed: int) -> Loaded:
+    if kind == DEFAULT_FLEET:
+        return load_generated(nodes, pods, seed, with_digests=False)
+    facts, pending = constraint_heavy(nodes, pods, seed)
+    inputs = RunInputs(tuple(facts), (), tuple(pending))
+    return Loaded(f"{kind}, seed {seed}", inputs, ClusterFacts(namespaces=(("default", ()),)))
+
+
+def _recheck(values: Values) -> Recheck:
+    found: Mapping[str, Recheck] = {"all": "all", "node": "node", "none": "none"}
+    return found[str(values["recheck"])]
+
+
+def settings_of(values: Values, seed: int, engine: str, journal: Path) -> Settings:
+    """The settings of a run. ConfigError where values contradict each other."""
+    mode, schedulers = str(values["mode"]), int(values["schedulers"])
+    is_partitioned = mode == "partitioned"
+    given: dict[str, object] = {
+        "runtime": "ray" if engine == "ray" else "inline",
+        "seed": seed,
+        "journal": journal,
+        "shards": max(int(values["shards"]), schedulers if is_partitioned else 1),
+        **{name: values[name] for name in ("mode", "schedulers", "batch", "tie_break")},
+        **{name: values[name] for name in ("conflicts", "transaction")},
+    }
+    if values["staleness_s"] and mode != "exact":
+        given["staleness_s"] = values["staleness_s"]
+    if is_partitioned:
+        given["partition_policy"] = values["partition_policy"]
+    if values["decision_job_s"] or values["decision_task_s"]:
+        time = {"job_s": values["decision_job_s"], "task_s": values["decision_task_s"]}
+        given["decision_time"] = {"batch": time, "service": time}
+    return load_settings(overrides=given, source="stress")
+
+
+def _violations(journal: Path) -> tuple[int, int]:
+    """(binds that break a rule, binds checked), by the independent checker."""
+    from roadstead.invariants.checker import check
+    from roadstead.journal.disk import RealDisk
+    from roadstead.journal.segments import Reader
+
+    result = check(Reader(RealDisk(journal)).records())
+    return len({(each.lsn, each.pod) for each in result.violations}), result.binds_checked
+
+
+def _placed(inputs: RunInputs, trial: Trial) -> list[Placed]:
+    pods = {identity.uid: (identity, facts) for identity, facts in inputs.pending}
+    return [(*pods[uid], node) for uid, node in trial.placements]
+
+
+def _regret(inputs: RunInputs, plan: RunPlan, trial: Trial) -> float:
+    classes = PodClasses()
+    profiles = build_profiles(plan, classes)
+    return score_regret(inputs.nodes, inputs.running, _placed(inputs, trial), classes, profiles)
+
+
+def _utilization(inputs: RunInputs, trial: Trial) -> float:
+    """The part of all CPU that is asked for at the end."""
+    total = sum(dict(node.allocatable).get("cpu", 0) for node in inputs.nodes)
+    pods = [*inputs.running, *_placed(inputs, trial)]
+    used = sum(dict(facts.requests).get("cpu", 0) for _, facts, _ in pods)
+    return used / total if total else 0.0

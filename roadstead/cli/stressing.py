@@ -1,0 +1,170 @@
+"""Carrying out a sweep and telling what came of it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from roadstead.cli.options import Form, SourceOptions
+from roadstead.cli.scheduling import print_json
+from roadstead.cli.session import Session
+from roadstead.cli.stress_plan import (
+    PRODUCT,
+    Asked,
+    of_file,
+    of_preset,
+    pair,
+    study_of,
+    sweep_of,
+    with_flags,
+)
+from roadstead.lab.recommend import FIGURES, Recommendation, recommend
+from roadstead.lab.sweep import Swept, run_sweep
+from roadstead.protocol.errors import InputError
+from roadstead.report.result import installed_versions
+
+if TYPE_CHECKING:
+    from roadstead.cli.stress_command import SweepOptions
+    from roadstead.lab.studies import Study
+
+SHOWN_FIGURES = 4
+LINES = 20
+"""Lines of progress of a sweep where standard error is no terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the result goes: printed in a form, and into a directory if one is named."""
+
+    form: Form
+    output: Path | None
+
+
+def stress(session: Session, options: SweepOptions, source: SourceOptions, target: Target) -> None:
+    """Runs a sweep, writes the output directory, prints the result."""
+    from roadstead.report.stress_output import check_stress_directory, write_stress
+
+    if target.output is not None:
+        check_stress_directory(target.output)
+    asked = asked_of(options)
+    product = _product(session, asked, source, target.output)
+    sweep = sweep_of(asked, study_of(asked, product))
+    swept = run_sweep(sweep, Tell())
+    advice = advise(swept)
+    if target.output is not None:
+        command = shlex.join(("roadstead", *session.args))
+        write_stress(target.output, swept, command, installed_versions(), advice)
+    show(swept, advice, target)
+
+
+def asked_of(options: SweepOptions) -> Asked:
+    """The sweep that the options name. InputError where they contradict each other."""
+    if options.preset is not None and options.file is not None:
+        raise click.UsageError("--preset and --file exclude each other")
+    if options.preset is not None:
+        asked = of_preset(options.preset)
+    elif options.file is not None:
+        asked = of_file(options.file)
+    else:
+        asked = Asked()
+    if options.study is not None and options.study != asked.study:
+        asked = replace(asked, study=options.study, vary={}, set={}, engine="", title="")
+    asked = replace(
+        asked,
+        engine=_engine(options.engine or asked.engine, asked),
+        seeds=options.seeds or asked.seeds,
+        first_seed=options.first_seed or asked.first_seed,
+    )
+    return with_flags(asked, [pair(each) for each in options.vary], options.flags())
+
+
+def _engine(named: str, asked: Asked) -> str:
+    engine = named or ("inline" if asked.study == PRODUCT else "model")
+    if (engine == "model") == (asked.study == PRODUCT):
+        wanted = "virtual, inline or ray" if asked.study == PRODUCT else "model"
+        raise InputError(
+            f"the study {asked.study} needs {wanted}",
+            source=asked.source,
+            field="engine",
+            value=engine,
+        )
+    return engine
+
+
+def _product(
+    session: Session, asked: Asked, source: SourceOptions, output: Path | None
+) -> Study | None:
+    if asked.study != PRODUCT:
+        return None
+    from roadstead.cli.stress_product import product_study
+
+    return product_study(session, asked, source, output)
+
+
+def advise(swept: Swept) -> Recommendation | None:
+    """A recommendation, where the product was swept over more than one combination."""
+    points = swept.points()
+    if len(points) < 2 or any(name not in points[0].bands for name in FIGURES):
+        return None
+    if any(name == "recheck" for name, _ in swept.sweep.axes):
+        return None
+    return recommend(points)
+
+
+def show(swept: Swept, advice: Recommendation | None, target: Target) -> None:
+    """The result on standard output, and where the rest was written to on standard error."""
+    from roadstead.report.stress_output import points_document
+
+    if target.form == "json":
+        print_json(points_document(swept, advice))
+    else:
+        _print_table(swept, advice)
+    if target.output is not None:
+        click.echo(f"\nWritten to {target.output}", err=True)
+
+
+def _print_table(swept: Swept, advice: Recommendation | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    names = [name for name, _ in swept.sweep.axes]
+    points = swept.points()
+    shown = [name for name in swept.sweep.study.figures if name in points[0].bands]
+    table = Table(title=swept.sweep.title, title_justify="left")
+    for name in names:
+        table.add_column(name)
+    for name in shown[:SHOWN_FIGURES]:
+        table.add_column(name.replace("_", " "), justify="right")
+    for point in points:
+        cells = [point.bands[name] for name in shown[:SHOWN_FIGURES]]
+        table.add_row(
+            *(str(point.values[name]) for name in names),
+            *(f"{each.mean:.3g} ±{(each.high - each.low) / 2:.1g}" for each in cells),
+        )
+    console = Console()
+    console.print(table)
+    if advice is not None:
+        console.print(f"Recommended: {advice.text}", style="bold", highlight=False)
+        for reason in advice.reasons:
+            console.print(f"  {reason}", highlight=False)
+
+
+class Tell:
+    """Progress on standard error: one line that changes on a terminal, some lines elsewhere."""
+
+    def __init__(self) -> None:
+        self._step = -1
+        self._is_terminal = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int, now: str) -> None:
+        text = f"run {done + 1} of {total}: {now}"
+        if self._is_terminal:
+            click.echo(f"\r\033[K{text}", nl=done + 1 == total, err=True)
+        elif done * LINES // total > self._step:
+            self._step = done * LINES // total
+            click.echo(text, err=True)

@@ -1,0 +1,66 @@
+"""Score regret: how far the nodes that were chosen score below the best, in points of 100.
+
+The binds are played again in the order of their commits on one table; before each, a scheduler that
+is alone and scores every node says what the best node has and what the chosen one has. One that is
+alone has no regret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.explain import Explanation
+from roadstead.cycle.plain import PlainCycle
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+
+Placed = tuple[PodIdentity, PodFacts, str]
+
+SAMPLE = 100
+"""Pods whose scores are looked at."""
+
+
+def score_regret(
+    nodes: Iterable[NodeFacts],
+    running: Iterable[Placed],
+    placed: Sequence[Placed],
+    classes: PodClasses,
+    profiles: Mapping[str, Profile],
+    sample: int = SAMPLE,
+) -> float:
+    """Mean over a sample of `placed`, evenly spaced; 0 where nothing is placed.
+
+    A node that was not feasible any more counts as the lowest score, 0. classes: those with which
+    the profiles were built. PodInfo and node order are made anew; nothing is changed elsewhere.
+    """
+    table = NodeTable(classes)
+    for node in nodes:
+        table.add_node(node)
+    for _, facts, node_name in running:
+        table.add_pod(node_name, classes.info(facts))
+    cycle = PlainCycle(table, profiles, TieBreak("first"))
+    every = max(1, -(-len(placed) // sample))
+    regrets = []
+    for index, (identity, facts, node_name) in enumerate(placed):
+        info = classes.info(facts)
+        if index % every == 0:
+            profile = profiles[facts.scheduler_name]
+            signature = profile.class_of(info, identity.uid)
+            pod = PodInCycle(identity.uid, identity.key, info, signature)
+            regrets.append(_regret(cycle.explain(pod), node_name))
+        table.add_pod(node_name, info)
+    return sum(regrets) / len(regrets) if regrets else 0.0
+
+
+def _regret(told: Explanation, node_name: str) -> float:
+    weights = sum(line.weight for line in told.scores)
+    if not len(told.total) or not weights:
+        return 0.0
+    names = [told.names[row] for row in told.feasible]
+    got = int(told.total[names.index(node_name)]) if node_name in names else 0
+    return (int(told.total.max()) - got) / weights

@@ -1,0 +1,95 @@
+"""Scenarios for the product: a fleet and pods on which schedulers meet, made from a seed.
+
+constraint-heavy: hard spread over zones, anti-affinity on hosts in both directions, and nodes with
+a single slot; the pods of an application all want the same few places at once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodAffinityTerm, PodFacts, PodIdentity, SpreadConstraint
+from roadstead.facts.selectors import LabelSelector, Requirement
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+ZONES: Final = 4
+GIB: Final = 1 << 30
+SINGLE_EVERY: Final = 4
+"""Every so many nodes there is one with a single slot."""
+
+APPS: Final = 5
+"""Applications of each kind."""
+
+Pod = tuple[PodIdentity, PodFacts]
+
+
+def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:
+    """Nodes, and pods in a seeded order; the same seed gives the same."""
+    draw = random.Random(f"constraint-heavy {seed}")  # noqa: S311
+    kinds = [kind(app) for kind in (_spread, _shy, _feared, _single) for app in range(APPS)]
+    chosen = [kinds[draw.randrange(len(kinds))] for _ in range(pods)]
+    named = [
+        (PodIdentity(f"default/p{number:05}", "default", f"p{number:05}"), facts)
+        for number, facts in enumerate(chosen)
+    ]
+    return [_node(number) for number in range(nodes)], named
+
+
+def _node(number: int) -> NodeFacts:
+    name, is_single = f"n{number:04}", number % SINGLE_EVERY == 0
+    labels = {HOSTNAME: name, ZONE: f"z{number % ZONES}"} | ({"slot": "one"} if is_single else {})
+    return NodeFacts(
+        name=name,
+        labels=tuple(sorted(labels.items())),
+        allocatable=(("cpu", 4000), ("memory", 8 * GIB)),
+        allocatable_pods=1 if is_single else 16,
+    )
+
+
+def _pod(app: str, **constraints: object) -> PodFacts:
+    build: Callable[..., PodFacts] = PodFacts
+    return build(
+        labels=(("app", app),),
+        requests=(("cpu", 250), ("memory", GIB // 4)),
+        nonzero_cpu_milli=250,
+        nonzero_memory_bytes=GIB // 4,
+        container_count=1,
+        **constraints,
+    )
+
+
+def _is(app: str) -> LabelSelector:
+    return LabelSelector((Requirement("app", "In", (app,)),))
+
+
+def _apart(app: str) -> PodAffinityTerm:
+    return PodAffinityTerm(HOSTNAME, _is(app), ("default",), None)
+
+
+def _spread(app: int) -> PodFacts:
+    name = f"even-{app}"
+    rule = SpreadConstraint(ZONE, 1, "DoNotSchedule", _is(name), 1, "Honor", "Ignore", ())
+    return _pod(name, spread_constraints=(rule,))
+
+
+def _shy(app: int) -> PodFacts:
+    """Wants no other pod of its application on its host."""
+    return _pod(f"shy-{app}", pod_anti_affinity=(_apart(f"shy-{app}"),))
+
+
+def _feared(app: int) -> PodFacts:
+    """Wants nothing, and is not wanted near by the hosts of those below."""
+    return (
+        _pod(f"feared-{app}")
+        if app % 2
+        else _pod(f"fearful-{app}", pod_anti_affinity=(_apart(f"feared-{app + 1}"),))
+    )
+
+
+def _single(app: int) -> PodFacts:
+    """Wants a node with a single slot."""
+    return _pod(f"single-{app}", node_selector=(("slot", "one"),))

@@ -1,0 +1,120 @@
+"""The output directory of a sweep.
+
+runs.parquet     a row for each run: parameters, seed, figures
+runs.json        the same, and what was swept
+points.json      a band for each figure of each combination; the recommendation, if one is made
+report.html      plots and tables, for reading offline
+journal, runs/   of sweeps over the product: what the binders committed (`roadstead check`)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roadstead.lab.recommend import Recommendation
+from roadstead.lab.sweep import Swept
+from roadstead.protocol.errors import InputError
+from roadstead.report.result import Json
+from roadstead.report.stress_page import page
+
+FILES = ("runs.parquet", "runs.json", "points.json", "report.html")
+FORMAT = "roadstead-stress"
+RUN_FOLDERS = ("journal", "runs")
+
+
+def check_stress_directory(directory: Path) -> None:
+    """InputError unless the directory is missing, empty, or holds a report and no journals.
+
+    What a binder committed is not overwritten.
+    """
+    source = str(directory)
+    try:
+        names = {path.name for path in directory.iterdir()} if directory.exists() else set()
+    except NotADirectoryError as error:
+        raise InputError("is not a directory", source=source) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=source) from error
+    if names & set(RUN_FOLDERS):
+        raise InputError("holds journals of an earlier sweep; name a new one", source=source)
+    if names - set(FILES):
+        raise InputError("holds files of something else; name a new one", source=source)
+
+
+def write_stress(
+    directory: Path,
+    swept: Swept,
+    command: str,
+    versions: dict[str, str],
+    advice: Recommendation | None = None,
+) -> None:
+    """Writes all files. InputError where the directory cannot be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        pq.write_table(_table(swept), directory / FILES[0], compression="zstd")
+        _write_json(directory / FILES[1], runs_document(swept, command, versions))
+        _write_json(directory / FILES[2], points_document(swept, advice))
+        text = page(swept, command, versions, advice)
+        (directory / FILES[3]).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error
+
+
+def _table(swept: Swept) -> pa.Table:
+    values = list(swept.rows[0].values)
+    figures = list(swept.rows[0].figures)
+    columns = {name: pa.array([row.values[name] for row in swept.rows]) for name in values}
+    columns["seed"] = pa.array([row.seed for row in swept.rows], pa.int64())
+    for name in figures:
+        given = [row.figures[name] for row in swept.rows]
+        columns[name] = pa.array(given, pa.float64())
+    return pa.table(columns)
+
+
+def runs_document(swept: Swept, command: str, versions: dict[str, str]) -> dict[str, Json]:
+    """What was swept, and every run."""
+    sweep = swept.sweep
+    axes: dict[str, Json] = {name: list(values) for name, values in sweep.axes}
+    runs: list[Json] = [
+        {"values": dict(row.values), "seed": row.seed, "figures": dict(row.figures)}
+        for row in swept.rows
+    ]
+    return {
+        "format": FORMAT,
+        "title": sweep.title,
+        "study": sweep.study.name,
+        "command": command,
+        "vary": axes,
+        "set": dict(sweep.fixed),
+        "seeds": list(sweep.seeds),
+        "versions": dict(versions),
+        "runs": runs,
+    }
+
+
+def points_document(swept: Swept, advice: Recommendation | None = None) -> dict[str, Json]:
+    """Mean and 95% band of each figure of each combination."""
+    points: list[Json] = [
+        {
+            "values": dict(point.values),
+            "figures": {name: asdict(each) for name, each in point.bands.items()},
+        }
+        for point in swept.points()
+    ]
+    document: dict[str, Json] = {"study": swept.sweep.study.name, "points": points}
+    if advice is not None:
+        document["recommendation"] = {
+            "text": advice.text,
+            "values": dict(advice.values),
+            "reasons": list(advice.reasons),
+        }
+    return document
+
+
+def _write_json(path: Path, document: dict[str, Json]) -> None:
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")

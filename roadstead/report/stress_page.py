@@ -1,0 +1,131 @@
+"""The report of a sweep: one HTML page that needs nothing beside itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+
+from roadstead.lab.recommend import Recommendation
+from roadstead.lab.statistics import Band
+from roadstead.lab.sweep import Point, Swept
+from roadstead.report.plot import Line, Plot, numbers, svg
+
+_STYLE: Final = """
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
+  color: #1c2126; background: #fff }
+h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
+.plots { display: flex; flex-wrap: wrap; gap: 1rem }
+svg text { font: 11px system-ui, sans-serif; fill: #333 }
+svg .title { font-size: 13px; font-weight: 600 }
+svg .x { text-anchor: middle } svg .y { text-anchor: end }
+svg .grid { stroke: #e3e6e9 } svg .mark { stroke: #555 }
+table { border-collapse: collapse; font-size: 13px } .wide { overflow-x: auto }
+td, th { padding: .25rem .6rem; border-bottom: 1px solid #e3e6e9; text-align: right }
+td.word, th { text-align: left } small { color: #667 }
+.advice { background: #eef5ee; border-left: 4px solid #2c8a57; padding: .6rem 1rem }
+code { background: #f2f3f5; padding: .1rem .3rem }
+"""
+
+NAMES: Final = {
+    "conflict_fraction": "conflicts per transaction without one",
+    "busyness": "busyness",
+    "wait_s": "wait (s)",
+    "score_regret": "score regret (points of 100)",
+    "utilization": "utilization",
+    "extra_share": "extra slots / tasks of a gap",
+    "quality": "quality of slots (0 to 1)",
+    "tasks_per_s": "tasks/s",
+    "pods_per_s": "pods/s",
+    "retries": "retries per job",
+    "violation_share": "share of commits that violate",
+}
+"""Figures in words, by the end of their names."""
+
+
+def page(
+    swept: Swept, command: str, versions: dict[str, str], advice: Recommendation | None = None
+) -> str:
+    """The whole report. command: how to get it again."""
+    sweep = swept.sweep
+    fixed = sweep.study.complete(sweep.fixed)
+    swept_names = {name for name, _ in sweep.axes}
+    constants = ", ".join(f"{k} {v}" for k, v in fixed.items() if k not in swept_names)
+    seeds = ", ".join(map(str, sweep.seeds))
+    points = swept.points()
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f"<title>{escape(sweep.title)}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(sweep.title)}</h1>",
+        f"<p>{len(swept.rows)} runs of {escape(sweep.study.name)}: {escape(sweep.study.text)}.</p>",
+        f"<p><code>{escape(command)}</code></p>",
+        *(_advice(advice) if advice is not None else ()),
+        '<div class="plots">',
+        *(svg(each) for each in plots(swept, points)),
+        "</div>",
+        f"<p><small>Bands: 95% confidence over seeds {escape(seeds)}. Kept the same: "
+        f"{escape(constants)}.</small></p>",
+        "<h2>Figures</h2>",
+        _table(swept, points),
+        f"<p><small>{escape(', '.join(f'{k} {v}' for k, v in versions.items()))}</small></p>",
+        "</body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def plots(swept: Swept, points: Sequence[Point]) -> list[Plot]:
+    """A plot for each figure of the study that is worth one."""
+    if not swept.sweep.axes:
+        return []
+    (x_name, values), *others = swept.sweep.axes
+    places, words = numbers(values)
+    place_of = dict(zip(values, places, strict=True))
+    made = []
+    for figure in swept.sweep.study.figures:
+        lines: dict[str, list[tuple[float, Band]]] = {}
+        for point in points:
+            name = ", ".join(f"{other} {point.values[other]}" for other, _ in others)
+            lines.setdefault(name, []).append((place_of[point.values[x_name]], point.bands[figure]))
+        drawn = tuple(Line(name, tuple(sorted(at, key=_place))) for name, at in lines.items())
+        made.append(Plot(figure.replace("_", " "), x_name, in_words(figure), drawn, words))
+    return made
+
+
+def _place(point: tuple[float, Band]) -> float:
+    return point[0]
+
+
+def in_words(figure: str) -> str:
+    """What a figure is, for the axis of a plot."""
+    for end, words in NAMES.items():
+        if figure.endswith(end):
+            return words
+    return figure.replace("_", " ")
+
+
+def _table(swept: Swept, points: Sequence[Point]) -> str:
+    names = [name for name, _ in swept.sweep.axes]
+    figures = list(points[0].bands)
+    head = "".join(f"<th>{escape(each)}</th>" for each in (*names, *figures))
+    rows = []
+    for point in points:
+        given = "".join(
+            f'<td class="word">{escape(str(point.values[name]))}</td>' for name in names
+        )
+        cells = "".join(f"<td>{_cell(point.bands[name])}</td>" for name in figures)
+        rows.append(f"<tr>{given}{cells}</tr>")
+    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+
+
+def _cell(band: Band) -> str:
+    half = (band.high - band.low) / 2
+    return f"{band.mean:.4g}" + (f" <small>±{half:.2g}</small>" if half else "")
+
+
+def _advice(advice: Recommendation) -> list[str]:
+    reasons = "".join(f"<li>{escape(each)}</li>" for each in advice.reasons)
+    return [
+        f'<div class="advice"><p><b>Recommended: {escape(advice.text)}</b></p><ul>{reasons}</ul>',
+        "</div>",
+    ]
