@@ -20,6 +20,7 @@ from roadstead.actors.recovery import (
     RESTORE,
     Attempts,
     Differences,
+    Nominated,
     Owner,
     OwnerEnds,
     Restore,
@@ -30,6 +31,7 @@ from roadstead.actors.recovery import (
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import BinderWord, CacheCore, Placement
+from roadstead.facts.pod import PodIdentity
 from roadstead.nodes.sharding import Sharding
 from roadstead.placements import Delta, TableStore
 from roadstead.protocol.errors import RoadsteadError
@@ -102,10 +104,16 @@ class CacheRecovery:
         return parts
 
     async def gone(self, pods: Uids) -> Nothing:
-        """Pods were evicted; those that are counted are so no more."""
+        """Pods are gone; those that are counted, or nominated, are so no more."""
         here = [uid for uid in pods.uids if self.core.node_of(uid) is not None]
-        self._stream(self.core.remove_pods(here))
+        self._stream([*self.core.remove_pods(here), *self.core.withdraw(pods.uids)])
         return NOTHING
+
+    async def nominated(self, _: Uids) -> Nominated:
+        """Who is nominated, as far as the shards know."""
+        found = self.core.placements.nominated
+        pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
+        return Nominated(pod_batch(pods), tuple(node for node, _ in found.values()))
 
     async def assumed_by(self, owner: Owner) -> Uids:
         """Pods that earlier lives of a scheduler assume."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadstead.actors.messages import PodBatch
 from roadstead.actors.seam import Nothing, method
@@ -82,11 +82,17 @@ class PodEvents:
         if known is None:
             seen = SeenPod(facts, event.resource is EventResource.ASSIGNED_POD)
             is_gone = event.action is ActionType.DELETE
-            change: Change[object] = Change(old=seen) if is_gone else Change(new=seen)
+            change: Change[object] = (
+                Change(old=seen, thorough=True) if is_gone else Change(new=seen)
+            )
             known = self._known[event, id(facts)] = SeenEvent(event, change)
         return known
 
 
 def node_events(changes: Iterable[NodeChange]) -> list[SeenEvent]:
     """The events of nodes; one node may give several."""
-    return [event for each in changes for event in seen_node(each.old, each.new)]
+    return [
+        SeenEvent(seen.event, replace(seen.change, thorough=True))
+        for each in changes
+        for seen in seen_node(each.old, each.new)
+    ]

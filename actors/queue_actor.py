@@ -22,8 +22,9 @@ from roadstead.actors.messages import (
     Submitted,
     pod_batch,
 )
-from roadstead.actors.recovery import Owner, OwnerEnds, Restored, Uids
-from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
+from roadstead.actors.names import BINDER
+from roadstead.actors.recovery import STANDING, Nominated, Owner, OwnerEnds, Restored, Uids
+from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.fact_changes import seen_waiting_pod
@@ -41,7 +42,7 @@ from roadstead.queue import (
     RequeueReason,
 )
 from roadstead.queue.rules import rules_of
-from roadstead.run import RunPlan, build_profiles
+from roadstead.run import Pod, RunPlan, build_profiles
 
 WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
 
@@ -94,6 +95,7 @@ class QueueActor(QueueEdits):
         self._overdue: dict[str, set[str]] = {}
         self._wakes = 0
         self._arrived = asyncio.Event()
+        self._directory, self._is_new = directory, is_new
         self._is_whole, self._done_before = not is_new, 0
 
     def _gate(self, facts: PodFacts) -> Status:
@@ -104,8 +106,10 @@ class QueueActor(QueueEdits):
 
     async def submit(self, batch: PodBatch) -> Submitted:
         """Takes pods; those that come again are known already, and updated if they changed."""
-        now_s = clock_s()
         pods = list(batch.pods())
+        if self._is_new:
+            pods = await self._still_waiting(pods)
+        now_s = clock_s()
         # All of a batch are there before the first of them meets its gate.
         members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
         for identity, facts in pods:
@@ -126,6 +130,14 @@ class QueueActor(QueueEdits):
                 )
         self._arrived.set()
         return Submitted(len(answer.accepted), answer.refused)
+
+    async def _still_waiting(self, pods: Sequence[Pod]) -> list[Pod]:
+        """Those neither bound nor gone: a sender may not know what an earlier life took."""
+        binder = PatientRef(self._directory.find(BINDER))
+        ask = Uids(tuple(identity.uid for identity, _ in pods))
+        timeout_s = self._plan.settings.deadlines.call_s
+        words = await binder.call(STANDING, ask, timeout_s=timeout_s)
+        return [pod for pod, node in zip(pods, words.nodes, strict=True) if node == ""]
 
     async def lease(self, ask: LeaseAsk) -> Leased:
         """Pods under a lease, at once if there are any."""
@@ -177,28 +189,34 @@ class QueueActor(QueueEdits):
         """Evicted pods leave, and what they held may help others."""
         self.core.delete(gone.uids)
         for uid in gone.uids:
+            self._members.remove(uid)
             self._notes.pop(uid, None)
             self._failures.pop(uid, None)
+            self._conflicts.pop(uid, None)
         self._happened(self._events.gone(facts for _, facts in gone.pods()), now_s)
 
     def _free(self, back: Sequence[GivenBack], now_s: float) -> None:
         """What pods had been assumed to hold is free again: as if they had left their nodes.
 
         They themselves are not helped by it, nor are others of a gang that gave up. Nor does it go
-        on for ever: two gangs of which neither fits would wake each other.
+        on for ever: two gangs of which neither fits would wake each other. After `MAX_WAKES` gangs
+        wake only pods of no gang.
         """
         freed = {each.uid for each in back if each.freed}
         lost_races = all(RequeueReason(each.reason) is _CONFLICT for each in back if each.freed)
         if not lost_races:
             self._wakes += 1
-            if self._wakes > MAX_WAKES:
-                return
+        is_worn = not lost_races and self._wakes > MAX_WAKES
+        if is_worn and any(self._members.group_of(uid) is None for uid in freed):
+            return
         gave_up = {self._members.group_of(each.uid) for each in back if GANGS in each.rejected_by}
         known = (self.core.facts_of(uid) for uid in freed)
 
         def may_move(pod: PodIdentity, facts: PodFacts) -> bool:
             group = group_key(facts)
-            return pod.uid not in freed and (group is None or group not in gave_up)
+            if group is not None and (is_worn or group in gave_up):
+                return False
+            return pod.uid not in freed
 
         self._happened(self._events.gone(f for f in known if f is not None), now_s, may_move)
 
@@ -245,6 +263,20 @@ class QueueActor(QueueEdits):
         """All pods are there again."""
         self._is_whole, self._done_before = True, told.done
         return NOTHING
+
+    async def nominated(self, ask: Uids) -> Nominated:
+        """Who is nominated, and who of those asked about is not; lent pods are left out."""
+        named = [pod for pod in self.core.nominations() if not self._is_lent(pod.identity.uid)]
+        known = {pod.identity.uid for pod in named}
+        none = [uid for uid in ask.uids if uid not in known and not self._is_lent(uid)]
+        return Nominated(
+            pod_batch((pod.identity, pod.facts) for pod in named),
+            tuple(pod.facts.nominated_node_name for pod in named),
+            tuple(none),
+        )
+
+    def _is_lent(self, uid: str) -> bool:
+        return self.core.state_of(uid) is PodState.IN_FLIGHT
 
     async def lent_to(self, owner: Owner) -> Uids:
         """Pods that are lent to earlier lives of a scheduler, or were until their lease ended."""

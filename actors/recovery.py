@@ -117,6 +117,16 @@ class Differences:
     lines: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Nominated:
+    """Queue or cache → supervisor: pods that are nominated to nodes. none: those of the pods that
+    were asked about that are waiting without a nomination, or do not wait at all."""
+
+    pods: PodBatch
+    nodes: tuple[str, ...]
+    none: tuple[str, ...] = ()
+
+
 NODES_PAGE = method("nodes_page", PageAsk, NodesPage)
 STANDING_PAGE = method("standing_page", PageAsk, StandingPage)
 STANDING = method("standing", Uids, Words)
@@ -132,4 +142,5 @@ RESTORE = method("restore", Restore, Nothing)
 RESTORED = method("restored", Restored, Nothing)
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
 GONE = method("gone", Uids, Nothing)
+NOMINATED = method("nominated", Uids, Nominated)
 COMPARE = method("compare", Nothing, Differences)

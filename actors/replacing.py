@@ -18,14 +18,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from roadstead.actors.cluster_events import OBSERVE, ClusterChanges
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_RUNNING,
     BOUND,
+    NOMINATE,
     REPORT,
     SUBMIT,
     LeaseReport,
     NodeBatch,
+    Nominations,
     PageAsk,
     RunningPods,
     pod_batch,
@@ -38,6 +41,7 @@ from roadstead.actors.recovery import (
     GONE,
     LENT_TO,
     NODES_PAGE,
+    NOMINATED,
     OWNER_ENDS,
     PAGE,
     RESTORED,
@@ -131,6 +135,8 @@ class Refill:
             await self._tell_of_evictions(names)
         for name in sorted(names.intersection(everyone)):
             await self._end_owner(name, names)
+        if names.intersection(everyone):
+            await self._agree_on_nominations()
 
     async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
         """The reply; told again where none comes in time, since what it waits for may be slow."""
@@ -186,6 +192,25 @@ class Refill:
                 held = await self._tell(keeper, ask, owner)
                 nodes = await self._words(held.uids)
                 await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, nodes))
+
+    async def _agree_on_nominations(self) -> None:
+        """The queue says who is nominated; a scheduler may have ended before it told both."""
+        held = await self._tell(CACHE, NOMINATED, Uids(()))
+        node_of = dict(zip(held.pods.uids, held.nodes, strict=True))
+        said = await self._tell(QUEUE, NOMINATED, Uids(held.pods.uids))
+        news = [
+            (pod, node)
+            for pod, node in zip(said.pods.pods(), said.nodes, strict=True)
+            if node_of.get(pod[0].uid) != node
+        ]
+        over = [pod for pod in held.pods.pods() if pod[0].uid in said.none]
+        told = [*news, *((pod, "") for pod in over)]
+        if told:
+            pods, nodes = pod_batch(pod for pod, _ in told), tuple(node for _, node in told)
+            await self._tell(CACHE, NOMINATE, Nominations(pods, nodes, (False,) * len(told)))
+        if over:
+            # What was kept for them is free.
+            await self._tell(QUEUE, OBSERVE, ClusterChanges(gone=pod_batch(over)))
 
     async def _words(self, uids: Sequence[str]) -> tuple[str | None, ...]:
         """What the binder says of pods."""

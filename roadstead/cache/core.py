@@ -168,6 +168,10 @@ class CacheCore:
         lower = placements.withdraw_below(node_name, facts.priority) if preempts else []
         return lower + placements.nominate(uid, node_name, facts)
 
+    def withdraw(self, uids: Iterable[str]) -> list[Delta]:
+        """Pods are nominated to no node any more; nothing changes for those that were not."""
+        return [delta for uid in uids for delta in self.placements.withdraw(uid)]
+
     def expire(self, now_s: float) -> list[AskBinder]:
         """Assumptions whose time is over: ask the binder first (I6); `resolve` ends them."""
         asks: list[AskBinder] = []

@@ -132,12 +132,14 @@ class Change(Generic[T]):
     """The object of an event before and after; `old` is None for Add, `new` for Delete.
 
     T: SeenPod, NodeFacts, or the facts of a storage object. own: the object is the very pod that
-    the hint is asked about (upstream: equal UIDs).
+    the hint is asked about (upstream: equal UIDs). thorough: heed also what upstream's hint leaves
+    to the retry after five minutes; a run would be over by then.
     """
 
     old: T | None = None
     new: T | None = None
     own: bool = False
+    thorough: bool = False
 
 
 class QueueingHint(StrEnum):

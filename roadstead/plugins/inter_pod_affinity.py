@@ -296,7 +296,12 @@ class InterPodAffinity(
         old, new = change.old, change.new
         if not all(each.assigned for each in (old, new) if each is not None):
             return QueueingHint.QUEUE_SKIP
+        if change.thorough and old is not None and new is None and old.facts.pod_anti_affinity:
+            # It may have refused the pod; upstream looks at the pod's own terms alone.
+            return QueueingHint.QUEUE
         terms = WaitingTerms(pod, _labels_of_namespaces(cluster))
+        if change.thorough and old is not None and terms.is_avoided_by_some(old.facts):
+            return QueueingHint.QUEUE
         was_near, is_near = (each is not None and terms.is_near(each.facts) for each in (old, new))
         was_avoided, is_avoided = (
             each is not None and terms.is_avoided(each.facts) for each in (old, new)
@@ -311,6 +316,9 @@ class InterPodAffinity(
         HintError where a term does not parse.
         """
         assert change.new is not None
+        if change.thorough:
+            # Other pods' terms may have refused the other nodes; upstream leaves them out.
+            return QueueingHint.QUEUE
         terms = WaitingTerms(pod, {})
         new = dict(change.new.labels)
         if change.old is None:

@@ -189,6 +189,11 @@ class WaitingTerms:
         """
         return _means_all(self.anti_affinity, other)
 
+    def is_avoided_by_some(self, other: PodFacts) -> bool:
+        """Whether a pod matches any of the anti-affinity terms, so that it may refuse a node."""
+        labels = dict(other.labels)
+        return any(term.means(other.namespace, labels, {}) for term in self.anti_affinity)
+
 
 def _means_all(terms: Sequence[Term], pod: PodFacts) -> bool:
     labels = dict(pod.labels)

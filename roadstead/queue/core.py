@@ -162,6 +162,10 @@ class QueueCore(Generic[EventT]):
         """UIDs of the pods that are nominated to a node, in order of arrival."""
         return tuple(entry.uid for entry in self._nominator.nominated(node_name))
 
+    def nominations(self) -> tuple[QueuedPod, ...]:
+        """The pods that are nominated to some node, in order of arrival."""
+        return tuple(entry.view() for entry in self._nominator.all())
+
     def update(
         self,
         identity: PodIdentity,

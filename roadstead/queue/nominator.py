@@ -38,10 +38,14 @@ class Nominator(Generic[EventT]):
 
     def nominated(self, node_name: str) -> tuple[PodEntry[EventT], ...]:
         """The pods nominated to a node, in the order in which they came to the queue."""
+        return tuple(entry for entry in self.all() if entry.facts.nominated_node_name == node_name)
+
+    def all(self) -> list[PodEntry[EventT]]:
+        """All pods with a nomination, in the order in which they came to the queue."""
         self._uids &= self._living.keys()
         entries = (self._living[uid] for uid in self._uids)
-        found = [entry for entry in entries if entry.facts.nominated_node_name == node_name]
-        return tuple(sorted(found, key=lambda entry: entry.seq))
+        named = [entry for entry in entries if entry.facts.nominated_node_name]
+        return sorted(named, key=lambda entry: entry.seq)
 
     def facts_for(self, facts: PodFacts, node_name: str) -> PodFacts:
         """Facts with another nomination; the same object for the same facts, which tell classes."""

@@ -30,7 +30,10 @@ def test_pods_are_assigned_gone_or_waiting():
         "AssignedPodAdd",
         Change(new=SeenPod(WEB, True)),
     )
-    assert (gone.event.label, gone.change) == ("AssignedPodDelete", Change(old=SeenPod(WEB, True)))
+    assert (gone.event.label, gone.change) == (
+        "AssignedPodDelete",
+        Change(old=SeenPod(WEB, True), thorough=True),
+    )
     assert (waiting.event.label, waiting.change) == (
         "UnschedulablePodAdd",
         Change(new=SeenPod(WEB, False)),

@@ -6,14 +6,14 @@ from roadstead.actors import queue_actor
 from roadstead.actors.cluster_events import ClusterChanges, NodeChange
 from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport, PageAsk, PendingNote
 from roadstead.actors.queue_actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
-from roadstead.actors.recovery import Owner, OwnerEnds
+from roadstead.actors.recovery import Owner, OwnerEnds, Uids, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.config.settings import Bounds, Deadlines
-from roadstead.facts.pod import PodAffinityTerm
+from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import PodState
-from tests.actors.world import GENEROUS_S, NOBODY, batch_of, plan_of, turns
+from tests.actors.world import GENEROUS_S, NOBODY, Fake, Fakes, batch_of, plan_of, turns
 from tests.builders import node, pod
 
 LONG_S = 1000.0
@@ -347,6 +347,62 @@ async def test_pods_that_are_given_up_wake_others_not_for_ever():
     await gives_up(queue, name="last")
 
     assert is_parked(queue)
+
+
+GANG = pod(cpu=50, pod_group=GroupMembership("g", 1))
+
+
+@pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
+async def test_gangs_that_are_given_up_go_on_to_wake_pods_of_no_gang_alone(facts, woken):
+    queue = queue_of()
+    for number in range(MAX_WAKES):
+        await gives_up(queue, GANG, name=f"b{number}")
+    await parked(queue, facts)
+
+    await gives_up(queue, GANG, name="last")
+
+    assert is_parked(queue) is not woken
+
+
+async def test_a_pod_that_is_gone_is_no_longer_a_member_of_its_gang():
+    queue = queue_of()
+    await queue.submit(batch_of("a", facts=GANG))
+
+    await queue.report(LeaseReport(0, (), (), (), batch_of("a", facts=GANG)))
+
+    assert queue._members.count(("default", "g")) == 0
+
+
+async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
+    words = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
+    binder = Fake("binder", standing=lambda ask: Words(tuple(words[uid] for uid in ask.uids)))
+    queue = QueueActor(plan_of(), Fakes(binder), is_new=True)
+
+    answer = await queue.submit(batch_of("bound", "waits", "gone"))
+
+    assert answer.accepted == 1
+    assert await names(queue) == ("waits",)
+
+
+async def test_the_queue_says_who_is_nominated_and_who_is_not_unless_it_is_lent():
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+    lease_id = (await leased_again(queue, "a")).lease_id
+    named = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",), nominated_node="n1")
+    await queue.report(report_of(lease_id, back=[named]))
+    await queue.submit(batch_of("lent"))
+    await leased(queue)
+    await queue.submit(batch_of("plain"))
+
+    said = await queue.nominated(Uids(("uid-a", "uid-lent", "uid-plain", "uid-unknown")))
+
+    assert (said.pods.uids, said.nodes) == (("uid-a",), ("n1",))
+    assert said.none == ("uid-plain", "uid-unknown")
+
+
+async def leased_again(queue, name):
+    queue.core.activate([f"uid-{name}"], 0.0)
+    return await leased(queue, max_pods=1)
 
 
 async def test_a_pod_that_is_bound_lets_those_given_up_wake_others_anew():

@@ -1,0 +1,88 @@
+"""What new lives are told, by themselves: nominations on which queue and cache must agree."""
+
+import pytest
+
+from roadstead.actors.cluster_events import ClusterChanges
+from roadstead.actors.messages import Nominations
+from roadstead.actors.recovery import Nominated, Uids
+from roadstead.actors.replacing import TRIES, Refill
+from roadstead.actors.seam import NOTHING, DeadlineError
+from roadstead.config.settings import Settings
+from tests.actors.test_cache_recovery import World
+from tests.actors.world import Fake, batch_of
+
+SCHEDULERS = {"scheduler-0"}
+
+
+def refill(held, said, **answers):
+    """A Refill after the end of a scheduler, with what cache and queue say of nominations."""
+    answers = {"fence_owner": NOTHING, "nominate": NOTHING, "observe": NOTHING, **answers}
+    refs = {
+        "binder": Fake("binder", evicted_pods=batch_of(), **answers),
+        "cache": Fake("cache", nominated=held, assumed_by=Uids(()), owner_ends=NOTHING, **answers),
+        "queue": Fake("queue", nominated=said, lent_to=Uids(()), owner_ends=NOTHING, **answers),
+    }
+    epochs = {"scheduler-0": 2, **dict.fromkeys(refs, 1)}
+    return Refill(refs, epochs, Settings()), refs
+
+
+async def test_the_cache_learns_who_is_nominated_no_more_and_the_queue_of_the_room():
+    held = Nominated(batch_of("a", "b"), ("n1", "n2"))
+    said = Nominated(batch_of("b"), ("n2",), ("uid-a",))
+    again, refs = refill(held, said)
+
+    await again.fill(SCHEDULERS)
+
+    assert refs["queue"].told("nominated") == [Uids(("uid-a", "uid-b"))]
+    assert refs["cache"].told("nominate") == [Nominations(batch_of("a"), ("",), (False,))]
+    assert refs["queue"].told("observe") == [ClusterChanges(gone=batch_of("a"))]
+
+
+async def test_the_cache_learns_of_nominations_that_the_queue_alone_knows():
+    again, refs = refill(Nominated(batch_of(), ()), Nominated(batch_of("a"), ("n1",)))
+
+    await again.fill(SCHEDULERS)
+
+    assert refs["cache"].told("nominate") == [Nominations(batch_of("a"), ("n1",), (False,))]
+    assert refs["queue"].told("observe") == []
+
+
+async def test_where_both_agree_nothing_is_told():
+    same = Nominated(batch_of("a"), ("n1",))
+    again, refs = refill(same, same)
+
+    await again.fill(SCHEDULERS)
+
+    assert refs["cache"].told("nominate") == []
+
+
+async def test_a_new_life_that_is_slow_is_told_again():
+    late = iter([DeadlineError("late")] * (TRIES - 1))
+    same = Nominated(batch_of(), ())
+    again, refs = refill(same, same, fence_owner=lambda _: next(late, NOTHING))
+
+    await again.fill(SCHEDULERS)
+
+    assert len(refs["binder"].told("fence_owner")) == TRIES
+
+
+async def test_a_new_life_that_stays_silent_is_given_up():
+    same = Nominated(batch_of(), ())
+    again, refs = refill(same, same, fence_owner=DeadlineError("late"))
+
+    with pytest.raises(DeadlineError, match="late"):
+        await again.fill(SCHEDULERS)
+
+    assert len(refs["binder"].told("fence_owner")) == TRIES
+
+
+async def test_the_cache_says_who_is_nominated_until_they_are_gone():
+    world = await World().assuming()
+    told = Nominations(batch_of("a", "b"), ("n1", "n2"), (False, False))
+    await world.cache.nominate(told)
+    said = await world.cache.nominated(Uids(()))
+
+    await world.cache.gone(Uids(("uid-a",)))
+
+    assert (said.pods.uids, said.nodes) == (("uid-a", "uid-b"), ("n1", "n2"))
+    assert (await world.cache.nominated(Uids(()))).pods.uids == ("uid-b",)

@@ -1,0 +1,38 @@
+"""Hints of InterPodAffinity where a run cannot wait for upstream's retry after five minutes."""
+
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.events import Change, QueueingHint, SeenPod
+from tests.builders import node, pod
+from tests.plugins.test_pod_hints import AFFINITY, DB, WEB, near
+
+QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
+LOUD = pod(labels={"app": "loud"}, pod_anti_affinity=(near(app="web"),))
+WITHOUT_BOTH = pod(pod_anti_affinity=(near(app="web"), near(app="db")))
+
+
+def left(facts, waiting, *, thorough):
+    change = Change(old=SeenPod(facts, assigned=True), thorough=thorough)
+    return AFFINITY.after_pod_change(waiting, change, ClusterFacts())
+
+
+@pytest.mark.parametrize(("thorough", "hint"), [(True, QUEUE), (False, SKIP)])
+def test_a_pod_that_kept_others_away_left(thorough, hint):
+    assert left(LOUD, WEB, thorough=thorough) is hint
+
+
+@pytest.mark.parametrize(("thorough", "hint"), [(True, QUEUE), (False, SKIP)])
+def test_a_pod_that_some_terms_avoid_left(thorough, hint):
+    assert left(DB, WITHOUT_BOTH, thorough=thorough) is hint
+
+
+def test_a_pod_that_nobody_avoided_left():
+    assert left(DB, WEB, thorough=True) is SKIP
+
+
+@pytest.mark.parametrize(("thorough", "hint"), [(True, QUEUE), (False, SKIP)])
+def test_a_node_came_where_others_may_not_keep_a_pod_away(thorough, hint):
+    change = Change(new=node("n1"), thorough=thorough)
+
+    assert AFFINITY.after_node_change(WEB, change, ClusterFacts()) is hint
