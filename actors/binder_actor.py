@@ -128,10 +128,20 @@ class BinderActor(BinderRecovery, BinderEdits):
     async def bind(self, batch: BindBatch) -> BindAnswers:
         """Commits a batch; the answers of its tokens, in their order."""
         started = time.perf_counter()
-        rows = zip(batch.pods.pods(), batch.nodes, batch.tokens, strict=True)
+        nothing_read, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
+        rows = zip(
+            batch.pods.pods(),
+            batch.nodes,
+            batch.tokens,
+            batch.read_versions or nothing_read,
+            batch.transactions or no_transactions,
+            strict=True,
+        )
         requests = [
-            BindRequest(token, identity.uid, identity.key, node, facts, batch.owner, batch.epoch)
-            for (identity, facts), node, token in rows
+            BindRequest(
+                token, pod.uid, pod.key, node, facts, batch.owner, batch.epoch, read, transaction
+            )
+            for (pod, facts), node, token, read, transaction in rows
         ]
         if self.core.current_epoch(batch.owner) is None:
             self.core.advance_epoch(batch.owner, batch.epoch)
@@ -211,6 +221,7 @@ class BinderActor(BinderRecovery, BinderEdits):
                 decision.version,
                 "",
                 (),
+                decision.lsn,
             )
         return BindAnswer(
             effect.token,
@@ -220,6 +231,7 @@ class BinderActor(BinderRecovery, BinderEdits):
             decision.version,
             str(decision.cause),
             decision.status.reasons,
+            decision.row_version,
         )
 
     async def bound(self, ask: PageAsk) -> BoundPage:

@@ -23,6 +23,7 @@ from roadstead.actors.messages import (
     Settle,
 )
 from roadstead.actors.names import worker_name
+from roadstead.actors.row_versions import KnownVersions, RowVersion, version_batch
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
@@ -62,6 +63,7 @@ class CacheActor(CacheRecovery, CacheEdits):
         self._lost = ""
         self._started_s: dict[str, float] = {}
         self._volumes = CacheVolumes(plan)
+        self._versions = KnownVersions()
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear; the first batches decide how zones are dealt to workers."""
@@ -139,6 +141,7 @@ class CacheActor(CacheRecovery, CacheEdits):
         self._stream(self.core.confirm([self.core.placement_of(uid) for uid in counted]))
         for uid in batch.confirm:
             self._volumes.ledger.confirm(uid)
+        self._stream_versions(batch.rows)
         return self._answer((), batch.known_changes)
 
     async def nominate(self, batch: Nominations) -> Assumed:
@@ -189,6 +192,7 @@ class CacheActor(CacheRecovery, CacheEdits):
             parts.setdefault(self.sharding.shard_of(delta.node_name), []).append(delta)
             if delta.kind is DeltaKind.REMOVE_NODE:
                 self.sharding.remove(delta.node_name)
+                self._versions.drop(delta.node_name)
         for shard, part in parts.items():
             batch = self._packed(self._seqs[shard] + 1, part)
             self._start_sending(shard, batch)
@@ -197,6 +201,15 @@ class CacheActor(CacheRecovery, CacheEdits):
         """Hands every worker the changes of claims and volumes, in its own numbering."""
         for shard in range(len(self._seqs) if changes else 0):
             self._start_sending(shard, storage_batch(self._seqs[shard] + 1, changes))
+
+    def _stream_versions(self, told: Sequence[RowVersion]) -> None:
+        """Tells workers new versions of their rows, behind the changes that these count."""
+        parts: dict[int, list[RowVersion]] = {}
+        for name, version in self._versions.take(told):
+            if name in self.core.placements.nodes:
+                parts.setdefault(self.sharding.shard_of(name), []).append((name, version))
+        for shard, rows in parts.items():
+            self._start_sending(shard, version_batch(self._seqs[shard] + 1, rows))
 
     def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
         self._seqs[shard] += len(batch.kinds)

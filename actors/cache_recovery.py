@@ -28,6 +28,7 @@ from roadstead.actors.recovery import (
     StorageLog,
     Uids,
 )
+from roadstead.actors.row_versions import KnownVersions, version_batch
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import BinderWord, CacheCore, Placement
@@ -53,6 +54,7 @@ class CacheRecovery:
     _plan: RunPlan
     _directory: Directory
     _volumes: CacheVolumes
+    _versions: KnownVersions
     _seqs: list[int]
     _streams: set[asyncio.Task[None]]
     _unfilled: set[int]
@@ -96,12 +98,14 @@ class CacheRecovery:
             each for each in self.core.snapshot() if self.sharding.shard_of(each.node_name) == shard
         ]
         changes = tuple(self._volumes.log)
-        first_seq = self._seqs[shard] - len(mine) - len(changes) + 1
+        nodes = self.core.placements.nodes
+        rows = self._versions.among(n for n in nodes if self.sharding.shard_of(n) == shard)
+        first_seq = self._seqs[shard] - len(mine) - len(changes) - len(rows) + 1
         parts = [storage_batch(first_seq, changes)]
         first_seq += len(changes)
         for start in range(0, len(mine), PAGE):
             parts.append(self._packed(first_seq + start, mine[start : start + PAGE]))
-        return parts
+        return [*parts, version_batch(first_seq + len(mine), rows)]
 
     async def gone(self, pods: Uids) -> Nothing:
         """Pods are gone; those that are counted, or nominated, are so no more."""

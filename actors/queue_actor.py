@@ -19,6 +19,8 @@ from roadstead.actors.messages import (
     PendingPage,
     PodBatch,
     QueueState,
+    Renew,
+    Renewed,
     Submitted,
     pod_batch,
 )
@@ -87,6 +89,7 @@ class QueueActor(QueueEdits):
                 lease_s=settings.deadlines.lease_s,
                 backoff_initial_s=config.pod_initial_backoff_s,
                 backoff_max_s=config.pod_max_backoff_s,
+                by_profile=settings.scheduler_profiles[0] != "",
             ),
         )
         self._notes: dict[str, PendingNote] = {}
@@ -146,7 +149,7 @@ class QueueActor(QueueEdits):
             now_s = clock_s()
             for ended in self.core.tick(now_s):
                 self._overdue.setdefault(ended.owner, set()).update(ended.uids)
-            batch = self.core.lease(ask.owner, ask.epoch, ask.max_pods, now_s)
+            batch = self.core.lease(ask.owner, ask.epoch, ask.max_pods, now_s, ask.profile)
             if batch.pods or now_s >= deadline_s:
                 break
             self._arrived.clear()
@@ -156,7 +159,18 @@ class QueueActor(QueueEdits):
             except TimeoutError:
                 continue
         pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
-        return Leased(batch.lease_id, pods, tuple(pod.attempts for pod in batch.pods))
+        attempts = tuple(pod.attempts for pod in batch.pods)
+        return Leased(batch.lease_id, pods, attempts, self.core.waiting, self._turn(now_s))
+
+    def _turn(self, now_s: float) -> int:
+        refresh_s = self._plan.settings.partition_refresh_s
+        return int(now_s / refresh_s) if refresh_s else 0
+
+    async def renew(self, ask: Renew) -> Renewed:
+        """Leases of a scheduler that still thinks go on."""
+        now_s = clock_s()
+        going_on = (each for each in ask.lease_ids if self.core.renew(each, now_s).is_success)
+        return Renewed(tuple(going_on))
 
     async def report(self, report: LeaseReport) -> Nothing:
         """What became of leased pods."""

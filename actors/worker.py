@@ -6,8 +6,9 @@ import asyncio
 import time
 
 from roadstead.actors.logs import log
-from roadstead.actors.messages import STORAGE, ActorStatus, DeltaBatch, ViewAsk
+from roadstead.actors.messages import STORAGE, VERSION, ActorStatus, DeltaBatch, ViewAsk
 from roadstead.actors.recovery import Restore
+from roadstead.actors.row_versions import KnownVersions
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory, Nothing
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
@@ -47,6 +48,8 @@ class WorkerActor:
         self._parts: dict[tuple[int, int], Restore] = {}
         self._early: dict[int, DeltaBatch] = {}
         self._moved = asyncio.Condition()
+        self._versions = KnownVersions()
+        self._tells_versions = plan.settings.conflicts == "version"
         self._evaluations = 0
         self._evaluating_s = 0.0
 
@@ -72,7 +75,7 @@ class WorkerActor:
 
     def _apply(self, batch: DeltaBatch) -> None:
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
-        changes = iter(batch.changes)
+        changes, versions = iter(batch.changes), iter(batch.versions)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
         started_s = dict(batch.started_s)
@@ -81,10 +84,13 @@ class WorkerActor:
             with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
             facts, arrival = next(nodes) if with_node else (None, 0)
             change = next(changes) if kind == STORAGE else None
+            version = next(versions) if kind == VERSION else 0
             if seq <= self.applied:
                 continue
             if change is not None:
                 self.core.storage.apply(change)
+            elif kind == VERSION:
+                self._versions.take([(name, version)])
             elif kind == DeltaKind.ADD_POD:
                 uid, key = batch.uids[place], batch.keys[place]
                 began = started_s.get(place)
@@ -97,6 +103,7 @@ class WorkerActor:
                 self.table.withdraw(name, infos[pod])
             elif kind == DeltaKind.REMOVE_NODE:
                 self.table.remove_node(name)
+                self._versions.drop(name)
             elif kind == DeltaKind.ADD_NODE and facts is not None:
                 self.table.add_node(facts, arrival)
             elif facts is not None:
@@ -123,6 +130,8 @@ class WorkerActor:
         await self._reach(request.table_version)
         started = time.perf_counter()
         answer = self.core.evaluate(request)
+        if self._tells_versions:
+            answer = self._versions.tell(answer)
         self._evaluating_s += time.perf_counter() - started
         self._evaluations += 1
         log(self._name, "evaluated", classes=len(request.classes), applied=self.applied)

@@ -14,7 +14,9 @@ from roadstead.actors.seam import Nothing, method
 class BindBatch:
     """Scheduler → binder: commit these. The same token gets the same answer.
 
-    volumes: of the attempts among them that bind claims.
+    volumes: of the attempts among them that bind claims. read_versions: of the nodes' rows, as they
+    were read, where they matter. transactions: what each pod is part of, all or nothing, or "";
+    none at all where each stands by itself.
     """
 
     owner: str
@@ -23,11 +25,13 @@ class BindBatch:
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
     volumes: tuple[BoundVolumes, ...] = ()
+    read_versions: tuple[int, ...] = ()
+    transactions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BindAnswer:
-    """What became of one token. cause: "" if it is bound."""
+    """What became of one token. cause: "" if it is bound. row_version: of the node's row."""
 
     token: str
     uid: str
@@ -36,6 +40,7 @@ class BindAnswer:
     version: int
     cause: str
     reasons: tuple[str, ...]
+    row_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

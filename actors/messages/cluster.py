@@ -70,12 +70,16 @@ class Assumed:
 @dataclass(frozen=True, slots=True)
 class Settle:
     """Scheduler → cache: how assumptions end: (uid, token) pairs forgotten or about to be bound,
-    and uids that are bound."""
+    and uids that are bound.
+
+    rows: versions of nodes that the binder told, where they matter.
+    """
 
     forget: tuple[tuple[str, str], ...]
     finish: tuple[tuple[str, str], ...]
     confirm: tuple[str, ...]
     known_changes: int = 0
+    rows: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,21 +19,44 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class LeaseAsk:
-    """Scheduler → queue: pods, please; waits up to `wait_s` for the first."""
+    """Scheduler → queue: pods, please; waits up to `wait_s` for the first.
+
+    profile: whose pods; "" for all.
+    """
 
     owner: str
     epoch: int
     max_pods: int
     wait_s: float
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """Queue → scheduler: pods under a lease; lease_id 0 means that there are none."""
+    """Queue → scheduler: pods under a lease; lease_id 0 means that there are none.
+
+    waiting: how many more are in activeQ. turn: how often partitions have changed hands.
+    """
 
     lease_id: int
     pods: PodBatch
     attempts: tuple[int, ...]
+    waiting: int = 0
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Scheduler → queue: it still thinks about the pods of these leases."""
+
+    lease_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """Queue → scheduler: which of the leases go on."""
+
+    lease_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +122,7 @@ class PendingPage:
 
 SUBMIT = method("submit", PodBatch, Submitted)
 LEASE = method("lease", LeaseAsk, Leased)
+RENEW = method("renew", Renew, Renewed)
 REPORT = method("report", LeaseReport, Nothing)
 QUEUE_STATE = method("queue_state", Nothing, QueueState)
 PENDING = method("pending", PageAsk, PendingPage)

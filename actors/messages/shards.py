@@ -19,7 +19,8 @@ class DeltaBatch:
     of the add_node and update_node deltas, in order, and `arrivals` when each of these nodes came
     to the whole cluster. uids[i] is a pod's UID, "" for none; keys[i] its namespace/name where the
     UID is another text; started_s: (place among the deltas, start time) of pods that have one.
-    changes: of the storage, one for each delta of kind STORAGE.
+    changes: of the storage, one for each delta of kind STORAGE. versions: of rows, one for each
+    delta of kind VERSION.
     """
 
     first_seq: int
@@ -33,10 +34,14 @@ class DeltaBatch:
     uids: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     started_s: tuple[tuple[int, float], ...] = ()
+    versions: tuple[int, ...] = ()
 
 
 STORAGE = "storage"
 """The kind of a delta that changes claims and volumes; the same one goes to every worker."""
+
+VERSION = "version"
+"""The kind of a delta that tells the version of a node's row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,8 @@ class ShardAnswer:
     """Worker → scheduler. `rows` or `nodes` are the candidates, once no class waits.
 
     node_count: all nodes of this shard. lowest_priority: of all pods on them; None for no pods.
-    nominations: (node, facts as bytes, how many pods) of the candidates.
+    nominations: (node, facts as bytes, how many pods) of the candidates. row_versions: of the
+    candidates, where they matter (see `roadstead.binder.rows`).
     """
 
     table_version: int
@@ -127,6 +128,7 @@ class ShardAnswer:
     nodes: NodeSlice | None = None
     lowest_priority: int | None = None
     nominations: tuple[tuple[str, bytes, int], ...] = ()
+    row_versions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

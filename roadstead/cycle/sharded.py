@@ -118,6 +118,7 @@ class ShardedCycle:
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
         self.node_count = 0
+        self.row_versions: dict[str, int] = {}
         self._asked: dict[Hashable, _ClassInBatch] = {}
         self._keep = 1
         self._reach = MAX_REACH
@@ -223,6 +224,7 @@ class ShardedCycle:
 
     def _batch(self, answers: Sequence[ShardAnswer]) -> BatchRun:
         table = self._candidates(answers)
+        self.row_versions = _row_versions(answers)
         sizes = [_candidate_count(answer) for answer in answers]
         classes = {}
         for index, (signature, asked) in enumerate(self._asked.items()):
@@ -250,6 +252,18 @@ class ShardedCycle:
             for name, facts, count in answer.nominations:
                 table.nominate(name, self.classes.info(facts_in(facts)), count)
         return table
+
+
+def _row_versions(answers: Sequence[ShardAnswer]) -> dict[str, int]:
+    """Versions of the candidates' rows by node, where the shards tell them."""
+    found: dict[str, int] = {}
+    for answer in answers:
+        if answer.row_versions:
+            whole = answer.nodes.nodes if answer.nodes is not None else ()
+            names = tuple(each.name for each in whole)
+            names += answer.rows.names if answer.rows is not None else ()
+            found.update(zip(names, answer.row_versions, strict=True))
+    return found
 
 
 def _candidate_count(answer: ShardAnswer) -> int:

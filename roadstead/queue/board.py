@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic
 
-from roadstead.lazyheap import SortKey
+from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue.places import (
     BackoffShelves,
@@ -27,6 +27,7 @@ from roadstead.queue.pods import (
     QueueSettings,
     QueueSort,
 )
+from roadstead.queue.profile_heaps import ProfileHeaps
 from roadstead.transitions import TransitionTable
 
 _S, _E = PodState, PodEvent
@@ -75,8 +76,10 @@ class Board(Generic[EventT]):
         def rank(pod: PodEntry[EventT]) -> SortKey:
             return sort(pod.facts, pod.timestamp_s)
 
-        self.active: Shelf[EventT] = Shelf(rank)
-        self.backoff: BackoffShelves[EventT] = BackoffShelves(rank)
+        self._by_profile = settings.by_profile
+        heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
+        self.active: Shelf[EventT] = Shelf(rank, heap())
+        self.backoff: BackoffShelves[EventT] = BackoffShelves(rank, heap())
         self.unschedulable: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
         self.gated: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
         self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events)
@@ -183,9 +186,17 @@ class Board(Generic[EventT]):
         for entry in self.unschedulable.heap:
             assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
 
-    def next_to_lend(self) -> PodEntry[EventT] | None:
-        """The first of activeQ; while that is empty, of the rejected pods that back off."""
-        return self.active.heap.first() or self.backoff.rejected.heap.first()
+    def next_to_lend(self, profile: str = "") -> PodEntry[EventT] | None:
+        """The first of activeQ; while that is empty, of the rejected pods that back off.
+
+        profile: whose pods only; "" for all.
+        """
+        active, rejected = self.active.heap, self.backoff.rejected.heap
+        if not profile:
+            return active.first() or rejected.first()
+        assert isinstance(active, ProfileHeaps), "the queue is not kept by profile"
+        assert isinstance(rejected, ProfileHeaps), "the queue is not kept by profile"
+        return active.first_of(profile) or rejected.first_of(profile)
 
     def _validate_leases(self) -> None:
         for lease_id, lease in self.in_flight.leases.items():

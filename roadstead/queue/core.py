@@ -93,8 +93,10 @@ class QueueCore(Generic[EventT]):
         status = self._full() if refused else SUCCESS
         return AddResult(tuple(accepted), tuple(duplicates), tuple(done), tuple(refused), status)
 
-    def lease(self, owner: str, epoch: int, max_pods: int, now_s: float) -> LeaseBatch:
-        """Lend the first pods of activeQ to `owner` for `lease_s` seconds.
+    def lease(
+        self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""
+    ) -> LeaseBatch:
+        """Lend the first pods of activeQ to `owner` for `lease_s` seconds; of one profile, if told.
 
         Where activeQ is empty, rejected pods that still back off are lent: better than to idle.
         A newer epoch of an owner ends its older leases; an older epoch is refused by the status.
@@ -104,11 +106,11 @@ class QueueCore(Generic[EventT]):
             why = unresolvable(f"{owner}: epoch {epoch} is over, {self._epochs[owner]} is current")
             return LeaseBatch(0, owner, epoch, deadline_s, status=why)
         self.revoke(owner, epoch, now_s)
-        if max_pods <= 0 or self._board.next_to_lend() is None:
+        if max_pods <= 0 or self._board.next_to_lend(profile) is None:
             return LeaseBatch(0, owner, epoch, deadline_s)
         lease = self._board.in_flight.begin(owner, epoch, deadline_s)
         pods: list[QueuedPod] = []
-        while len(pods) < max_pods and (entry := self._board.next_to_lend()) is not None:
+        while len(pods) < max_pods and (entry := self._board.next_to_lend(profile)) is not None:
             pods.append(self._lend(entry, lease))
         return LeaseBatch(lease.lease_id, owner, epoch, deadline_s, tuple(pods))
 
@@ -306,6 +308,11 @@ class QueueCore(Generic[EventT]):
     def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
         """The pods in one state, in the order in which they would leave it."""
         return tuple(entry.view() for entry in self._board.entries(state))
+
+    @property
+    def waiting(self) -> int:
+        """How many pods are in activeQ."""
+        return len(self._board.active.heap)
 
     def counts(self) -> QueueCounts:
         return self._board.counts()

@@ -25,9 +25,13 @@ class Place(Protocol[EventT]):
 class Shelf(Generic[EventT]):
     """A place ordered by a key."""
 
-    def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
+    def __init__(
+        self,
+        key: Callable[[PodEntry[EventT]], SortKey],
+        heap: LazyHeap[PodEntry[EventT]] | None = None,
+    ) -> None:
         self._key = key
-        self.heap: LazyHeap[PodEntry[EventT]] = LazyHeap()
+        self.heap: LazyHeap[PodEntry[EventT]] = LazyHeap() if heap is None else heap
 
     def put(self, entry: PodEntry[EventT]) -> None:
         self.heap.put(entry.uid, self._key(entry), entry.seq, entry)
@@ -70,8 +74,12 @@ class BackoffShelves(Generic[EventT]):
     others wait whatever happens: their backoff is there to spare what failed.
     """
 
-    def __init__(self, sort: Callable[[PodEntry[EventT]], SortKey]) -> None:
-        self.rejected: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s, *sort(pod)))
+    def __init__(
+        self,
+        sort: Callable[[PodEntry[EventT]], SortKey],
+        heap: LazyHeap[PodEntry[EventT]] | None = None,
+    ) -> None:
+        self.rejected: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s, *sort(pod)), heap)
         self.failed: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s,))
 
     def __len__(self) -> int:

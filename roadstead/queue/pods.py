@@ -61,7 +61,8 @@ class QueueSettings:
     """Bounds and durations (upstream's defaults where upstream has them).
 
     backoff_window_s: backoffs end in whole windows, so that the pods of one window come back in the
-    order of QueueSort (backoffQOrderingWindowDuration).
+    order of QueueSort (backoffQOrderingWindowDuration). by_profile: leases may ask for the pods of
+    one profile.
     """
 
     max_pods: int = 2_000_000
@@ -72,6 +73,7 @@ class QueueSettings:
     unschedulable_max_s: float = 300.0
     max_in_flight_events: int = 10_000
     max_done_remembered: int = 65_536
+    by_profile: bool = False
 
     def backoff_s(self, failures: int) -> float:
         """Initial, doubled with each failure after the first, up to the maximum."""

@@ -1,0 +1,69 @@
+"""Versions of nodes' rows on their way: from the binder's answers over the cache to the workers.
+
+    binder ── answer ──► scheduler ── Settle ──► cache ── delta ──► worker ── candidates ─┐
+       ▲                                                                                  │
+       └─────────────────────────────── bind ─────────────────────────────── scheduler ◄──┘
+
+What a version is, and why a worker that has one has all that it counts, is in
+`roadstead.binder.rows` and docs/decisions/0015-versions-are-record-numbers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from roadstead.actors.messages import VERSION, DeltaBatch
+from roadstead.cycle.messages import ShardAnswer
+
+RowVersion = tuple[str, int]
+"""Node, and the version of its row."""
+
+
+class KnownVersions:
+    """The newest version of each row that was told; nothing where only fit matters."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def take(self, told: Iterable[RowVersion]) -> list[RowVersion]:
+        """Takes what is told; what of it is news."""
+        news = {}
+        for node_name, version in told:
+            if version > self._known.get(node_name, 0):
+                self._known[node_name] = news[node_name] = version
+        return list(news.items())
+
+    def of(self, node_name: str) -> int:
+        return self._known.get(node_name, 0)
+
+    def among(self, node_names: Iterable[str]) -> list[RowVersion]:
+        """What is known of some nodes."""
+        known = self._known
+        return [(name, known[name]) for name in node_names if name in known]
+
+    def drop(self, node_name: str) -> None:
+        """A node is gone."""
+        self._known.pop(node_name, None)
+
+    def tell(self, answer: ShardAnswer) -> ShardAnswer:
+        """The answer with the versions of its candidates."""
+        if answer.nodes is not None:
+            names: Sequence[str] = [facts.name for facts in answer.nodes.nodes]
+        else:
+            names = answer.rows.names if answer.rows is not None else ()
+        return replace(answer, row_versions=tuple(map(self.of, names)))
+
+
+def version_batch(first_seq: int, rows: Sequence[RowVersion]) -> DeltaBatch:
+    """New versions as they go to a worker."""
+    return DeltaBatch(
+        first_seq,
+        kinds=(VERSION,) * len(rows),
+        names=tuple(name for name, _ in rows),
+        pods=(-1,) * len(rows),
+        classes=(),
+        nodes=(),
+        arrivals=(),
+        versions=tuple(version for _, version in rows),
+    )
