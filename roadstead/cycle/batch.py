@@ -23,6 +23,7 @@ from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Kernel, KernelClass
 from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import KeptBack
@@ -84,6 +85,7 @@ class BatchRun:
     """Decides pods over candidates; `classes` by signature.
 
     accelerator: decides runs of pods where its preconditions hold, to the same result.
+    kernels: keeps a kernel for the batches that follow on the same table.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class BatchRun:
         *,
         name_best: bool = False,
         accelerator: Accelerator | None = None,
+        kernels: KernelKeeper | None = None,
     ) -> None:
         self.table = table
         self._node_count = node_count
@@ -107,6 +110,7 @@ class BatchRun:
         self._asked_about: dict[Hashable, int] = {}
         self._asked_outside: dict[Hashable, int] = {}
         self._accelerator = accelerator
+        self._kernels = kernels
         self._kernel: Kernel | None = None
 
     def summaries(self, signature: Hashable) -> tuple[Summaries, Summaries]:
@@ -151,7 +155,9 @@ class BatchRun:
             and not each.run.error
             and each.run.filter_failure() is None
         }
-        return Kernel(code, self.table, self._node_count, classes, self._chooser)
+        is_whole = len(classes) == len(self._classes)
+        kernels = self._kernels if self._kernels is not None and is_whole else KernelKeeper()
+        return kernels.take(code, self.table, self._node_count, classes, self._chooser)
 
     def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None

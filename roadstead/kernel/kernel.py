@@ -46,6 +46,13 @@ class KernelClass:
     filters: Summaries = field(default_factory=dict)
     scores: Summaries = field(default_factory=dict)
 
+    def is_same(self, other: KernelClass) -> bool:
+        """Whether both were made of the same objects."""
+        mine, theirs = (
+            (id(each.evaluation), id(each.filters), id(each.scores)) for each in (self, other)
+        )
+        return mine == theirs and self.kept_back == other.kept_back
+
 
 class KernelPod(Protocol):
     """A pod to decide; `info` is its own (pods of one class may differ in what no plugin reads)."""
@@ -159,6 +166,16 @@ class Kernel:
         evaluation = found.each.evaluation
         same = evaluation.profile.known_state(evaluation.pod) == found.known
         return "" if same else "volumes changed"
+
+    def covers(self, signature: Hashable) -> bool:
+        """Whether a class was found to be covered when the kernel was made."""
+        return signature in self._admitted
+
+    def resume(self) -> None:
+        """A new batch begins on the same table, which others may have changed: rows came free."""
+        assert not self._pending, "a batch begins before the last one was told to the table"
+        for signature in [s for s, why in self._why.items() if why in _FOR_GOOD]:
+            del self._why[signature]
 
     def run(self, pods: Sequence[KernelPod]) -> Decided:
         """Decides the first of some pods, all of covered classes, as far as it gets."""

@@ -64,6 +64,10 @@ class Residents:
             self._key_of.pop(uid, None)
             self._started_s.pop(uid, None)
 
+    def is_on(self, node: str, uid: str) -> bool:
+        """Whether a pod is on a node."""
+        return uid in self._on.get(node, ())
+
     def on(self, node: str) -> Iterator[Resident]:
         """The pods on a node, first come first."""
         for uid, info in self._on.get(node, {}).items():

@@ -1,0 +1,160 @@
+"""ReplicaCycle: the cycle of a scheduler that holds all nodes itself and asks nobody.
+
+    begin_here(pods) ──► BatchRun over the table itself ──► decided pods stand on it, tentatively
+          ▲                                                        │
+          │   what a class was found to be is kept as long         ▼
+          └── as nothing that it depends on has changed    the cache's changes confirm them;
+                                                           `drop_rest` takes back the others
+
+The table follows the cache's changes, as a worker's does, but not while a batch is decided. The
+decisions are those of `ShardedCycle`: the same evaluation, the same batch, with nothing kept back.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
+from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.sharded import ShardedCycle
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.keeper import KernelKeeper
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable
+
+MAX_CLASSES = 4096
+"""Classes of which something is kept; the one unused for longest is dropped."""
+
+
+class Tentative:
+    """Pods that stand on a table because they were decided here, until the cache says so."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._pods: dict[str, tuple[str, PodInfo]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def note(self, decisions: Sequence[Decision]) -> None:
+        """Pods were placed on the table."""
+        for each in decisions:
+            if each.node_name is not None:
+                self._pods[each.pod.uid] = each.node_name, each.pod.info
+
+    def confirms(self, uid: str, node_name: str, info: PodInfo) -> bool:
+        """Whether a pod that comes stands there already; the table needs no change then."""
+        known = self._pods.pop(uid, None)
+        if known == (node_name, info):
+            return True
+        if known is not None:
+            self._take_back(uid, *known)
+        return False
+
+    def drop_rest(self) -> None:
+        """All that were assumed are confirmed: what is left was not, and never came to its node."""
+        for uid, (node_name, info) in self._pods.items():
+            self._take_back(uid, node_name, info)
+            if info.facts.nominated_node_name:
+                # It gave its nomination up for the place.
+                self._table.nominate(info.facts.nominated_node_name, info)
+        self._pods.clear()
+
+    def _take_back(self, uid: str, node_name: str, info: PodInfo) -> None:
+        if self._table.has_node(node_name) and self._table.residents.is_on(node_name, uid):
+            self._table.remove_pod(node_name, info, uid=uid)
+
+
+@dataclass(slots=True)
+class _Held:
+    """What a class was found to be. inputs: what it depends on besides pods; changes: pods that
+    came and went before. harmless: classes that cannot change it on other rows than their own.
+    """
+
+    inputs: tuple[int, Hashable]
+    changes: int
+    given: ClassInput
+    harmless: set[PodInfo] = field(default_factory=set)
+
+
+class ReplicaCycle(ShardedCycle):
+    """Decides batches of pods over a table that holds all nodes.
+
+    profiles: of the table's classes. Pods that are narrowed go by way of messages, as always.
+    """
+
+    def __init__(
+        self,
+        table: NodeTable,
+        profiles: Mapping[str, Profile],
+        tie_break: TieBreak,
+        *,
+        narrower: Narrower | None = None,
+    ) -> None:
+        super().__init__(table.classes, profiles, tie_break, narrower=narrower)
+        self.table = table
+        self.tentative = Tentative(table)
+        self._held: OrderedDict[Hashable, _Held] = OrderedDict()
+        self._kernels = KernelKeeper()
+
+    def begin_here(self, pods: Sequence[PodInCycle]) -> BatchRun:
+        """A batch that is ready to be decided. KeyError for a pod of no profile."""
+        self.begin(pods)
+        self.node_count = len(self.table)
+        classes = {}
+        for signature, asked in self._asked.items():
+            held = self._held_of(signature, asked.pod, asked.profile)
+            asked.filters, asked.scores = held.given.filters, held.given.scores
+            classes[signature] = held.given
+        return BatchRun(
+            self.table,
+            self.node_count,
+            classes,
+            self._chooser,
+            name_best=self._name_best,
+            accelerator=self.accelerator,
+            kernels=self._kernels,
+        )
+
+    def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:
+        held = self._held.get(signature)
+        inputs = self.table.node_version, profile.known_state(pod.info)
+        if held is None or held.inputs != inputs or not self._is_as_it_was(held, profile):
+            run = self._new_run(profile, pod.info) if held is None else held.given.run
+            changes = self.table.columns.changes
+            filters, scores = self._summaries(run.evaluation)
+            held = self._held[signature] = _Held(inputs, changes, ClassInput(run, filters, scores))
+            if len(self._held) > MAX_CLASSES:
+                self._held.popitem(last=False)
+        self._held.move_to_end(signature)
+        return held
+
+    def _new_run(self, profile: Profile, info: PodInfo) -> ClassRun:
+        return ClassRun(Evaluation(profile, info, self.table), Rest((), Diagnosis(0)))
+
+    def _summaries(self, evaluation: Evaluation) -> tuple[Summaries, Summaries]:
+        """What there is to merge of a class, before PreFilter and before PreScore."""
+        filters = evaluation.own_filter_summaries()
+        evaluation.update(len(self.table), filters)
+        if not evaluation.pre_filter.status.is_success or not evaluation.feasible.any():
+            return filters, {}
+        return filters, evaluation.own_score_summaries()
+
+    def _is_as_it_was(self, held: _Held, profile: Profile) -> bool:
+        """Whether pods that came or went since concern no rows but their own."""
+        columns, info = self.table.columns, held.given.run.evaluation.pod
+        for other, number in reversed(columns.class_changed.items()):
+            if number <= held.changes:
+                break
+            if other not in held.harmless:
+                if profile.may_be_changed_by(info, other):
+                    return False
+                held.harmless.add(other)
+        held.changes = columns.changes
+        return True

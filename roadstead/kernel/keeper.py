@@ -1,0 +1,52 @@
+"""KernelKeeper: a kernel for batch after batch over the same table, made anew where it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.kernel import Kernel, KernelClass
+from roadstead.kernel.start import CompiledCode
+from roadstead.nodes.table import NodeTable
+
+MAX_KEPT = 512
+"""Classes that a kernel is made for beside those of the batch."""
+
+
+class KernelKeeper:
+    """Keeps the last kernel. A class is the same as long as its inputs are the same objects."""
+
+    def __init__(self) -> None:
+        self._kernel: Kernel | None = None
+        self._classes: dict[Hashable, KernelClass] = {}
+        self._made_for: tuple[object, ...] = ()
+
+    def take(
+        self,
+        code: CompiledCode,
+        table: NodeTable,
+        node_count: int,
+        classes: Mapping[Hashable, KernelClass],
+        chooser: Chooser,
+    ) -> Kernel:
+        """A kernel for the classes of a batch: the last one, if it knows them as they are."""
+        made_for = (code, table, node_count, table.node_version, chooser)
+        kernel = self._kernel
+        if kernel is not None and made_for == self._made_for and self._knows(kernel, classes):
+            kernel.resume()
+            return kernel
+        kept = {} if made_for != self._made_for else self._classes
+        if len(kept) > MAX_KEPT:
+            kept = {}
+        self._classes = {**kept, **classes}
+        self._made_for = made_for
+        self._kernel = Kernel(code, table, node_count, self._classes, chooser)
+        return self._kernel
+
+    def _knows(self, kernel: Kernel, classes: Mapping[Hashable, KernelClass]) -> bool:
+        """Whether all classes are what they were; those that are not covered remain so."""
+        for signature, each in classes.items():
+            known = self._classes.get(signature)
+            if known is None or (not each.is_same(known) and kernel.covers(signature)):
+                return False
+        return True

@@ -1,0 +1,182 @@
+"""A scheduler that holds all nodes itself decides what one table and no batches decide."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.model import default_config
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.replica import ReplicaCycle, Tentative
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.table import NodeTable
+from tests.actors import fleets
+from tests.builders import node, pod, table_of
+from tests.kernel.test_equality import (
+    DECIDING,
+    PROFILES,
+    TIE_BREAKS,
+    Plain,
+    accelerator,
+    fleet_world,
+    play,
+    profiles_of,
+    worlds,
+)
+
+
+class Replica:
+    """A ReplicaCycle, and the cache's part: what was placed is confirmed."""
+
+    def __init__(self, world, config, tie_break, accelerator):
+        self.table = NodeTable()
+        for facts, running in world.clusters:
+            self.table.add_node(facts)
+            for each in running:
+                self.table.add_pod(facts.name, self.table.classes.info(each))
+        self.classes, self.profiles = (
+            self.table.classes,
+            profiles_of(config)(self.table.classes),
+        )
+        self.cycle = ReplicaCycle(self.table, self.profiles, tie_break)
+        self.cycle.accelerator = accelerator
+
+    def decide(self, pods):
+        decisions = []
+        while len(decisions) < len(pods):
+            decisions += self.batch(self.cycle.together(pods[len(decisions) :]))
+        return decisions
+
+    def batch(self, pods):
+        batch, decisions = self.cycle.begin_here(pods), []
+        while len(decisions) < len(pods):
+            coming = pods[len(decisions) :]
+            if run := batch.decide_run(coming):
+                decisions += run
+                continue
+            decision = batch.decide(coming[0])
+            if decision is None:
+                break
+            decisions.append(decision)
+        batch.settle()
+        assert decisions, "a batch decides one pod at least"
+        self.cycle.settled(len(pods), len(decisions))
+        self.cycle.tentative.note(decisions)
+        for each in decisions:
+            if each.node_name is not None:
+                assert self.cycle.tentative.confirms(each.pod.uid, each.node_name, each.pod.info)
+        self.table.validate()
+        return decisions
+
+    def remove(self, pod, node_name):
+        self.table.remove_pod(node_name, pod.info, uid=pod.uid)
+
+
+@DECIDING
+@given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
+def test_batches_are_decided_as_one_pod_after_another(world, config, tie_break, with_kernel):
+    ours = Replica(world, config, tie_break, accelerator() if with_kernel else None)
+
+    assert play(ours, world) == play(Plain(world, config, tie_break, None), world)
+
+
+@DECIDING
+@given(fleets.inputs(), TIE_BREAKS, st.booleans())
+def test_pods_with_constraints_across_nodes_are_decided_as_one_after_another(
+    inputs, tie_break, with_kernel
+):
+    world, config = fleet_world(inputs), default_config().profiles[0]
+    ours = Replica(world, config, tie_break, accelerator() if with_kernel else None)
+
+    assert play(ours, world) == play(Plain(world, config, tie_break, None), world)
+
+
+@given(fleets.inputs(), st.data())
+def test_what_is_kept_of_classes_is_found_anew_where_the_table_changed(inputs, data):
+    world, config = fleet_world(inputs), default_config().profiles[0]
+    paths = Replica(world, config, TieBreak(), None), Plain(world, config, TieBreak(), None)
+    facts = [each for batch in world.batches for each, _ in batch]
+    there = []
+    for number in range(data.draw(st.integers(1, 8))):
+        chosen = data.draw(st.sampled_from(facts or [pod()]))
+        found = []
+        for path in paths:
+            info = path.classes.info(chosen)
+            profile = path.profiles[config.scheduler_name]
+            asked = PodInCycle(f"u{number}", f"ns/u{number}", info, profile.class_of(info, ""))
+            found.append(path.decide([asked])[0])
+        assert found[0].node_name == found[1].node_name
+        if found[0].node_name is not None:
+            there.append((found[0].node_name, *(each.pod for each in found)))
+        if there and data.draw(st.booleans()):
+            name, ours, theirs = there.pop()
+            paths[0].remove(ours, name)
+            paths[1].remove(theirs, name)
+        if data.draw(st.booleans()):
+            changed = replace(
+                data.draw(st.sampled_from(inputs.nodes)), unschedulable=number % 2 > 0
+            )
+            paths[0].table.update_node(changed)
+            paths[1].cycle.table.update_node(changed)
+
+
+class Stand:
+    """A table on which a pod was decided to come to n1."""
+
+    def __init__(self, facts=None):
+        self.table = table_of(node("n1"), node("n2"))
+        self.info = self.table.classes.info(facts or pod(cpu=1000))
+        self.tentative = Tentative(self.table)
+        self.table.add_pod("n1", self.info, uid="u1")
+        self.tentative._pods["u1"] = "n1", self.info
+
+    def counts(self):
+        return [self.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
+
+
+def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
+    stand = Stand()
+
+    assert stand.tentative.confirms("u1", "n1", stand.info)
+    stand.tentative.drop_rest()
+
+    assert stand.counts() == [1, 0]
+
+
+def test_a_pod_that_comes_elsewhere_leaves_the_node_it_was_decided_for():
+    stand = Stand()
+
+    assert not stand.tentative.confirms("u1", "n2", stand.info)
+
+    assert stand.counts() == [0, 0]
+    assert len(stand.tentative) == 0
+
+
+def test_a_pod_of_somebody_else_is_no_concern():
+    assert not Stand().tentative.confirms("u2", "n1", pod())
+
+
+def test_what_was_not_assumed_leaves_the_table():
+    stand = Stand()
+
+    stand.tentative.drop_rest()
+
+    assert stand.counts() == [0, 0]
+
+
+def test_a_node_that_went_took_its_tentative_pods_with_it():
+    stand = Stand()
+    stand.table.remove_node("n1")
+    stand.table.add_node(node("n1"))
+
+    stand.tentative.drop_rest()
+
+    assert stand.counts() == [0, 0]
+
+
+def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
+    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
+
+    stand.tentative.drop_rest()
+
+    assert sum(stand.table.nominations.to("n1").values()) == 1
