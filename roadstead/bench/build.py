@@ -95,7 +95,7 @@ class _Builder:
         documents = _documents(template, op.count, op.template_params)
         extra = op.node_allocatable_strategy or NodeAllocatable()
         labels = _labels_of(op)
-        rounds = max(len(documents), len(labels))
+        rounds = max(len(documents), len(labels)) if documents else 0
         classes = tuple(
             node_class(
                 documents[place % len(documents)],

@@ -1,0 +1,78 @@
+import subprocess
+
+from roadstead.bench.machine import commit_of, forget_peak, peak_memory, this_machine
+
+
+def process(proc, pid, parent, kib):
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    (folder / "status").write_text(f"Name:\tx\nPPid:\t{parent}\nVmHWM:\t  {kib} kB\n")
+
+
+def test_memory_is_that_of_a_process_and_all_that_it_started(tmp_path):
+    for pid, parent, kib in ((10, 1, 100), (11, 10, 20), (12, 11, 3), (13, 1, 5000)):
+        process(tmp_path, pid, parent, kib)
+
+    assert peak_memory(tmp_path, 10) == (123 * 1024, 3)
+
+
+def test_a_process_that_ended_meanwhile_is_left_out(tmp_path):
+    process(tmp_path, 10, 1, 100)
+    (tmp_path / "11").mkdir()
+
+    assert peak_memory(tmp_path, 10) == (100 * 1024, 1)
+
+
+def test_where_there_is_no_proc_the_system_is_asked_about_this_process(tmp_path):
+    peak, processes = peak_memory(tmp_path)
+
+    assert peak > 1 << 20
+    assert processes == 1
+
+
+def test_this_process_has_a_peak():
+    assert peak_memory()[0] > 1 << 20
+
+
+def test_the_machine_is_told_by_what_proc_says(tmp_path):
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Fast CPU\nmodel name: Other\n")
+    (tmp_path / "meminfo").write_text("MemTotal:       1024 kB\n")
+
+    machine = this_machine(tmp_path)
+
+    assert machine.cpu == "Fast CPU"
+    assert machine.memory_bytes == 1 << 20
+    assert machine.cores >= 1
+    assert str(machine).startswith(f"Fast CPU, {machine.cores} cores, ")
+
+
+def test_without_proc_something_is_told_all_the_same(tmp_path):
+    machine = this_machine(tmp_path)
+
+    assert machine.cpu
+    assert machine.memory_bytes == 0
+
+
+def test_the_commit_is_that_of_the_checkout_and_marked_where_files_differ(tmp_path):
+    def git(*arguments):
+        subprocess.run(["git", "-C", tmp_path, *arguments], check=True, capture_output=True)
+
+    assert commit_of(tmp_path / "none") == ""
+    git("init", "-q")
+    assert commit_of(tmp_path) == ""
+    (tmp_path / "a").write_text("1")
+    git("add", "a")
+    git("-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-q", "-m", "a")
+    clean = commit_of(tmp_path)
+    (tmp_path / "a").write_text("2")
+
+    assert len(clean) >= 7
+    assert commit_of(tmp_path) == f"{clean}-dirty"
+
+
+def test_the_peak_begins_anew_where_the_system_lets_it(tmp_path):
+    forget_peak(tmp_path)
+    (tmp_path / "self").mkdir()
+    forget_peak(tmp_path)
+
+    assert (tmp_path / "self" / "clear_refs").read_text() == "5"

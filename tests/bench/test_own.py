@@ -1,0 +1,95 @@
+import math
+
+import pytest
+
+from roadstead.bench.own import OWN, openb, read_openb, size_name
+from roadstead.bench.script import Wait
+from roadstead.fleet.generate import generate_fleet
+from roadstead.fleet.trace import TraceBuilder
+from roadstead.fleet.trace_file import write_trace
+from roadstead.protocol.errors import InputError
+
+CASES = {case.name: case for case in OWN}
+
+
+def made(name, nodes, pods, seed=0):
+    return CASES[name].make("name", nodes, pods, seed)
+
+
+def nodes_and_pods(script):
+    nodes, submit = script.steps
+    columns = submit.series.part(0, submit.series.count)
+    return nodes.series.part(0, nodes.series.count), columns
+
+
+def test_sizes_are_those_that_are_promised():
+    sizes = {name: {nodes for nodes, _ in case.sizes} for name, case in CASES.items()}
+
+    assert sizes == {
+        "TenClasses": {1_000, 5_000, 50_000, 1_000_000},
+        "AllDistinct": {1_000, 5_000, 50_000, 1_000_000},
+        "Million": {1_000_000},
+    }
+    assert CASES["TenClasses"].sizes[0] == (5_000, 50_000)
+    assert CASES["AllDistinct"].sizes[0] == (5_000, 10_000)
+    assert CASES["Million"].sizes == ((1_000_000, 1_000_000),)
+    assert size_name(5, 10) == "5Nodes_10Pods"
+
+
+def test_ten_classes_come_equally_often_in_an_order_of_the_seed():
+    _, pods = nodes_and_pods(made("TenClasses", 30, 100))
+    _, again = nodes_and_pods(made("TenClasses", 30, 100))
+    _, other = nodes_and_pods(made("TenClasses", 30, 100, seed=1))
+
+    by_class = [pods.class_of.count(number) for number in range(10)]
+    assert by_class == [10] * 10
+    assert pods.class_of == again.class_of
+    kinds = [pods.classes[place] for place in pods.class_of]
+    assert kinds != [other.classes[place] for place in other.class_of]
+
+
+def test_nodes_of_the_ten_classes_repeat_only_where_they_are_alike():
+    nodes, _ = nodes_and_pods(made("TenClasses", 320, 1))
+
+    assert len({facts.name for facts in nodes}) == 320
+    assert nodes[7].labels[1:] != nodes[8].labels[1:]
+    assert (nodes[0].allocatable, nodes[0].images) == (nodes[300].allocatable, nodes[300].images)
+
+
+def test_no_two_of_all_distinct_are_alike():
+    nodes, pods = nodes_and_pods(made("AllDistinct", 24, 2000))
+
+    assert len(set(pods.classes)) == 2000
+    assert len({facts.allocatable for facts in nodes}) == math.lcm(4, 3)
+
+
+def test_a_million_are_alike():
+    nodes, pods = nodes_and_pods(made("Million", 20, 30))
+
+    assert len(pods.classes) == 1
+    assert {facts.allocatable for facts in nodes} == {nodes[0].allocatable}
+    assert len({facts.zone for facts in nodes}) == 10
+
+
+def test_openb_is_the_trace_with_names_and_order_and_may_leave_pods_pending(tmp_path):
+    trace = generate_fleet(20, 50, 3)
+    path = tmp_path / "t.trace"
+    write_trace(path, trace)
+
+    script = openb("openb", read_openb(path))
+
+    nodes, pods = nodes_and_pods(script)
+    assert nodes == tuple(trace.nodes())
+    assert pods.uids == trace.pod_uids
+    assert [pods.classes[place] for place in pods.class_of] == [facts for _, facts in trace.pods()]
+    assert script.steps[1].wait is Wait.SETTLED
+
+
+def test_a_folder_is_read_as_openbs_lists(tmp_path):
+    with pytest.raises(InputError, match="openb_node_list_all_node.csv"):
+        read_openb(tmp_path)
+
+
+def test_a_trace_without_pods_is_refused():
+    with pytest.raises(InputError, match="has no pods or no nodes"):
+        openb("openb", TraceBuilder("empty").build())

@@ -1,0 +1,120 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from roadstead.bench.figures import Figures, Kernel, Outcome
+from roadstead.bench.machine import Machine
+from roadstead.bench.result import compare, headline, read_result, result_document
+from roadstead.protocol.errors import InputError
+
+FIGURES = Figures(
+    "Case/small", 3, 10, 10, 0.5, 20.0, 0.2, 0.4, 1 << 20, 2, 1.0, {"binder: bind": 0.5},
+    Kernel(8, {"NodePorts": 2}),
+)  # fmt: skip
+MACHINE = Machine("CPU", 2, 1 << 30, "Linux", "3.11")
+
+
+def document(*outcomes, machine=MACHINE):
+    outcomes = outcomes or (Outcome(FIGURES, (20.0,)),)
+    return result_document(
+        outcomes,
+        machine=machine,
+        commit="abc",
+        version="1.0",
+        command=("roadstead", "bench"),
+        settings={"shards": 2},
+    )
+
+
+def rated(rate, name="Case/small", rates=None):
+    return Outcome(replace(FIGURES, name=name, pods_per_s=rate), rates or (rate,))
+
+
+def changed(before, after):
+    found = compare(document(before), document(after))
+    return {each.figure: each for each in found.changes}["pods_per_s"]
+
+
+def test_the_document_has_all_figures_with_machine_commit_command_and_settings():
+    found = json.loads(json.dumps(document()))
+
+    (result,) = found["results"]
+    assert found["pods_per_s"] == result["pods_per_s"] == 20.0
+    assert result["kernel"] == {"pods": 8, "share": 0.8, "reference": {"NodePorts": 2}}
+    assert result["shares"] == {"binder: bind": 0.5}
+    assert (found["commit"], found["machine"]["cores"]) == ("abc", 2)
+    assert found["command"] == ["roadstead", "bench"]
+    assert found["settings"] == {"shards": 2}
+    assert result["latency_p99_s"] == 0.4
+    assert result["peak_bytes"] == 1 << 20
+
+
+def test_several_workloads_have_no_rate_in_common():
+    found = document(rated(1.0), rated(2.0, "Case/other"))
+
+    assert "pods_per_s" not in found
+    assert [each["pods_per_s"] for each in found["results"]] == [1.0, 2.0]
+
+
+def test_what_is_written_can_be_read_again(tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(document()))
+
+    assert read_result(path)["results"][0]["name"] == "Case/small"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "is not what roadstead bench --json writes"),
+        ('{"bench_version": 2}', "is not what roadstead bench --json writes"),
+        ('{"bench_version": 1}', "must hold results"),
+        ('{"bench_version": 1, "results": [3]}', "must hold results"),
+        ('{"bench_version": 1, "results": [{"name": "x"}]}', "must hold results"),
+        ('{"bench_version": 1, "results": [{"name": "x", "pods_per_s": true}]}', "must hold"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, text, rule):
+    path = tmp_path / "old.json"
+    path.write_text(text)
+
+    with pytest.raises(InputError, match=rule):
+        read_result(path)
+
+
+def test_more_pods_a_second_are_better_and_more_memory_is_worse():
+    more = Outcome(replace(FIGURES, pods_per_s=40.0, peak_bytes=2 << 20), (40.0,))
+
+    found = {each.figure: each for each in compare(document(), document(more)).changes}
+
+    assert found["pods_per_s"].better is True
+    assert found["pods_per_s"].factor == 2.0
+    assert found["peak_bytes"].better is False
+    assert found["latency_p50_s"].better is None
+
+
+def test_what_is_within_the_spread_of_the_runs_is_the_same():
+    assert changed(rated(100.0), rated(101.0)).better is None
+    assert changed(rated(100.0), rated(90.0)).better is False
+    assert changed(rated(100.0, rates=(90.0, 110.0)), rated(90.0)).better is None
+
+
+def test_from_nothing_there_is_no_factor():
+    assert changed(rated(0.0), rated(5.0)).factor == 0.0
+
+
+def test_workloads_that_were_not_there_and_another_machine_are_told():
+    other = replace(MACHINE, cores=64)
+
+    found = compare(document(machine=other), document(rated(1.0), rated(2.0, "Case/other")))
+
+    assert found.missing == ("Case/other",)
+    assert not found.same_machine
+    assert compare(document(), document()).same_machine
+
+
+def test_the_headline_says_how_many_of_how_many_in_how_long():
+    assert headline(FIGURES) == "Case/small: 20 pods/s (10 of 10 pods in 0.50 s)"
