@@ -88,7 +88,9 @@ sweep_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
         metavar="NAME=V,…",
         help="Any parameter of the study: one value sets it, several are swept.",
     ),
-    click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="Repeats."),
+    click.option(
+        "--seeds", type=click.IntRange(1, 1000), metavar="N", help="Repeats [default: 3]."
+    ),
     click.option(
         "--first-seed", type=click.IntRange(0), metavar="N", help="Seed of the first [default: 0]."
     ),
@@ -128,11 +130,13 @@ def stress_command(
     \b
     Examples:
       roadstead stress --preset quick
-      roadstead stress --preset omega-choices --output out     # out/report.html
+      roadstead stress --preset omega-choices --output out
+                                           # out/report.html
       roadstead stress --decision-time 0.1,1,10 --vary placement=pack
       roadstead stress --preset constraint-heavy --output heavy
-      roadstead check heavy                                    # 0 violations
-      roadstead stress --trace openb.trace --mode shared --schedulers 1,2,4 --batch 256,1024
+      roadstead check heavy                # 0 violations
+      roadstead stress --trace openb.trace --schedulers 1,2,4 --batch 256,1024
+                                           # and what to take for it
 
     Exit status: 0 done, 1 a run failed, 2 wrong input.
     """

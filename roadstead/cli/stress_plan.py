@@ -151,7 +151,9 @@ def pair(text: str) -> tuple[str, str]:
     """NAME and the rest of `NAME=V,…`. InputError for anything else."""
     name, equals, rest = text.partition("=")
     if not equals or not name or not rest:
-        raise InputError("want NAME=VALUE or NAME=VALUE,VALUE,…", source="--vary", value=text)
+        raise InputError(
+            "want NAME=VALUE or NAME=VALUE,VALUE,…", source="--vary", value=cut_short(text)
+        )
     return name, rest
 
 

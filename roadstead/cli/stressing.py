@@ -25,7 +25,7 @@ from roadstead.cli.stress_plan import (
 )
 from roadstead.lab.recommend import FIGURES, Recommendation, recommend
 from roadstead.lab.sweep import Swept, run_sweep
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from roadstead.lab.studies import Study
 
 SHOWN_FIGURES = 4
+NOTES = {
+    "virtual": "Virtual time counts messages and simulated decisions, not computing: "
+    "for throughput, see the engine ray.",
+    "inline": "Inline, all actors share one core: for throughput, see the engine ray.",
+}
+"""What a recommendation of an engine rests on."""
+
 LINES = 20
 """Lines of progress of a sweep where standard error is no terminal."""
 
@@ -55,7 +62,7 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, targe
     product = _product(session, asked, source, target.output)
     sweep = sweep_of(asked, study_of(asked, product))
     swept = run_sweep(sweep, Tell())
-    advice = advise(swept)
+    advice = advise(swept, asked.engine)
     if target.output is not None:
         command = shlex.join(("roadstead", *session.args))
         write_stress(target.output, swept, command, installed_versions(), advice)
@@ -91,7 +98,7 @@ def _engine(named: str, asked: Asked) -> str:
             f"the study {asked.study} needs {wanted}",
             source=asked.source,
             field="engine",
-            value=engine,
+            value=cut_short(engine),
         )
     return engine
 
@@ -106,14 +113,16 @@ def _product(
     return product_study(session, asked, source, output)
 
 
-def advise(swept: Swept) -> Recommendation | None:
+def advise(swept: Swept, engine: str) -> Recommendation | None:
     """A recommendation, where the product was swept over more than one combination."""
     points = swept.points()
     if len(points) < 2 or any(name not in points[0].bands for name in FIGURES):
         return None
     if any(name == "recheck" for name, _ in swept.sweep.axes):
         return None
-    return recommend(points)
+    advice = recommend(points)
+    note = NOTES.get(engine)
+    return advice if note is None else replace(advice, reasons=(*advice.reasons, note))
 
 
 def show(swept: Swept, advice: Recommendation | None, target: Target) -> None:

@@ -180,6 +180,8 @@ class PolicyRun:
         return [(fresh - back) % partitions for back in range(partitions)]
 
     def _start(self, step: int, slots: Ints, phase: _Phase) -> None:
+        if not slots.size:
+            return
         phase.quality += float(self.quality[slots].sum())
         mean = self.model.task_mean_s
         durations = self.random.uniform(0.2 * mean, 1.8 * mean, len(slots))

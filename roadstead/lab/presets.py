@@ -41,7 +41,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
         "omega-schedulers": Preset(
             "Conflicts and busyness against the number of batch schedulers",
             "omega",
-            {"batch_schedulers": (1, 2, 4, 8, 16, 32), "batch_rate": (1.0, 4.0, 8.0, 16.0)},
+            {"batch_schedulers": (1, 2, 4, 8, 16, 32), "batch_rate": (1.0, 2.0, 4.0, 8.0)},
             {"horizon_s": 3600.0},
         ),
         "omega-choices": Preset(
@@ -82,6 +82,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
             "Where to look first, over phases of load",
             "policies",
             {"policy": POLICIES},
+            {"phase_s": 10.0},
             seeds=5,
         ),
         "constraint-heavy": Preset(

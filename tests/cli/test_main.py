@@ -18,7 +18,7 @@ from tests.cli.conftest import Run
 from tests.cli.plain_launcher import PlainLauncher
 
 COMMANDS = (
-    *(("demo",), ("schedule",), ("explain",), ("trace",), ("config",)),
+    *(("demo",), ("schedule",), ("explain",), ("trace",), ("config",), ("stress",)),
     *(("trace", "import"), ("trace", "import", "openb"), ("trace", "show")),
 )
 
@@ -32,7 +32,9 @@ def test_help_names_every_command_and_shows_how_to_begin(run: Run) -> None:
         "schedule",
         "explain",
         "trace",
+        "bench",
         "check",
+        "stress",
         "config",
         "plugin",
     ]

@@ -1,0 +1,111 @@
+"""Proves the lab's trials: what their binder counts, and what it does when told to check less."""
+
+from dataclasses import replace
+
+import pytest
+
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.stress import node_profiles
+from roadstead.config.settings import Settings
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.invariants.checker import check
+from roadstead.journal.disk import RealDisk
+from roadstead.journal.segments import Reader
+from roadstead.lab.scenarios import constraint_heavy
+from roadstead.lab.trial import LabSetup
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.run import RunInputs, RunPlan
+
+CLUSTER = ClusterFacts(namespaces=(("default", ()),))
+
+
+def heavy(nodes=32, pods=160, seed=0):
+    facts, pending = constraint_heavy(nodes, pods, seed)
+    return RunInputs(tuple(facts), (), tuple(pending))
+
+
+def plan_of(folder, **settings):
+    chosen = {"runtime": "inline", "schedulers": 8, "batch": 16, "journal": folder / "journal"}
+    return RunPlan(Settings(**(chosen | settings)), cluster=CLUSTER)
+
+
+def tried(folder, recheck="all", *, is_virtual=True, inputs=None, **settings):
+    plan = plan_of(folder, **settings)
+    return ActorLauncher().trial(inputs or heavy(), plan, LabSetup(recheck, is_virtual))
+
+
+def checked(folder):
+    return check(Reader(RealDisk(folder / "journal")).records())
+
+
+@pytest.mark.parametrize("is_virtual", [True, False])
+def test_eight_schedulers_on_hard_constraints_commit_nothing_that_violates(tmp_path, is_virtual):
+    trial = tried(tmp_path, is_virtual=is_virtual)
+
+    result = checked(tmp_path)
+    assert result.violations == []
+    assert result.binds_checked == len(trial.placements) > 50
+
+
+def test_the_binder_counts_what_it_refuses_and_how_long_pods_wait(tmp_path):
+    trial = tried(tmp_path)
+
+    assert sum(trial.refused.values()) > 0
+    assert trial.asked == len(trial.placements) + sum(trial.refused.values())
+    assert 0 < trial.conflicted <= trial.batches
+    assert sum(many for many, _ in trial.waits_s) == len(trial.placements)
+    assert trial.waits_s[-1][1] == trial.spent_s > 0.0
+
+
+@pytest.mark.parametrize("recheck", ["node", "none"])
+def test_with_less_of_a_recheck_commits_violate_and_the_checker_sees_it(tmp_path, recheck):
+    tried(tmp_path, recheck)
+
+    kinds = {each.invariant for each in checked(tmp_path).violations}
+    assert "I2" in kinds
+    assert ("I1" in kinds) == (recheck == "none")
+
+
+def test_virtual_time_gives_the_same_trial_for_the_same_seed(tmp_path):
+    first = tried(tmp_path / "a", seed=5)
+    again = tried(tmp_path / "b", seed=5)
+
+    assert first == again
+    assert first.busy_s == 0.0
+
+
+def test_one_scheduler_alone_meets_no_conflict(tmp_path):
+    trial = tried(tmp_path, schedulers=1)
+
+    assert trial.refused == {}
+    assert trial.conflicted == 0
+
+
+def test_schedulers_are_busy_for_some_of_the_real_time(tmp_path):
+    trial = tried(tmp_path, is_virtual=False, schedulers=2)
+
+    assert trial.busy_s > 0.0
+
+
+def test_a_trial_of_nothing_is_empty(tmp_path):
+    nothing = replace(heavy(), pending=())
+
+    trial = tried(tmp_path, inputs=nothing)
+
+    assert (trial.placements, trial.spent_s, trial.asked) == ((), 0.0, 0)
+
+
+def test_profiles_of_one_node_leave_out_what_looks_across_nodes(tmp_path):
+    profiles = node_profiles(plan_of(tmp_path), PodClasses())
+
+    names = {plugin.name for plugin in profiles["default-scheduler"].filter}
+    assert "NodeResourcesFit" in names
+    assert not names & {"PodTopologySpread", "InterPodAffinity"}
+
+
+@pytest.mark.ray
+def test_eight_schedulers_on_ray_commit_nothing_that_violates(tmp_path):
+    trial = tried(tmp_path, is_virtual=False, runtime="ray", schedulers=8, shards=1)
+
+    assert checked(tmp_path).violations == []
+    assert len(trial.placements) > 50

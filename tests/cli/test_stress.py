@@ -1,0 +1,230 @@
+"""Proves `roadstead stress`: what can be asked for, what is run, what is told."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from roadstead.actors.launch import ActorLauncher
+from roadstead.cli.main import build_cli
+from roadstead.cli.stress_plan import ENGINES, of_preset, study_of
+from roadstead.cli.stress_product import PARAMETERS, settings_of
+from roadstead.lab.presets import PRESETS
+from roadstead.lab.studies import Study
+from roadstead.lab.sweep import make_sweep
+from tests.cli.manifests import node, pod, write
+
+SMALL = ("--vary", "machines=100", "--vary", "horizon_s=300", "--seeds", "2")
+HEAVY = (
+    *("--preset", "constraint-heavy", "--engine", "virtual", "--seeds", "1"),
+    *("--vary", "nodes=32", "--vary", "pods=160", "--batch", "16"),
+)
+
+
+@pytest.fixture
+def stress():
+    """Calls the command over real actors; an error that is not an exit fails the test."""
+
+    def call(*args):
+        arguments = ["stress", *map(str, args)]
+        return CliRunner().invoke(build_cli(ActorLauncher), arguments, catch_exceptions=False)
+
+    return call
+
+
+def written(tmp_path, text):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_flags_alone_sweep_the_model_of_omega(stress):
+    result = stress(
+        *SMALL, "--decision-time", "0.1,5", "--conflicts", "version", "--format", "json"
+    )
+
+    told = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert told["study"] == "omega"
+    assert [each["values"] for each in told["points"]] == [
+        {"service_job_s": 0.1},
+        {"service_job_s": 5.0},
+    ]
+    assert "recommendation" not in told
+
+
+def test_the_table_shows_the_swept_values_and_figures(stress):
+    result = stress(*SMALL, "--schedulers", "1,2")
+
+    assert "batch_sched" in result.stdout
+    assert "run 1 of 4: batch_schedulers 1" in result.stderr
+
+
+def test_a_file_says_the_same_as_flags_which_go_before_it(stress, tmp_path):
+    path = written(
+        tmp_path,
+        "title: Mine\nvary: {batch_schedulers: [1, 2]}\n"
+        "set: {machines: 100, horizon_s: 300, conflicts: version}\nseeds: 2\n",
+    )
+
+    result = stress("--file", path, "--schedulers", "4", "--output", tmp_path / "out")
+
+    runs = json.loads((tmp_path / "out" / "runs.json").read_text())
+    assert result.exit_code == 0
+    assert runs["title"] == "Mine"
+    assert runs["vary"] == {}
+    assert runs["set"] == {
+        "machines": 100,
+        "horizon_s": 300.0,
+        "conflicts": "version",
+        "batch_schedulers": 4,
+    }
+    assert len(runs["runs"]) == 2
+    assert f"Written to {tmp_path / 'out'}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("vary: [1]", "vary: want parameters by name"),
+        ("vary: {load: 0.5}", "vary.load: want a list of values"),
+        ("set: []", "set: want parameters by name"),
+        ("colour: red", '"colour": is none of title, study'),
+        ("[]", "want a mapping with title"),
+        ("seeds: 0", 'seeds: "0" want a whole number from 1 to 1000'),
+        ("seeds: true", "seeds"),
+        ("study: tetris", 'study: "tetris" is none of omega'),
+        ("vary: {load: [2]}", 'load: "2" want a number from 0 to 0.99'),
+        ("engine: ray", 'engine: "ray" the study omega needs model'),
+        ("study: product\nengine: model", "the study product needs virtual, inline or ray"),
+        (f"title: {'x' * (1 << 20)}", "is longer than 1,048,576 bytes"),
+    ],
+)
+def test_a_wrong_file_is_told_with_the_place_and_the_rule(stress, tmp_path, text, words):
+    result = stress("--file", written(tmp_path, text))
+
+    assert result.exit_code == 2
+    assert "sweep.yaml" in result.stderr
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--preset", "nonsense"), '"nonsense" is none of quick'),
+        (("--file", "missing.yaml"), "missing.yaml: cannot be read"),
+        (("--vary", "load"), '"load" want NAME=VALUE'),
+        (("--vary", "colour=red"), '"colour": is no parameter of omega'),
+        (("--load", "high"), 'load: "high" want a number'),
+        (("--preset", "quick", "--file", "x"), "exclude each other"),
+        (("--engine", "virtual"), "the study omega needs model"),
+        (("--pods", "x"), "--pods needs --cluster"),
+    ],
+)
+def test_wrong_flags_are_told(stress, flags, words):
+    result = stress(*flags)
+
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_an_output_directory_of_something_else_is_refused_before_the_first_run(stress, tmp_path):
+    (tmp_path / "notes.txt").touch()
+
+    result = stress("--preset", "quick", "--output", tmp_path)
+
+    assert result.exit_code == 2
+    assert "run 1" not in result.stderr
+
+
+def test_another_study_than_that_of_the_preset_starts_from_its_own_defaults(stress):
+    flags = ("--vary", "tasks_per_s=400", "--vary", "capacity_per_s=60", "--seeds", "1")
+
+    result = stress("--preset", "quick", "--study", "extra-slots", *flags, "--format", "json")
+
+    assert json.loads(result.stdout)["study"] == "extra-slots"
+
+
+def test_constraint_heavy_finds_no_violation_with_the_recheck_and_some_without(stress, tmp_path):
+    folder = tmp_path / "heavy"
+
+    result = stress(*HEAVY, "--output", folder, "--format", "json")
+
+    points = json.loads(result.stdout)["points"]
+    share = {
+        each["values"]["recheck"]: each["figures"]["violation_share"]["mean"] for each in points
+    }
+    assert share["all"] == 0.0
+    assert share["none"] > 0.0
+    assert "recommendation" not in json.loads(result.stdout)
+    check = CliRunner().invoke(build_cli(ActorLauncher), ["check", str(folder)])
+    unchecked = CliRunner().invoke(
+        build_cli(ActorLauncher), ["check", str(folder / "runs" / "003")]
+    )
+    assert (check.exit_code, unchecked.exit_code) == (0, 1)
+
+
+def test_a_second_sweep_never_touches_the_journals_of_the_first(stress, tmp_path):
+    folder = tmp_path / "heavy"
+    stress(*HEAVY, "--output", folder)
+
+    result = stress(*HEAVY, "--output", folder)
+
+    assert result.exit_code == 2
+    assert "holds journals of an earlier sweep" in result.stderr
+
+
+def test_for_a_users_own_cluster_something_is_recommended(stress, tmp_path):
+    cluster = write(tmp_path / "cluster.json", node("n-1", zone="a"), node("n-2", zone="b"))
+    pods = write(tmp_path / "pods.json", *(pod(f"p{index}", "100m") for index in range(12)))
+
+    result = stress(
+        *("--cluster", cluster, "--pods", pods, "--engine", "virtual", "--seeds", "1"),
+        *("--schedulers", "1,2", "--mode", "exact,shared", "--batch", "4"),
+    )
+
+    assert result.exit_code == 0
+    assert "Recommended: schedulers " in result.stdout
+    assert "Virtual time counts messages and simulated decisions" in result.stdout
+    assert "It places 12 pods; 3 of 3 combinations" in result.stdout
+
+
+def test_a_generated_fleet_is_the_default_workload_and_partitions_get_shards(stress):
+    result = stress(
+        *("--study", "product", "--engine", "virtual", "--seeds", "1", "--mode", "partitioned"),
+        *("--vary", "nodes=12", "--vary", "pods=20", "--schedulers", "3", "--format", "json"),
+    )
+
+    (point,) = json.loads(result.stdout)["points"]
+    assert point["figures"]["placed"]["mean"] > 0
+    assert point["figures"]["violations"]["mean"] == 0
+
+
+def test_values_become_settings_only_where_they_mean_something(tmp_path):
+    defaults = {each.name: each.default for each in PARAMETERS}
+
+    exact = settings_of(
+        defaults | {"mode": "exact", "schedulers": 1, "staleness_s": 2.0}, 7, "ray", tmp_path
+    )
+    slow = settings_of(
+        defaults | {"staleness_s": 2.0, "decision_job_s": 0.5}, 7, "virtual", tmp_path
+    )
+
+    assert (exact.runtime, exact.seed, exact.staleness_s) == ("ray", 7, None)
+    assert (slow.runtime, slow.staleness_s) == ("inline", 2.0)
+    assert slow.decision_time.service.of(3) == 0.5
+    assert exact.decision_time.is_given is False
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_asked_for(name):
+    asked = of_preset(name)
+    product = Study("product", "", PARAMETERS, lambda values, seed: {}, ())
+
+    study = study_of(asked, product)
+
+    names = {each.name for each in study.parameters} | {"workload"}
+    assert asked.engine in ENGINES
+    assert {*asked.vary, *asked.set} <= names
+    if asked.study != "product":
+        make_sweep(study, asked.vary, asked.set, [0], source=asked.source)

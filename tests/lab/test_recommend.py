@@ -1,0 +1,54 @@
+"""Proves what is recommended, and that the numbers that led to it are told."""
+
+from roadstead.lab.recommend import recommend
+from roadstead.lab.statistics import Band
+from roadstead.lab.sweep import Point
+
+
+def point(schedulers, *, placed=100.0, rate=1000.0, regret=0.0, conflicts=0.0, batch=256):
+    figures = {
+        "placed": placed,
+        "pods_per_s": rate,
+        "score_regret": regret,
+        "conflict_fraction": conflicts,
+    }
+    values = {"mode": "shared", "schedulers": schedulers, "batch": batch}
+    return Point(values, {name: Band(each, each, each) for name, each in figures.items()})
+
+
+def schedulers_of(*points):
+    return recommend(points).values["schedulers"]
+
+
+def test_what_places_fewer_pods_is_not_recommended_however_fast():
+    assert schedulers_of(point(1), point(8, placed=90.0, rate=9000.0)) == 1
+
+
+def test_more_schedulers_are_recommended_where_they_are_faster():
+    assert schedulers_of(point(1), point(4, rate=3000.0)) == 4
+
+
+def test_fewer_schedulers_are_preferred_to_a_gain_in_the_noise():
+    assert schedulers_of(point(8, rate=1050.0), point(2)) == 2
+
+
+def test_better_decisions_are_preferred_among_those_that_are_as_fast():
+    assert schedulers_of(point(2, regret=5.0), point(8, regret=0.1)) == 8
+
+
+def test_fewer_conflicts_are_preferred_among_those_that_decide_as_well():
+    assert schedulers_of(point(2, conflicts=0.5), point(8)) == 8
+
+
+def test_the_smaller_batch_is_preferred_where_nothing_else_differs():
+    assert recommend([point(2, batch=1024), point(2, batch=64)]).values["batch"] == 64
+
+
+def test_the_numbers_that_led_to_it_are_told():
+    advice = recommend([point(1), point(4, rate=3000.0, regret=1.5, conflicts=0.25)])
+
+    assert advice.text == "mode shared, schedulers 4, batch 256"
+    assert "100 pods; 2 of 2 combinations" in advice.reasons[0]
+    assert "3,000 pods/s" in advice.reasons[1]
+    assert "1.50 points of 100; the least of all is 0.00" in advice.reasons[2]
+    assert "0.250 conflicts" in advice.reasons[3]

@@ -1,0 +1,174 @@
+"""Proves sweeps: what may be swept, what runs, and the bands over repeats."""
+
+import pytest
+
+from roadstead.lab.presets import PRESETS
+from roadstead.lab.statistics import Band, band
+from roadstead.lab.studies import EXTRA_SLOTS, MODEL_STUDIES, OMEGA, POLICIES, Parameter, Study
+from roadstead.lab.sweep import make_sweep, run_sweep
+from roadstead.protocol.errors import InputError
+
+NUMBER = Parameter("number", 2, "a number", 1, 9)
+SHARE = Parameter("share", 0.5, "a share", 0.0, 1.0)
+WORD = Parameter("word", "a", "a word", choices=("a", "b"))
+
+
+def product_of(values, seed):
+    return {"product": values["number"] * values["share"] + seed}
+
+
+STUDY = Study("toy", "a toy", (NUMBER, SHARE, WORD), product_of, ("product",))
+
+
+def sweep_of(axes, fixed=None, seeds=(0,), study=STUDY):
+    return make_sweep(study, axes, fixed or {}, seeds, source="sweep.yaml")
+
+
+def refusal(*args, **named):
+    with pytest.raises(InputError) as refused:
+        sweep_of(*args, **named)
+    return str(refused.value)
+
+
+def quiet(done, total, now):
+    pass
+
+
+def test_one_repeat_has_no_band():
+    assert band([3.0]) == Band(3.0, 3.0, 3.0)
+
+
+def test_a_band_is_students_interval_of_the_mean():
+    found = band([1.0, 2.0, 3.0])
+
+    assert found.mean == 2.0
+    assert found.high == pytest.approx(2.0 + 4.303 / 3**0.5, rel=1e-6)
+    assert found.low == pytest.approx(2.0 - 4.303 / 3**0.5, rel=1e-6)
+
+
+def test_with_many_repeats_the_band_is_the_normal_one():
+    many = [0.0, 2.0] * 50
+
+    assert band(many).high == pytest.approx(1.0 + 1.96 * 1.00504 / 10, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "given", "value"),
+    [
+        (NUMBER, "7", 7),
+        (NUMBER, 7, 7),
+        (NUMBER, 7.0, 7),
+        (SHARE, "0.25", 0.25),
+        (SHARE, 1, 1.0),
+        (WORD, "b", "b"),
+    ],
+)
+def test_values_are_read_from_text_and_from_files(parameter, given, value):
+    assert parameter.parse(given, "x") == value
+
+
+@pytest.mark.parametrize(
+    ("parameter", "given"),
+    [
+        (NUMBER, "7.5"),
+        (NUMBER, 0),
+        (NUMBER, True),
+        (NUMBER, "many"),
+        (SHARE, "nan"),
+        (SHARE, 1.01),
+        (WORD, "c"),
+        (WORD, None),
+    ],
+)
+def test_values_out_of_bounds_are_told_with_the_rule(parameter, given):
+    with pytest.raises(InputError, match="want"):
+        parameter.parse(given, "x")
+
+
+def test_a_refusal_names_source_field_value_and_rule():
+    text = refusal({"number": [1, 99]})
+
+    assert text == 'sweep.yaml: number: "99" want a whole number from 1 to 9'
+
+
+@pytest.mark.parametrize(
+    ("axes", "fixed", "words"),
+    [
+        ({"colour": [1]}, {}, "is no parameter of toy (want one of number, share, word)"),
+        ({"number": []}, {}, "has 0 values"),
+        ({"number": [1, 1]}, {}, "has a value twice"),
+        ({"number": [1, 2]}, {"number": 1}, "is both swept and fixed"),
+        ({}, {"word": "c"}, "want one of a, b"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(axes, fixed, words):
+    assert words in refusal(axes, fixed)
+
+
+def test_a_sweep_too_large_or_without_seeds_is_refused():
+    shares = [index / 1000 for index in range(1000)]
+
+    assert "is 108,000 runs" in refusal({"share": shares, "number": range(1, 10)}, seeds=range(12))
+    assert "seeds" in refusal({}, seeds=())
+
+
+def test_a_sweep_of_what_cannot_be_is_refused_and_of_the_rest_is_run():
+    picky = Study(
+        "picky", "", (NUMBER, SHARE), product_of, ("product",), lambda values: values["number"] > 2
+    )
+
+    assert "no combination" in refusal({"number": [1, 2]}, study=picky)
+    assert [each["number"] for each in sweep_of({"number": [1, 3]}, study=picky).points()] == [3]
+
+
+def test_every_combination_runs_with_every_seed_and_is_told_before():
+    told = []
+    sweep = sweep_of({"number": [2, 4], "word": ["a", "b"]}, {"share": 0.5}, seeds=(0, 1, 2))
+
+    swept = run_sweep(sweep, lambda *what: told.append(what))
+
+    assert sweep.size == len(swept.rows) == len(told) == 12
+    assert told[0] == (0, 12, "number 2, word a")
+    points = swept.points()
+    assert [point.values for point in points][1] == {"number": 2, "word": "b"}
+    assert points[0].bands["product"].mean == 2.0
+    assert points[-1].bands["product"].mean == 3.0
+
+
+def test_a_sweep_without_axes_is_repeats_of_one_run():
+    swept = run_sweep(sweep_of({}, seeds=(0, 1)), quiet)
+
+    assert [point.values for point in swept.points()] == [{}]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, each in PRESETS.items() if each.study != "product"]
+)
+def test_every_preset_of_a_model_is_a_sweep_that_can_be_run(name):
+    preset = PRESETS[name]
+
+    sweep = make_sweep(
+        MODEL_STUDIES[preset.study], preset.vary, preset.set, range(preset.seeds), source=name
+    )
+
+    assert 1 < sweep.size <= 200
+
+
+@pytest.mark.parametrize(
+    ("study", "small"),
+    [
+        (OMEGA, {"machines": 50, "horizon_s": 200.0}),
+        (EXTRA_SLOTS, {"tasks_per_s": 400.0, "capacity_per_s": 50.0}),
+        (POLICIES, {"slots": 400, "schedulers": 2, "partitions": 2, "phase_s": 1.0}),
+    ],
+)
+def test_every_model_gives_the_figures_that_are_plotted(study, small):
+    figures = study.run(study.complete(small), 1)
+
+    assert set(study.figures) <= set(figures)
+
+
+def test_phases_of_the_policies_can_be_one_load():
+    values = POLICIES.complete({"slots": 400, "phase_s": 1.0, "phases": "80"})
+
+    assert "phase2_wait_s" not in POLICIES.run(values, 0)

@@ -1,0 +1,104 @@
+"""Proves what is measured of the product's runs, and the scenarios they run on."""
+
+import pytest
+
+from roadstead.facts.pod import PodIdentity
+from roadstead.lab.regret import score_regret
+from roadstead.lab.scenarios import constraint_heavy
+from roadstead.lab.trial import Trial
+from roadstead.nodes.pod_info import PodClasses
+from tests.builders import node, pod, profile_of
+
+SPREAD = {
+    "preFilter": ["NodeResourcesFit"],
+    "filter": ["NodeResourcesFit"],
+    "score": ["NodeResourcesFit"],
+}
+FACTS = pod(cpu=1000, memory=0)
+
+
+def named(index):
+    return PodIdentity(f"u{index}", "default", f"p{index}")
+
+
+def regret_of(placed, *nodes, running=(), sample=100):
+    classes = PodClasses()
+    profiles = {"default-scheduler": profile_of(SPREAD, classes=classes)}
+    pods = [(named(index), FACTS, name) for index, name in enumerate(placed)]
+    return score_regret(nodes, running, pods, classes, profiles, sample)
+
+
+def test_figures_follow_from_what_was_counted():
+    trial = Trial(
+        placements=(("a", "n1"), ("b", "n2")),
+        pending=1,
+        spent_s=4.0,
+        waits_s=((1, 1.0), (1, 3.0)),
+        asked=3,
+        refused={"constraint": 1},
+        batches=3,
+        conflicted=1,
+        busy_s=2.0,
+    )
+
+    figures = trial.figures(schedulers=2)
+
+    assert figures["placed"] == 2.0
+    assert figures["pods_per_s"] == 0.5
+    assert figures["conflict_fraction"] == 0.5
+    assert figures["batch_conflict_fraction"] == 0.5
+    assert figures["retries"] == 0.5
+    assert figures["busyness"] == 0.25
+    assert figures["wait_s"] == 2.0
+    assert figures["wait_p90_s"] == pytest.approx(2.8)
+
+
+def test_nothing_placed_is_all_zeros():
+    figures = Trial((), 3, 0.0).figures(1)
+
+    assert figures.pop("pending") == 3.0
+    assert set(figures.values()) == {0.0}
+
+
+def test_who_takes_the_best_node_has_no_regret():
+    assert regret_of(["n1", "n2"], node("n1"), node("n2")) == 0.0
+
+
+def test_regret_is_the_difference_to_the_best_in_points_of_100():
+    assert regret_of(["n2"], node("n1"), node("n2", cpu=2000)) > 10.0
+
+
+def test_running_pods_and_earlier_binds_count():
+    assert regret_of(["n1", "n1"], node("n1"), node("n2")) > 5.0
+    assert regret_of(["n1"], node("n1"), node("n2"), running=((named(9), FACTS, "n1"),)) > 10.0
+
+
+def test_a_node_that_was_not_feasible_counts_as_the_lowest_score():
+    assert regret_of(["n2"], node("n1"), node("n2", cpu=500)) > 70.0
+
+
+def test_where_no_node_was_feasible_nothing_is_regretted():
+    assert regret_of(["n1"], node("n1", cpu=500)) == 0.0
+    assert regret_of([], node("n1")) == 0.0
+
+
+def test_only_a_sample_is_looked_at():
+    both = [node("n1", pods=2), node("n2")]
+
+    assert regret_of(["n1", "n1", "n2", "n2"], *both, sample=1) == 0.0
+
+
+def test_a_scenario_is_the_same_for_the_same_seed():
+    assert constraint_heavy(20, 50, 1) == constraint_heavy(20, 50, 1)
+    assert constraint_heavy(20, 50, 1) != constraint_heavy(20, 50, 2)
+
+
+def test_a_scenario_has_every_kind_of_constraint_and_single_slot_nodes():
+    nodes, pods = constraint_heavy(20, 200, 0)
+    facts = [each for _, each in pods]
+
+    assert sum(each.allocatable_pods == 1 for each in nodes) == 5
+    assert any(each.spread_constraints for each in facts)
+    assert any(each.pod_anti_affinity for each in facts)
+    assert any(each.node_selector for each in facts)
+    assert len({identity.uid for identity, _ in pods}) == 200
