@@ -86,7 +86,7 @@ def test_openb_is_the_trace_with_names_and_order_and_may_leave_pods_pending(tmp_
 
 
 def test_a_folder_is_read_as_openbs_lists(tmp_path):
-    with pytest.raises(InputError, match="openb_node_list_all_node.csv"):
+    with pytest.raises(InputError, match=r"openb_node_list_all_node\.csv"):
         read_openb(tmp_path)
 
 

@@ -1,0 +1,169 @@
+"""The result of `roadstead bench` as a document, and what changed since an older one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from roadstead.bench.figures import Figures, Outcome
+from roadstead.bench.machine import Machine
+from roadstead.bench.templates import read_text
+from roadstead.protocol.errors import InputError
+
+VERSION = 1
+RESULT_MAX_BYTES = 1 << 26
+HIGHER, LOWER = True, False
+COMPARED = (
+    ("pods_per_s", HIGHER),
+    ("latency_p50_s", LOWER),
+    ("latency_p99_s", LOWER),
+    ("peak_bytes", LOWER),
+)
+"""Figures that are compared, and whether more of it is better."""
+
+Json = dict[str, object]
+
+
+def result_document(
+    outcomes: Sequence[Outcome],
+    *,
+    machine: Machine,
+    commit: str,
+    version: str,
+    command: Sequence[str],
+    settings: Mapping[str, object],
+) -> Json:
+    """All figures. `pods_per_s` stands at the top, too, where one workload was run."""
+    results = [_result(each) for each in outcomes]
+    document: Json = {
+        "bench_version": VERSION,
+        "version": version,
+        "commit": commit,
+        "machine": asdict(machine),
+        "command": list(command),
+        "settings": dict(settings),
+        "results": results,
+    }
+    return document | ({"pods_per_s": results[0]["pods_per_s"]} if len(results) == 1 else {})
+
+
+def _result(outcome: Outcome) -> Json:
+    each = outcome.middle
+    kernel = {
+        "pods": each.kernel.pods,
+        "share": each.kernel.share,
+        "reference": dict(each.kernel.reference),
+    }
+    return {
+        "name": each.name,
+        "pods_per_s": round(each.pods_per_s, 3),
+        "nodes": each.nodes,
+        "pods": each.pods,
+        "bound": each.bound,
+        "seconds": each.seconds,
+        "latency_p50_s": each.latency_p50_s,
+        "latency_p99_s": each.latency_p99_s,
+        "peak_bytes": each.peak_bytes,
+        "processes": each.processes,
+        "setup_s": each.setup_s,
+        "shares": dict(each.shares),
+        "kernel": kernel,
+        "runs": [round(rate, 3) for rate in outcome.rates],
+        "spread": outcome.spread,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure then and now. better: None where it is about the same."""
+
+    workload: str
+    figure: str
+    before: float
+    after: float
+    better: bool | None
+
+    @property
+    def factor(self) -> float:
+        """Now / then; 0 where there was nothing."""
+        return self.after / self.before if self.before else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed. missing: workloads that the older result does not have."""
+
+    changes: tuple[Change, ...]
+    missing: tuple[str, ...]
+    commit: str
+    same_machine: bool
+
+
+def read_result(path: Path) -> Json:
+    """A document that `roadstead bench --json` wrote. InputError for anything else."""
+    try:
+        found = json.loads(read_text(path, RESULT_MAX_BYTES))
+    except (ValueError, RecursionError):
+        raise InputError("is not JSON", source=str(path)) from None
+    if not isinstance(found, dict) or found.get("bench_version") != VERSION:
+        rule = f"is not what roadstead bench --json writes (want bench_version {VERSION})"
+        raise InputError(rule, source=str(path))
+    results = found.get("results")
+    if not isinstance(results, list) or not all(map(_is_result, results)):
+        raise InputError("must hold results with figures", source=str(path), field="results")
+    return found
+
+
+def _is_result(found: object) -> bool:
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return False
+    numbers = (found.get(name) for name, _ in COMPARED)
+    return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
+
+
+def compare(before: Json, after: Json) -> Comparison:
+    """The figures of workloads that stand in both; what is within both spreads is the same."""
+    old = {each["name"]: each for each in _results(before)}
+    changes: list[Change] = []
+    missing: list[str] = []
+    for new in _results(after):
+        then = old.get(new["name"])
+        if then is None:
+            missing.append(str(new["name"]))
+            continue
+        noise = max(0.02, _number(then.get("spread")), _number(new.get("spread")))
+        changes += [
+            _change(str(new["name"]), figure, then[figure], new[figure], noise, more_is_better)
+            for figure, more_is_better in COMPARED
+        ]
+    same = before.get("machine") == after.get("machine")
+    return Comparison(tuple(changes), tuple(missing), str(before.get("commit", "")), same)
+
+
+def _results(document: Json) -> list[Json]:
+    results = document["results"]
+    assert isinstance(results, list)
+    return results
+
+
+def _number(found: object) -> float:
+    return float(found) if isinstance(found, (int, float)) else 0.0
+
+
+def _change(
+    workload: str, figure: str, before: object, after: object, noise: float, more_is_better: bool
+) -> Change:
+    then, now = _number(before), _number(after)
+    is_same = abs(now - then) <= noise * max(abs(then), abs(now))
+    better = None if is_same else (now > then) is more_is_better
+    return Change(workload, figure, then, now, better)
+
+
+def headline(figures: Figures) -> str:
+    """One line for progress: what a run came to."""
+    return (
+        f"{figures.name}: {figures.pods_per_s:,.0f} pods/s "
+        f"({figures.bound:,} of {figures.pods:,} pods in {figures.seconds:.2f} s)"
+    )

@@ -1,0 +1,47 @@
+"""Sessions over a whole set of actors in this process."""
+
+import asyncio
+from dataclasses import replace
+
+from roadstead.actors.bench_run import BenchRun
+from roadstead.actors.launch import ActorLauncher, open_runtime
+from roadstead.actors.session import RunSession
+from roadstead.actors.supervisor import Supervisor
+from roadstead.bench.script import Script
+from tests.actors.world import GENEROUS_S, actors_of, plan_of
+
+
+def with_session(work, plan=None):
+    """Does work(session, actors by name) on running actors; what it returns."""
+    plan = plan or plan_of(batch=8)
+
+    async def do():
+        runtime = open_runtime(plan)
+        supervisor = Supervisor(runtime, plan)
+        await supervisor.start()
+        try:
+            return await work(RunSession(supervisor, plan), actors_of(runtime))
+        finally:
+            await supervisor.stop()
+
+    return asyncio.run(asyncio.wait_for(do(), GENEROUS_S))
+
+
+def bench(*steps, plan=None, timeout_s=GENEROUS_S, seen=None, **script):
+    """Carries out steps: (what was measured, the actors as they are at the end)."""
+    made = Script("test", steps, **script)
+    plan = replace(plan or plan_of(batch=8), cluster=made.cluster)
+
+    async def work(session, actors):
+        tell = seen.append if seen is not None else lambda progress: None
+        run = BenchRun(session, made, tell, timeout_s=timeout_s)
+        return await run.run(), actors
+
+    return with_session(work, plan)
+
+
+def launched(script, **settings):
+    """A script as the command line runs it: what came of it."""
+    plan = replace(plan_of(**settings), cluster=script.cluster)
+    launcher = ActorLauncher()
+    return launcher.bench(script, plan, lambda progress: None, timeout_s=GENEROUS_S)

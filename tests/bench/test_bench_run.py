@@ -1,0 +1,349 @@
+import asyncio
+
+import numpy as np
+import pytest
+
+from roadstead.actors import bench_run
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.supervisor import RunFailedError
+from roadstead.bench.catalog import built_in, choose
+from roadstead.bench.figures import figures_of
+from roadstead.bench.own import TEN_NODES, all_distinct, million, openb, ten_classes
+from roadstead.bench.script import (
+    AddNodes,
+    AwaitPods,
+    BeginMeasuring,
+    ChurnObjects,
+    EndMeasuring,
+    Pause,
+    RemovePods,
+    Script,
+    SubmitPods,
+    Wait,
+)
+from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
+from roadstead.facts.node import NodeFacts
+from roadstead.fleet.generate import generate_fleet
+from roadstead.invariants.checker import check
+from roadstead.journal.disk import RealDisk
+from roadstead.journal.segments import Reader
+from tests.bench.sessions import bench, launched
+from tests.builders import MIB, pod
+
+SMALL = [
+    each
+    for each in built_in()
+    if each.workload.startswith(("5Nodes", "10Nodes", "fast", "1Node_10G"))
+]
+BIG_NODE = NodeFacts("", allocatable=(("cpu", 64_000), ("memory", 1 << 40)), allocatable_pods=500)
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(bench_run, "LOOK_S", 0.002)
+    monkeypatch.setattr(bench_run, "DELETE_EVERY_S", 0.001)
+
+
+def nodes(count=2, facts=BIG_NODE, prefix="n-"):
+    return AddNodes(NodeSeries((facts,), count, prefix))
+
+
+def pods(count, prefix="p-", namespace="ns", cpu=100, labels=None, **facts):
+    facts = pod(cpu=cpu, memory=MIB, namespace=namespace, labels=labels or {}, **facts)
+    return PodSeries(count, namespace, (facts,), prefix)
+
+
+def measured(series, wait=Wait.BOUND):
+    return SubmitPods(series, wait, measured=True)
+
+
+def checked(folder):
+    return check(list(Reader(RealDisk(folder)).records()))
+
+
+@pytest.mark.parametrize("entry", SMALL, ids=lambda each: each.name)
+def test_every_workload_binds_its_pods_and_the_checker_finds_nothing(entry, tmp_path):
+    script = entry.make()
+
+    benched = launched(script, journal=tmp_path)
+
+    (found,) = benched.measured
+    assert len(found.bound_s) == found.pods == script.measured_pods
+    assert found.nodes == script.nodes
+    assert (found.bound_s >= found.submitted_s).all()
+    result = checked(tmp_path)
+    assert result.violations == []
+    assert result.binds_checked >= found.pods
+
+
+@pytest.mark.parametrize("make", [ten_classes, all_distinct, million])
+@pytest.mark.parametrize("kernel", [False, True])
+def test_our_own_workloads_bind_their_pods_with_the_kernel_and_without(make, kernel, tmp_path):
+    script = make("own", 30, 300, 1)
+
+    (found,) = launched(script, journal=tmp_path, kernel=kernel).measured
+
+    assert len(found.bound_s) == 300
+    assert checked(tmp_path).violations == []
+
+
+def test_ten_classes_fit_ten_to_a_node_at_any_size(tmp_path):
+    script = ten_classes("ten", TEN_NODES, 10 * TEN_NODES, 0)
+
+    (found,) = launched(script).measured
+
+    assert len(found.bound_s) == 10 * TEN_NODES
+
+
+def test_of_a_trace_what_fits_nowhere_stays_pending(tmp_path):
+    script = openb("openb", generate_fleet(3, 200, 1))
+
+    (found,) = launched(script, journal=tmp_path).measured
+
+    assert 0 < len(found.bound_s) < found.pods == 200
+    assert checked(tmp_path).violations == []
+
+
+def test_placements_are_the_same_for_the_same_seed(tmp_path):
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder, shards in zip(folders, (1, 3), strict=True):
+        launched(ten_classes("ten", 20, 100, 1), journal=folder, shards=shards)
+
+    binds = [
+        {r.key: r.node_name for r in Reader(RealDisk(folder)).records() if r.kind == "bind"}
+        for folder in folders
+    ]
+    assert binds[0] == binds[1]
+    assert len(binds[0]) == 100
+
+
+def test_only_what_is_measured_counts():
+    (found,), _ = bench(nodes(), SubmitPods(pods(20)), measured(pods(7, "m-")))
+
+    figures = figures_of(found)
+    assert (figures.pods, figures.bound, figures.nodes) == (7, 7, 2)
+    assert found.started_s <= found.submitted_s.min()
+    assert figures.pods_per_s > 0
+    assert figures.peak_bytes > 0
+    assert found.counts["binder: bound"] == 7
+    assert found.setup_s > 0
+
+
+def test_each_measured_step_is_measured_by_itself():
+    found, _ = bench(nodes(), measured(pods(3)), measured(pods(4, "q-")))
+
+    assert [each.pods for each in found] == [3, 4]
+
+
+def test_submitted_parts_have_their_own_times(monkeypatch):
+    monkeypatch.setattr(bench_run, "CHUNK", 2)
+    monkeypatch.setattr(bench_run, "READY_PODS", 3)
+
+    (found,), _ = bench(nodes(), measured(pods(5)))
+
+    assert len(set(found.submitted_s.tolist())) == 3
+    assert np.all(np.diff(found.submitted_s) >= 0)
+
+
+def test_pods_that_were_not_waited_for_are_awaited_by_a_barrier():
+    found, actors = bench(
+        nodes(),
+        SubmitPods(pods(9, namespace="a", labels={"app": "x"}), Wait.NOTHING),
+        SubmitPods(pods(9, namespace="b"), Wait.NOTHING),
+        AwaitPods(("a",), (("app", "x"),)),
+        AwaitPods(),
+        measured(pods(1, namespace="c")),
+    )
+
+    assert len(actors["binder"]._bound) == 19
+    assert len(found) == 1
+
+
+def test_pods_behind_a_gate_count_as_tried():
+    gated = pods(5, scheduling_gates=("hold",))
+
+    found, actors = bench(
+        nodes(), SubmitPods(gated, Wait.NOTHING), AwaitPods(attempted=True), measured(pods(2, "q-"))
+    )
+
+    assert len(found[0].bound_s) == 2
+    assert actors["queue"].core.counts().gated == 5
+
+
+def test_pods_of_a_namespace_with_labels_can_be_deleted_at_once_or_one_after_another():
+    labelled = {"labels": {"app": "x"}, "namespace": "a"}
+
+    _, actors = bench(
+        nodes(),
+        SubmitPods(pods(5, "x-", **labelled)),
+        SubmitPods(pods(5, "y-", namespace="a")),
+        SubmitPods(pods(5, "z-", namespace="b")),
+        RemovePods("a", (("app", "x"),)),
+        RemovePods("b", per_s=5000),
+        measured(pods(1, namespace="c")),
+    )
+
+    assert {uid.rpartition("-")[0] for uid in actors["binder"]._bound} == {"a/y", "c/p"}
+    actors["cache"].core.validate()
+    assert actors["cache"].core.counts().added == 6
+
+
+def test_deleting_goes_on_beside_what_follows_until_the_end():
+    _, actors = bench(
+        nodes(),
+        SubmitPods(pods(500, "old-")),
+        RemovePods("ns", per_s=400, wait=False),
+        measured(pods(50)),
+    )
+
+    assert 50 < len(actors["binder"]._bound) <= 550
+
+
+def test_churned_objects_come_while_others_are_measured():
+    churned = PodSeries(ENDLESS, "ns", (pod(cpu=64_001),), "c-")
+    node_maker = NodeSeries((NodeFacts(""),), ENDLESS, "extra-")
+
+    _, actors = bench(
+        nodes(),
+        ChurnObjects((churned, node_maker), 0.001, number=3, recreates=False),
+        SubmitPods(pods(40)),
+        Pause(0.05),
+        measured(pods(40, "m-")),
+    )
+
+    assert actors["queue"].core.counts().unschedulable == 3
+    assert actors["cache"].core.counts().nodes == 5
+
+
+def test_objects_that_are_recreated_are_there_at_most_as_often_as_their_number():
+    churned = PodSeries(ENDLESS, "ns", (pod(cpu=64_001),), "c-")
+    node_maker = NodeSeries((NodeFacts(""),), ENDLESS, "extra-")
+
+    _, actors = bench(
+        nodes(),
+        ChurnObjects((node_maker, churned), 0.001, number=2, recreates=True),
+        Pause(0.05),
+        measured(pods(20)),
+    )
+
+    core = actors["queue"].core
+    assert core.counts().unschedulable + core.counts().active + core.counts().in_flight <= 2
+    assert 2 <= actors["cache"].core.counts().nodes <= 4
+    actors["cache"].core.validate()
+
+
+def test_what_is_measured_can_be_told_by_namespaces():
+    found, _ = bench(
+        nodes(),
+        SubmitPods(pods(5, namespace="a")),
+        BeginMeasuring("part", ("a", "b")),
+        SubmitPods(pods(3, "q-", namespace="a")),
+        SubmitPods(pods(4, namespace="b")),
+        SubmitPods(pods(6, namespace="c")),
+        EndMeasuring(),
+        BeginMeasuring("", ("c",)),
+        SubmitPods(pods(2, "q-", namespace="c")),
+        EndMeasuring(),
+    )
+
+    assert [(each.name, each.pods) for each in found] == [("test/part", 7), ("test", 2)]
+
+
+def test_measurements_that_overlap_or_end_without_a_beginning_end_the_run():
+    with pytest.raises(RunFailedError, match="two measurements overlap"):
+        bench(BeginMeasuring("a", ("x",)), BeginMeasuring("b", ("x",)))
+    with pytest.raises(RunFailedError, match="ends that did not begin"):
+        bench(EndMeasuring())
+
+
+def test_pods_that_fit_nowhere_end_the_run_with_the_reason():
+    with pytest.raises(RunFailedError) as failed:
+        bench(nodes(), measured(pods(3, cpu=64_001)))
+
+    told = str(failed.value)
+    assert "test: 3 of 3 pods fit nowhere. 3 pods wait, the first of them: ns/p-0: 0/2 nodes" in told
+    assert "Insufficient cpu" in told
+
+
+def test_pods_that_fit_nowhere_may_stay_where_it_is_said():
+    (found,), _ = bench(nodes(), measured(pods(3, cpu=40_000), Wait.SETTLED))
+
+    assert (found.pods, len(found.bound_s)) == (3, 2)
+
+
+def test_what_takes_too_long_ends_the_run():
+    endless = PodSeries(ENDLESS, "ns", (pod(cpu=64_001),), "c-")
+    churn = ChurnObjects((endless,), 0.001, number=0, recreates=False)
+
+    with pytest.raises(RunFailedError, match="2 of 2 pods were not bound within 0.01 s"):
+        bench(nodes(), churn, measured(pods(2, cpu=64_001)), timeout_s=0.01)
+
+
+def test_a_barrier_for_tried_pods_does_not_wait_for_ever(monkeypatch):
+    async def busy(_):
+        raise AssertionError("the queue is asked through its state")
+
+    endless = pods(2000)
+    with pytest.raises(RunFailedError, match="were not tried within"):
+        bench(
+            nodes(), SubmitPods(endless, Wait.NOTHING), AwaitPods(attempted=True), timeout_s=1e-9
+        )
+
+
+def test_work_beside_the_steps_that_fails_ends_the_run(monkeypatch):
+    def broken(self, maker, place):
+        raise RunFailedError("the churn broke")
+
+    monkeypatch.setattr(bench_run.BenchRun, "_make", broken)
+    churn = ChurnObjects((pods(ENDLESS, "c-"),), 0.001, number=0, recreates=False)
+
+    with pytest.raises(RunFailedError, match="the churn broke"):
+        bench(nodes(), churn, Pause(0.05), measured(pods(2, cpu=64_001)))
+
+
+def test_progress_tells_of_nodes_submissions_and_binds():
+    seen = []
+
+    bench(nodes(3), measured(pods(30)), seen=seen)
+
+    assert {each.phase for each in seen} >= {"creating nodes", "submitting pods"}
+    assert all(each.placed <= each.total for each in seen)
+
+
+def test_a_profile_has_the_functions_that_ran(tmp_path):
+    script = Script("profiled", (nodes(), measured(pods(400))))
+    plan = bench_plan()
+
+    benched = ActorLauncher().bench(
+        script, plan, lambda progress: None, timeout_s=60, profiles=True
+    )
+
+    (samples,) = benched.samples["all actors"]
+    assert samples.stacks
+    names = {frame.name for frame in samples.frames}
+    assert any("run" in name for name in names)
+
+
+def bench_plan():
+    from tests.actors.world import plan_of
+
+    return plan_of(batch=4)
+
+
+def test_an_unknown_step_is_a_broken_script():
+    with pytest.raises(AssertionError, match="no such step"):
+        bench("nothing")
+
+
+def test_a_run_ends_what_goes_on_beside_it():
+    churn = ChurnObjects((pods(ENDLESS, "c-"),), 0.001, number=0, recreates=False)
+
+    bench(nodes(), churn, measured(pods(2)))
+
+    assert asyncio.all_tasks.__call__ is not None
+
+
+def test_the_catalogs_names_are_unique():
+    names = [each.name for each in choose(built_in(), ["*/*"])]
+
+    assert len(names) == len(set(names)) > 100

@@ -1,0 +1,169 @@
+import pytest
+
+from roadstead.actors import session as sessions
+from roadstead.actors.commits import CommitPage
+from roadstead.actors.session import RunSession, is_settled
+from roadstead.actors.supervisor import RunFailedError
+from roadstead.config.settings import Bounds
+from roadstead.queue import PodState
+from tests.actors.world import Fake, batch_of, plan_of, until
+from tests.bench.sessions import with_session
+from tests.builders import node, pod
+
+SMALL = pod(cpu=600)
+
+
+async def settled(session):
+    while not is_settled(await session.state()):
+        pass
+
+
+async def bound(session):
+    return (await session.commits(0)).uids
+
+
+def test_pods_are_bound_as_they_come_and_the_binder_says_when():
+    async def work(session, actors):
+        await session.begin()
+        await session.add_nodes([node("n1", cpu=1000)])
+        await session.submit(batch_of("a"))
+        await settled(session)
+        await session.add_nodes([node("n2", cpu=1000)])
+        await session.submit(batch_of("b", "c"))
+        await settled(session)
+        page = await session.commits(0)
+        return page, await session.commits(1, 1), await session.commits(0, 0)
+
+    page, second, none = with_session(work)
+
+    assert page.uids == ("uid-a", "uid-b", "uid-c")
+    assert sum(count for count, _ in page.times) == page.total == 3
+    assert second.uids == ("uid-b",)
+    assert (none.uids, none.total) == ((), 3)
+
+
+def test_a_node_that_comes_wakes_pods_that_wait():
+    async def work(session, actors):
+        await session.begin()
+        await session.add_nodes([node("n1", cpu=100)])
+        await session.submit(batch_of("a", facts=SMALL))
+        await settled(session)
+        notes, waiting = await session.pending(5)
+        await session.add_nodes([node("n2", cpu=1000)])
+        await settled(session)
+        return waiting, notes[0].message, await bound(session)
+
+    waiting, message, uids = with_session(work)
+
+    assert waiting == 1
+    assert "Insufficient cpu" in message
+    assert uids == ("uid-a",)
+
+
+def test_a_pod_that_goes_leaves_room_for_one_that_waits():
+    async def work(session, actors):
+        await session.begin()
+        await session.add_nodes([node("n1", cpu=1000)])
+        await session.submit(batch_of("a", facts=SMALL))
+        await settled(session)
+        await session.submit(batch_of("b", facts=SMALL))
+        await settled(session)
+        await session.delete_pods(["uid-a", "uid-unknown"])
+        await session.delete_pods(["uid-a"])
+        await settled(session)
+        for core in (actors["cache"].core, actors["binder"].core, actors["queue"].core):
+            core.validate()
+        return await bound(session), actors["cache"].core.counts().added
+
+    uids, counted = with_session(work)
+
+    assert uids == ("uid-a", "uid-b")
+    assert counted == 1
+
+
+def test_a_pod_that_waits_can_go_too():
+    async def work(session, actors):
+        await session.begin()
+        await session.submit(batch_of("a"))
+        await settled(session)
+        await session.delete_pods(["uid-a"])
+        return (await session.pending(5))[1], actors["queue"].core.state_of("uid-a")
+
+    waiting, state = with_session(work)
+
+    assert waiting == 0
+    assert state in (PodState.NEW, PodState.DELETED)
+
+
+def test_a_node_that_goes_takes_its_room_with_it():
+    async def work(session, actors):
+        await session.begin()
+        gone = node("n1", cpu=1000)
+        await session.add_nodes([gone, node("n2", cpu=100)])
+        await session.remove_nodes([gone])
+        await session.remove_nodes([gone])
+        await session.submit(batch_of("a", facts=SMALL))
+        await settled(session)
+        tables = [actors[f"worker-{shard}"].table for shard in range(2)]
+        return await session.pending(5), sum(map(len, tables))
+
+    (notes, waiting), nodes = with_session(work)
+
+    assert waiting == 1
+    assert "0/1 nodes are available" in notes[0].message
+    assert nodes == 1
+
+
+def test_long_lists_travel_in_parts(monkeypatch):
+    monkeypatch.setattr(sessions, "CHUNK", 2)
+
+    async def work(session, actors):
+        await session.begin()
+        await session.add_nodes([node(f"n{number}", cpu=1000) for number in range(5)])
+        await session.submit(batch_of("a", "b", "c"))
+        await until(lambda: len(actors["binder"]._bound) == 3)
+        await session.delete_pods(["uid-a", "uid-b", "uid-c"])
+        return actors["cache"].core.counts(), len(actors["binder"]._bound)
+
+    counts, left = with_session(work)
+
+    assert counts.nodes == 5
+    assert (counts.assumed, counts.added, left) == (0, 0, 0)
+
+
+def test_nobody_is_told_of_nodes_where_nobody_waits():
+    async def work(session, actors):
+        told = []
+        actors["queue"].observe = lambda changes: told.append(changes)
+        await session.add_nodes([node("n1")], tells_queue=False)
+        return told
+
+    assert with_session(work) == []
+
+
+def test_a_full_queue_ends_the_run_with_its_bound():
+    async def work(session, actors):
+        await session.submit(batch_of("a", "b"))
+
+    with pytest.raises(RunFailedError, match=r"refused 1 pods \(bounds.queue_max_pods is 1\)"):
+        with_session(work, plan_of(bounds=Bounds(queue_max_pods=1)))
+
+
+def test_statuses_are_of_every_actor():
+    async def work(session, actors):
+        return set(await session.statuses())
+
+    names = {"queue", "cache", "binder", "worker-0", "worker-1", "scheduler-0"}
+    assert with_session(work) == names
+
+
+async def test_the_clock_of_another_machine_is_brought_to_ours():
+    far = CommitPage(("a",), ((1, 1e9),), 1, 1e9)
+
+    class Supervisor:
+        refs = {"binder": Fake("binder", commits=far)}
+
+    page = await RunSession(Supervisor(), plan_of()).commits(0)
+
+    assert page.times[0][1] == page.now_s
+    assert page.now_s < 1e8
