@@ -12,5 +12,10 @@ def worker_name(index: int) -> str:
     return f"{WORKER}-{index}"
 
 
+def index_of(name: str) -> int:
+    """The number of a worker or a scheduler."""
+    return int(name.rpartition("-")[2])
+
+
 def scheduler_name(index: int) -> str:
     return f"{SCHEDULER}-{index}"

@@ -17,7 +17,10 @@ class PageAsk:
 
 @dataclass(frozen=True, slots=True)
 class ActorStatus:
-    """Any actor → supervisor: what it did and holds, for people; error: why it cannot go on."""
+    """Any actor → supervisor: what it did and holds, for people; error: why it cannot go on.
+
+    figures: of a scheduler (`roadstead.actors.figures`).
+    """
 
     text: str
     error: str = ""
@@ -25,6 +28,7 @@ class ActorStatus:
     error_parts: tuple[str, ...] = ()
     timings_s: tuple[tuple[str, float], ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
+    figures: tuple[tuple[str, float], ...] = ()
 
 
 STATUS = method("status", Nothing, ActorStatus)

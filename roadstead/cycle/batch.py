@@ -113,6 +113,10 @@ class BatchRun:
         self._kernels = kernels
         self._kernel: Kernel | None = None
 
+    def knows(self, signature: Hashable) -> bool:
+        """Whether pods of a class can be decided here."""
+        return signature in self._classes
+
     def summaries(self, signature: Hashable) -> tuple[Summaries, Summaries]:
         """The merged summaries of a class: before PreFilter, and before PreScore."""
         each = self._classes[signature]

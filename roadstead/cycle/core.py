@@ -39,6 +39,7 @@ handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from roadstead.config.durations import Duration
 from roadstead.cycle import steps
@@ -63,6 +64,8 @@ from roadstead.cycle.pods import (
 from roadstead.cycle.verdicts import conflict, failed, no_node, refused_by, refused_on_node
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status
+
+NOTHING_READ: Mapping[str, int] = MappingProxyType({})
 
 
 class CycleCore:
@@ -105,11 +108,13 @@ class CycleCore:
         found = zip(range(max_pods), self._ledger.undecided.values(), strict=False)
         return tuple(record.pod for _, record in found)
 
-    def decided(self, decisions: Sequence[Decision], read_version: int = 0) -> list[Effect]:
+    def decided(
+        self, decisions: Sequence[Decision], read_versions: Mapping[str, int] = NOTHING_READ
+    ) -> list[Effect]:
         """What a batch decided.
 
         A decision that comes too late is ignored: the pod is gone, or is leased for a newer
-        attempt. read_version: the version of the state that was read. Effects: Assume for nodes,
+        attempt. read_versions: of the nodes' rows, as they were read. Effects: Assume for nodes,
         Requeue and Report for the rest. Raises, with nothing changed, IllegalTransitionError for a
         pod that waits for no decision, and UnsupportedError, which then names the pod.
         """
@@ -127,6 +132,7 @@ class CycleCore:
             record = self._ledger.live[uid]
             record.decided = gist(decision)
             if decision.node_name is not None:
+                read_version = read_versions.get(decision.node_name, 0)
                 self._place(record, decision.node_name, read_version, out)
             else:
                 self._end(record, event_of(decision), out, verdicts[uid])

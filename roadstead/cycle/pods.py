@@ -129,7 +129,7 @@ def gist(decision: Decision) -> tuple[int, str | None, str]:
 class Attempt:
     """One try to put one pod on one node; `token` names it to cache and binder.
 
-    read_version: the version of the state that the decision was made on.
+    read_version: of the node's row, as the decision was made on it.
     """
 
     token: str

@@ -109,7 +109,10 @@ class ShardedCycle:
         name_best: bool = False,
         narrower: Narrower | None = None,
         accelerator: Accelerator | None = None,
+        keep_at_least: int = 0,
     ) -> None:
+        """keep_at_least: candidates per group, where a batch is to serve more pods than asked."""
+        self._keep_at_least = keep_at_least
         self.roster = Roster()
         self.accelerator = accelerator
         self._narrower = narrower
@@ -165,7 +168,7 @@ class ShardedCycle:
                 each = _ClassInBatch(pod, profile, narrows=self.narrows(pod))
                 self._asked[pod.signature] = each
         # A batch touches fewer rows than this, so each group keeps an untouched candidate.
-        self._keep = len(pods) + 1
+        self._keep = max(len(pods), self._keep_at_least) + 1
         return self._request()
 
     def _request(self) -> EvaluateRequest:

@@ -196,7 +196,7 @@ async def test_a_message_that_is_too_long_is_refused():
 
 
 async def test_a_reply_of_another_type_is_refused():
-    with pytest.raises(CodecError, match="ActorStatus: want a list of 6"):
+    with pytest.raises(CodecError, match="ActorStatus: want a list of 7"):
         await asked("not a status")
 
 

@@ -33,13 +33,14 @@ def test_pod_that_a_batch_did_not_settle_stays_leased_and_comes_first_next_time(
 def test_decision_for_a_node_asks_the_cache_under_a_token_of_its_own():
     world = World()
     world.lease("u1", "u2")
-    effects = world.core.decided([world.to_node("u1"), world.to_node("u2", "n2")], read_version=7)
+    decisions = [world.to_node("u1"), world.to_node("u2", "n2")]
+    effects = world.core.decided(decisions, {"n1": 7, "n3": 9})
     facts = world.info.facts
     assert effects == [
         Assume(
             (
                 Attempt("s/1/1", "u1", "default/u1", "n1", facts, 7),
-                Attempt("s/1/2", "u2", "default/u2", "n2", facts, 7),
+                Attempt("s/1/2", "u2", "default/u2", "n2", facts, 0),
             )
         )
     ]

@@ -1,0 +1,66 @@
+"""Jobs: the pods of one gang or one controller, about which a scheduler decides together.
+
+A pod without either is a job by itself. How long a decision takes is simulated as in Omega
+(Schwarzkopf et al., EuroSys 2013, section 3): a constant for the job and one for each of its pods,
+for service jobs and batch jobs apart.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from roadstead.config.concurrency import KIND_LABEL, DecisionTime, Kind
+from roadstead.cycle.batch import PodInCycle
+from roadstead.facts.pod import PodFacts
+
+MAX_PAID = 65_536
+"""Attempts that are remembered to have been thought about."""
+
+
+def job_of(facts: PodFacts) -> str:
+    """The job that a pod is part of; "" for a pod that is one by itself."""
+    if facts.pod_group is not None:
+        return f"{facts.namespace}/gang/{facts.pod_group.name}"
+    owner = facts.owner
+    return "" if owner is None else f"{facts.namespace}/{owner.kind}/{owner.uid or owner.name}"
+
+
+def first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    """Those of the pods that are of the first one's job."""
+    job = job_of(pods[0].info.facts)
+    return [pod for pod in pods if job_of(pod.info.facts) == job] if job else pods[:1]
+
+
+def kind_of(facts: PodFacts, time: DecisionTime) -> Kind:
+    """The kind of a pod's job: as its label says, else its profile's, else batch."""
+    told = dict(facts.labels).get(KIND_LABEL)
+    if told == "service":
+        return "service"
+    if told == "batch":
+        return "batch"
+    return time.profiles.get(facts.scheduler_name, "batch")
+
+
+class Thinking:
+    """How long to think about each job; each attempt of a pod is thought about once."""
+
+    def __init__(self, time: DecisionTime) -> None:
+        self._time = time
+        self._paid: OrderedDict[tuple[str, int], None] = OrderedDict()
+
+    @property
+    def takes_time(self) -> bool:
+        return self._time.is_given
+
+    def wait_s(self, pods: Sequence[PodInCycle]) -> float:
+        """Seconds for these pods, which are of one job and count from now on as thought about."""
+        if not self.takes_time:
+            return 0.0
+        new = [pod for pod in pods if (pod.uid, pod.attempt) not in self._paid]
+        if not new:
+            return 0.0
+        self._paid.update(dict.fromkeys((pod.uid, pod.attempt) for pod in new))
+        while len(self._paid) > MAX_PAID:
+            self._paid.popitem(last=False)
+        return self._time.of(kind_of(new[0].info.facts, self._time)).of(len(new))
