@@ -83,7 +83,6 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
             "policies",
             {"policy": POLICIES},
             {"phase_s": 10.0},
-            seeds=5,
         ),
         "constraint-heavy": Preset(
             "Hard constraints under eight schedulers, with and without the re-check at the commit",

@@ -21,6 +21,12 @@ LOG_FROM: Final = 50.0
 
 TICKS = 5
 
+_STYLE: Final = (
+    "text { font: 11px system-ui, sans-serif; fill: #333 } .title { font-weight: 600 }"
+    ".x { text-anchor: middle } .y { text-anchor: end }"
+    ".grid { stroke: #e3e6e9 } .mark { stroke: #555 }"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -74,13 +80,15 @@ def _round_step(about: float) -> float:
 
 
 def svg(plot: Plot) -> str:
-    """The plot as one <svg> element."""
+    """The plot as one <svg> element, which is a file of its own, too."""
     x, y = _scales(plot)
     legend = LEGEND_ROW * (len(plot.lines) if len(plot.lines) > 1 else 0)
     height = HEIGHT + legend
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
         f'aria-label="{escape(plot.title)}" xmlns="http://www.w3.org/2000/svg">',
+        f"<style>{_STYLE}</style>",
+        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
         f'<text x="{LEFT}" y="18" class="title">{escape(plot.title)}</text>',
         *_frame(plot, x, y),
     ]

@@ -19,11 +19,13 @@ import pyarrow.parquet as pq
 from roadstead.lab.recommend import Recommendation
 from roadstead.lab.sweep import Swept
 from roadstead.protocol.errors import InputError
+from roadstead.report.plot import svg
 from roadstead.report.result import Json
-from roadstead.report.stress_page import page
+from roadstead.report.stress_page import page, plots
 
 FILES = ("runs.parquet", "runs.json", "points.json", "report.html")
 FORMAT = "roadstead-stress"
+PLOTS = "plots"
 RUN_FOLDERS = ("journal", "runs")
 
 
@@ -41,7 +43,7 @@ def check_stress_directory(directory: Path) -> None:
         raise InputError(f"cannot be read: {error.strerror}", source=source) from error
     if names & set(RUN_FOLDERS):
         raise InputError("holds journals of an earlier sweep; name a new one", source=source)
-    if names - set(FILES):
+    if names - {*FILES, PLOTS}:
         raise InputError("holds files of something else; name a new one", source=source)
 
 
@@ -60,6 +62,10 @@ def write_stress(
         _write_json(directory / FILES[2], points_document(swept, advice))
         text = page(swept, command, versions, advice)
         (directory / FILES[3]).write_text(text, encoding="utf-8")
+        (directory / PLOTS).mkdir(exist_ok=True)
+        for each in plots(swept, swept.points()):
+            path = directory / PLOTS / f"{each.title.replace(' ', '-')}.svg"
+            path.write_text(svg(each) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error
 

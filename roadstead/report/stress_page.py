@@ -16,10 +16,6 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem aut
   color: #1c2126; background: #fff }
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
 .plots { display: flex; flex-wrap: wrap; gap: 1rem }
-svg text { font: 11px system-ui, sans-serif; fill: #333 }
-svg .title { font-size: 13px; font-weight: 600 }
-svg .x { text-anchor: middle } svg .y { text-anchor: end }
-svg .grid { stroke: #e3e6e9 } svg .mark { stroke: #555 }
 table { border-collapse: collapse; font-size: 13px } .wide { overflow-x: auto }
 td, th { padding: .25rem .6rem; border-bottom: 1px solid #e3e6e9; text-align: right }
 td.word, th { text-align: left } small { color: #667 }

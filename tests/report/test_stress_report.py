@@ -137,6 +137,7 @@ def test_files_hold_every_run_and_every_point(tmp_path):
     assert points["recommendation"]["values"] == {"number": 1}
     assert runs["vary"] == {"number": [1, 2]}
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    ElementTree.parse(folder / "plots" / "busyness.svg")
 
 
 def test_a_report_may_be_written_again_and_nothing_else_is_overwritten(tmp_path):
