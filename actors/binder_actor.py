@@ -26,6 +26,7 @@ from roadstead.actors.messages import (
     RunningPods,
     pod_batch,
 )
+from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.actors.volumes import BinderVolumes
 from roadstead.binder import (
@@ -75,6 +76,7 @@ class BinderActor(BinderRecovery, BinderEdits):
             fits=self._fits,
             undo=self._volumes.undo,
         )
+        self._nodes_known, self._pods_known = Revisions(), Revisions()
         self._bound: dict[str, str] = {}
         self._commits = CommitLog()
         self._evictions: dict[str, tuple[str, str]] = {}
@@ -106,8 +108,9 @@ class BinderActor(BinderRecovery, BinderEdits):
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear."""
-        effects = [effect for facts in batch.nodes for effect in self.core.add_node(facts)]
-        self._perform(effects)
+        news = batch.news(self._nodes_known)
+        add = self.core.add_node
+        self._perform([effect for facts in news for effect in add(facts, batch.revision)])
         return NOTHING
 
     async def add_running(self, batch: RunningPods) -> Nothing:
@@ -115,14 +118,16 @@ class BinderActor(BinderRecovery, BinderEdits):
         pods = [
             (identity.uid, identity.key, unnominated(facts), node)
             for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
+            if self._pods_known.comes(identity.uid, batch.pods.revision)
         ]
         self._perform(self.core.load(pods))
         return NOTHING
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
         """Pods that may be bound from now on."""
-        pods = ((i.uid, i.key, unnominated(facts)) for i, facts in batch.pods())
-        self._perform(self.core.add_pods(pods))
+        news = batch.news(self._pods_known)
+        pods = ((who.uid, who.key, unnominated(facts)) for who, facts in news)
+        self._perform(self.core.add_pods(pods, batch.revision))
         return NOTHING
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
@@ -174,6 +179,8 @@ class BinderActor(BinderRecovery, BinderEdits):
         """A pod is gone for good; what was bound is bound no more."""
         uid = effect.uid
         self._bound.pop(uid, None)
+        if effect.evicted:
+            self._pods_known.ends(uid)
         preemptor, node_name = self._evictions.pop(uid, ("", effect.node_name))
         self._preempted.append(PreemptedNote(uid, effect.key, node_name, preemptor))
 

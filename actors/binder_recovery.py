@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from roadstead.actors.messages import PageAsk, PodBatch, PreemptedNote, pod_batch
@@ -10,11 +11,13 @@ from roadstead.actors.recovery import (
     Attempts,
     NodesPage,
     Owner,
+    Revised,
     StandingPage,
     StorageLog,
     Uids,
     Words,
 )
+from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Nothing
 from roadstead.actors.volumes import BinderVolumes
 from roadstead.binder import AppendJournal, BinderCore, Effect, PodState
@@ -37,6 +40,8 @@ class BinderRecovery:
     core: BinderCore
     _journal: Journal
     _volumes: BinderVolumes
+    _nodes_known: Revisions
+    _pods_known: Revisions
     _bound: dict[str, str]
     _preempted: list[PreemptedNote]
     _told: tuple[Subject, ...] = ()
@@ -58,10 +63,23 @@ class BinderRecovery:
 
     def _noted(self, records: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
         for record in records:
+            self._note_revision(record)
             if record.kind in (RecordKind.EVICT, RecordKind.DELETE):
                 note = PreemptedNote(record.uid, record.key, record.node_name, record.owner)
                 self._preempted.append(note)
             yield record
+
+    def _note_revision(self, record: JournalRecord) -> None:
+        if record.kind is RecordKind.EVICT:
+            self._pods_known.ends(record.uid)
+        elif record.kind in (RecordKind.NODE, RecordKind.NODE_GONE):
+            self._nodes_known.learn([(record.node_name, record.epoch)])
+        elif record.kind in (RecordKind.ADD, RecordKind.DELETE):
+            self._pods_known.learn([(record.uid, record.epoch)])
+
+    async def revisions(self, _: Nothing) -> Revised:
+        """The last change of each node and pod that changed."""
+        return Revised(self._nodes_known.all(), self._pods_known.all())
 
     def _tell(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
         self._told = (*self._told, subject)
@@ -88,14 +106,15 @@ class BinderRecovery:
         """Nodes in the order in which they came."""
         nodes = self.core.placements.nodes
         page = islice(nodes.values(), ask.start, ask.start + ask.count)
-        return NodesPage(tuple(page), len(nodes))
+        return NodesPage(tuple(page), len(nodes), self._nodes_known.latest)
 
     async def standing_page(self, ask: PageAsk) -> StandingPage:
         """Pods that are here, in the order in which they came."""
         pods = self.core.pods()
         page = pods[ask.start : ask.start + ask.count]
+        batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
         return StandingPage(
-            pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page),
+            replace(batch, revision=self._pods_known.latest),
             tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
             len(pods),
         )

@@ -24,6 +24,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.names import worker_name
 from roadstead.actors.row_versions import KnownVersions, RowVersion, version_batch
+from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
@@ -63,14 +64,15 @@ class CacheActor(CacheRecovery, CacheEdits):
         self._lost = ""
         self._started_s: dict[str, float] = {}
         self._volumes = CacheVolumes(plan)
+        self._nodes_known, self._pods_known = Revisions(), Revisions()
         self._versions = KnownVersions()
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear; the first batches decide how zones are dealt to workers."""
+        news = batch.news(self._nodes_known)
         if not self.core.placements.store.node_names():
-            self.sharding.plan(batch.nodes)
-        deltas = [delta for facts in batch.nodes for delta in self._add_node(facts)]
-        await self._deliver(deltas)
+            self.sharding.plan(news)
+        await self._deliver([delta for facts in news for delta in self._add_node(facts)])
         return NOTHING
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
@@ -82,6 +84,7 @@ class CacheActor(CacheRecovery, CacheEdits):
         placements = [
             Placement(identity.uid, identity.key, unnominated(facts), node)
             for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
+            if self._pods_known.comes(identity.uid, batch.pods.revision)
         ]
         self._started_s |= batch.pods.starts()
         await self._deliver(self.core.confirm(placements))

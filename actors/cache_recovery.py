@@ -23,11 +23,14 @@ from roadstead.actors.recovery import (
     Nominated,
     Owner,
     OwnerEnds,
+    PodsGone,
     Restore,
     Restream,
+    Revised,
     StorageLog,
     Uids,
 )
+from roadstead.actors.revisions import Revisions
 from roadstead.actors.row_versions import KnownVersions, version_batch
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
@@ -58,6 +61,8 @@ class CacheRecovery:
     _seqs: list[int]
     _streams: set[asyncio.Task[None]]
     _unfilled: set[int]
+    _nodes_known: Revisions
+    _pods_known: Revisions
     _minding: asyncio.Task[None] | None = None
 
     def _worker(self, shard: int) -> Ref:
@@ -107,10 +112,17 @@ class CacheRecovery:
             parts.append(self._packed(first_seq + start, mine[start : start + PAGE]))
         return [*parts, version_batch(first_seq + len(mine), rows)]
 
-    async def gone(self, pods: Uids) -> Nothing:
+    async def gone(self, pods: PodsGone) -> Nothing:
         """Pods are gone; those that are counted, or nominated, are so no more."""
-        here = [uid for uid in pods.uids if self.core.node_of(uid) is not None]
-        self._stream([*self.core.remove_pods(here), *self.core.withdraw(pods.uids)])
+        uids = self._pods_known.leaves(pods.uids, pods.revision)
+        here = [uid for uid in uids if self.core.node_of(uid) is not None]
+        self._stream([*self.core.remove_pods(here), *self.core.withdraw(uids)])
+        return NOTHING
+
+    async def take_revisions(self, known: Revised) -> Nothing:
+        """What of nodes and pods is older than this, is no news."""
+        self._nodes_known.learn(known.nodes)
+        self._pods_known.learn(known.pods)
         return NOTHING
 
     async def nominated(self, _: Uids) -> Nominated:

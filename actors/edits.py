@@ -7,15 +7,19 @@ pods they may help. What comes, comes by the messages with which a run begins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadstead.actors.binder_recovery import identity_of
+from roadstead.actors.cluster_events import OBSERVE, ClusterChanges
 from roadstead.actors.messages import PodBatch, pod_batch
-from roadstead.actors.recovery import Uids
-from roadstead.actors.seam import NOTHING, Nothing, clock_s, method
+from roadstead.actors.names import QUEUE
+from roadstead.actors.recovery import PodsGone
+from roadstead.actors.revisions import Revisions
+from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s, method
 from roadstead.binder import BinderCore, Effect, PodState
 from roadstead.cache import CacheCore
-from roadstead.placements import Delta
+from roadstead.placements import Delta, DeltaKind
+from roadstead.run import RunPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +27,11 @@ class NodeNames:
     """Client → binder and cache: these nodes are gone. Coming twice, it changes nothing more."""
 
     names: tuple[str, ...]
+    revision: int = 0
 
 
 REMOVE_NODES = method("remove_nodes", NodeNames, Nothing)
-DELETE_PODS = method("delete_pods", Uids, PodBatch)
+DELETE_PODS = method("delete_pods", PodsGone, PodBatch)
 """Client → binder: these pods are gone; the answer is those that were there, or went before."""
 LEAVE = method("leave", PodBatch, Nothing)
 """Client → queue: these pods are gone, wherever they were; what they held may help others."""
@@ -36,22 +41,29 @@ class BinderEdits:
     """What BinderActor does of it."""
 
     core: BinderCore
+    _nodes_known: Revisions
+    _pods_known: Revisions
 
     def _perform(self, effects: Sequence[Effect]) -> object:
         raise AssertionError("of the actor")
 
     async def remove_nodes(self, gone: NodeNames) -> Nothing:
         """Nodes disappear; their pods stay bound to them."""
-        here = [name for name in gone.names if name in self.core.placements.nodes]
-        self._perform([effect for name in here for effect in self.core.remove_node(name)])
+        news = [name for name in gone.names if self._nodes_known.goes(name, gone.revision)]
+        here = [name for name in news if name in self.core.placements.nodes]
+        remove = self.core.remove_node
+        self._perform([effect for name in here for effect in remove(name, gone.revision)])
         return NOTHING
 
-    async def delete_pods(self, gone: Uids) -> PodBatch:
-        """Pods are gone from the cluster, bound or not."""
+    async def delete_pods(self, gone: PodsGone) -> PodBatch:
+        """Pods are gone from the cluster, bound or not. Those that came again are left out."""
         known = [uid for uid in gone.uids if self._state(uid) is not PodState.UNKNOWN]
-        self._perform(self.core.delete(known))
-        pods = ((uid, *self.core.pod(uid)) for uid in known)
-        return pod_batch((identity_of(uid, key), facts) for uid, key, facts in pods)
+        news = [uid for uid in known if self._pods_known.goes(uid, gone.revision)]
+        self._perform(self.core.delete(news, gone.revision))
+        away = [uid for uid in known if self._state(uid) is PodState.DELETED]
+        pods = ((uid, *self.core.pod(uid)) for uid in away)
+        batch = pod_batch((identity_of(uid, key), facts) for uid, key, facts in pods)
+        return replace(batch, revision=gone.revision)
 
     def _state(self, uid: str) -> PodState:
         return self.core.standing(uid)[0]
@@ -61,14 +73,28 @@ class CacheEdits:
     """What CacheActor does of it."""
 
     core: CacheCore
+    _directory: Directory
+    _plan: RunPlan
+    _nodes_known: Revisions
 
     async def _deliver(self, deltas: Sequence[Delta]) -> None:
         raise AssertionError("of the actor")
 
     async def remove_nodes(self, gone: NodeNames) -> Nothing:
-        """Nodes disappear."""
-        here = [name for name in gone.names if name in self.core.placements.nodes]
-        await self._deliver([delta for name in here for delta in self.core.remove_node(name)])
+        """Nodes disappear; what their pods kept from others, they do so no more."""
+        news = [name for name in gone.names if self._nodes_known.goes(name, gone.revision)]
+        here = [name for name in news if name in self.core.placements.nodes]
+        deltas = [delta for name in here for delta in self.core.remove_node(name)]
+        await self._deliver(deltas)
+        aside = [
+            (identity_of(each.uid, self.core.key_of(each.uid)), each.pod)
+            for each in deltas
+            if each.kind is DeltaKind.REMOVE_POD and each.pod is not None
+        ]
+        if aside:
+            queue = PatientRef(self._directory.find(QUEUE))
+            changes = ClusterChanges(gone=pod_batch(aside))
+            await queue.call(OBSERVE, changes, timeout_s=self._plan.settings.deadlines.call_s)
         return NOTHING
 
 

@@ -9,11 +9,13 @@ from dataclasses import replace
 from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events
 from roadstead.actors.edits import QueueEdits
 from roadstead.actors.messages import (
+    NOMINATE,
     ActorStatus,
     GivenBack,
     LeaseAsk,
     Leased,
     LeaseReport,
+    Nominations,
     PageAsk,
     PendingNote,
     PendingPage,
@@ -24,8 +26,9 @@ from roadstead.actors.messages import (
     Submitted,
     pod_batch,
 )
-from roadstead.actors.names import BINDER
+from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.recovery import STANDING, Nominated, Owner, OwnerEnds, Restored, Uids
+from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
@@ -39,12 +42,13 @@ from roadstead.queue import (
     Among,
     PodState,
     QueueCore,
+    QueuedPod,
     QueueSettings,
     Requeue,
     RequeueReason,
 )
 from roadstead.queue.rules import rules_of
-from roadstead.run import Pod, RunPlan, build_profiles
+from roadstead.run import RunPlan, build_profiles
 
 WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
 
@@ -99,6 +103,7 @@ class QueueActor(QueueEdits):
         self._wakes = 0
         self._arrived = asyncio.Event()
         self._directory, self._is_new = directory, is_new
+        self._pods_known = Revisions()
         self._is_whole, self._done_before = not is_new, 0
 
     def _gate(self, facts: PodFacts) -> Status:
@@ -109,9 +114,9 @@ class QueueActor(QueueEdits):
 
     async def submit(self, batch: PodBatch) -> Submitted:
         """Takes pods; those that come again are known already, and updated if they changed."""
-        pods = list(batch.pods())
         if self._is_new:
-            pods = await self._still_waiting(pods)
+            batch = await self._still_waiting(batch)
+        pods = batch.news(self._pods_known)
         now_s = clock_s()
         # All of a batch are there before the first of them meets its gate.
         members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
@@ -134,13 +139,13 @@ class QueueActor(QueueEdits):
         self._arrived.set()
         return Submitted(len(answer.accepted), answer.refused)
 
-    async def _still_waiting(self, pods: Sequence[Pod]) -> list[Pod]:
+    async def _still_waiting(self, batch: PodBatch) -> PodBatch:
         """Those neither bound nor gone: a sender may not know what an earlier life took."""
         binder = PatientRef(self._directory.find(BINDER))
-        ask = Uids(tuple(identity.uid for identity, _ in pods))
         timeout_s = self._plan.settings.deadlines.call_s
-        words = await binder.call(STANDING, ask, timeout_s=timeout_s)
-        return [pod for pod, node in zip(pods, words.nodes, strict=True) if node == ""]
+        words = await binder.call(STANDING, Uids(batch.uids), timeout_s=timeout_s)
+        pods = zip(batch.pods(), words.nodes, strict=True)
+        return pod_batch((pod for pod, node in pods if node == ""), batch.revision)
 
     async def lease(self, ask: LeaseAsk) -> Leased:
         """Pods under a lease, at once if there are any."""
@@ -192,6 +197,7 @@ class QueueActor(QueueEdits):
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
             self.core.requeue(report.lease_id, back, now_s)
             self._free(report.given_back, now_s)
+            await self._withdraw(self.core.take_cleared())
         self._leave(report.gone, now_s)
         self._arrived.set()
         return NOTHING
@@ -199,10 +205,21 @@ class QueueActor(QueueEdits):
     def _wake(self) -> None:
         self._arrived.set()
 
+    async def _withdraw(self, cleared: Sequence[QueuedPod]) -> None:
+        """Pods lost their nominations: the cache may have heard of the two in another order."""
+        if not cleared:
+            return
+        pods = pod_batch((pod.identity, pod.facts) for pod in cleared)
+        over = Nominations(pods, ("",) * len(cleared), (False,) * len(cleared))
+        cache = PatientRef(self._directory.find(CACHE))
+        await cache.call(NOMINATE, over, timeout_s=self._plan.settings.deadlines.call_s)
+        self._happened(self._events.gone(pod.facts for pod in cleared), clock_s())
+
     def _leave(self, gone: PodBatch, now_s: float) -> None:
         """Evicted pods leave, and what they held may help others."""
-        self.core.delete(gone.uids)
-        for uid in gone.uids:
+        uids = self._pods_known.leaves(gone.uids, gone.revision)
+        self.core.delete(uids)
+        for uid in uids:
             self._members.remove(uid)
             self._notes.pop(uid, None)
             self._failures.pop(uid, None)

@@ -23,6 +23,7 @@ class NodesPage:
 
     nodes: tuple[NodeFacts, ...]
     total: int
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,14 @@ class Uids:
     """Pods by UID."""
 
     uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodsGone:
+    """Client or supervisor → binder or cache: these pods are gone, by a counted removal or not."""
+
+    uids: tuple[str, ...]
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,14 @@ class Differences:
 
 
 @dataclass(frozen=True, slots=True)
+class Revised:
+    """Binder → supervisor → cache: the last revision of nodes and pods; see `revisions.py`."""
+
+    nodes: tuple[tuple[str, int], ...]
+    pods: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Nominated:
     """Queue or cache → supervisor: pods that are nominated to nodes. none: those of the pods that
     were asked about that are waiting without a nomination, or do not wait at all."""
@@ -141,6 +158,8 @@ RESTREAM = method("restream", Restream, Nothing)
 RESTORE = method("restore", Restore, Nothing)
 RESTORED = method("restored", Restored, Nothing)
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
-GONE = method("gone", Uids, Nothing)
+GONE = method("gone", PodsGone, Nothing)
+REVISIONS = method("revisions", Nothing, Revised)
+TAKE_REVISIONS = method("take_revisions", Revised, Nothing)
 NOMINATED = method("nominated", Uids, Nominated)
 COMPARE = method("compare", Nothing, Differences)

@@ -46,12 +46,15 @@ from roadstead.actors.recovery import (
     PAGE,
     RESTORED,
     RESTREAM,
+    REVISIONS,
     STANDING,
     STANDING_PAGE,
     STORAGE_LOG,
+    TAKE_REVISIONS,
     TAKE_STORAGE,
     Owner,
     OwnerEnds,
+    PodsGone,
     Restored,
     Restream,
     StandingPage,
@@ -148,21 +151,22 @@ class Refill:
 
     async def _fill_cache(self) -> None:
         await self._tell(CACHE, TAKE_STORAGE, await self._tell(BINDER, STORAGE_LOG, NOTHING))
+        await self._tell(CACHE, TAKE_REVISIONS, await self._tell(BINDER, REVISIONS, NOTHING))
         start, total = 0, 1
         while start < total:
             page = await self._tell(BINDER, NODES_PAGE, PageAsk(start, PAGE))
-            await self._tell(CACHE, ADD_NODES, NodeBatch(page.nodes))
+            await self._tell(CACHE, ADD_NODES, NodeBatch(page.nodes, page.revision))
             start, total = start + PAGE, page.total
         async for standing in self._standing():
             pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
             bound = [(pod, node) for pod, node in pods if node]
-            batch = pod_batch(pod for pod, _ in bound)
+            batch = pod_batch((pod for pod, _ in bound), standing.pods.revision)
             await self._tell(CACHE, ADD_RUNNING, RunningPods(batch, tuple(n for _, n in bound)))
 
     async def _fill_queue(self) -> None:
         async for standing in self._standing():
             pods = zip(standing.pods.pods(), standing.nodes, strict=True)
-            waiting = pod_batch(pod for pod, node in pods if not node)
+            waiting = pod_batch((pod for pod, node in pods if not node), standing.pods.revision)
             await self._tell(QUEUE, SUBMIT, waiting)
         bound = await self._tell(BINDER, BOUND, PageAsk(0, 0))
         await self._tell(QUEUE, RESTORED, Restored(bound.total))
@@ -180,7 +184,7 @@ class Refill:
         if not gone.uids:
             return
         if CACHE not in names:
-            await self._tell(CACHE, GONE, Uids(gone.uids))
+            await self._tell(CACHE, GONE, PodsGone(gone.uids))
         if QUEUE not in names:
             await self._tell(QUEUE, REPORT, LeaseReport(0, (), (), (), gone))
 

@@ -45,6 +45,7 @@ from roadstead.cycle.effects import (
     Report,
     Requeue,
     RequeueItem,
+    RequeueReason,
 )
 from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
 from roadstead.extenders.caller import ExtenderError
@@ -266,7 +267,8 @@ def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
         item.nominated_node,
         item.preempts,
         item.pending,
-        item.uid in freed,
+        # One that lost a race was placed somewhere, if only in the batch in which it was decided.
+        item.uid in freed or item.reason is RequeueReason.CONFLICT,
     )
 
 

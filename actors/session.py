@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
 from roadstead.actors.commits import COMMITS, CommitPage
@@ -30,7 +31,7 @@ from roadstead.actors.messages import (
     QueueState,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
-from roadstead.actors.recovery import GONE, Uids
+from roadstead.actors.recovery import GONE, PodsGone
 from roadstead.actors.seam import NOTHING, A, Method, Q
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.facts.node import NodeFacts
@@ -49,6 +50,7 @@ class RunSession:
     def __init__(self, supervisor: Supervisor, plan: RunPlan) -> None:
         self.supervisor = supervisor
         self.plan = plan
+        self._revision = 0
 
     async def call(self, name: str, method: Method[Q, A], message: Q) -> A:
         """An actor's answer."""
@@ -64,16 +66,28 @@ class RunSession:
     async def add_nodes(self, nodes: Sequence[NodeFacts], *, tells_queue: bool = True) -> None:
         """Nodes appear; pods that wait may be helped by them (tells_queue)."""
         for start in range(0, len(nodes), CHUNK):
-            part = NodeBatch(tuple(nodes[start : start + CHUNK]))
+            part = NodeBatch(tuple(nodes[start : start + CHUNK]), self._revision)
             await self.call(BINDER, ADD_NODES, part)
             await self.call(CACHE, ADD_NODES, part)
             if tells_queue:
                 changes = tuple(NodeChange(None, facts) for facts in part.nodes)
                 await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
+    async def change_nodes(self, changes: Sequence[tuple[NodeFacts, NodeFacts]]) -> None:
+        """Nodes change, from what they were to what they are."""
+        self._revision += 1
+        for start in range(0, len(changes), CHUNK):
+            part = changes[start : start + CHUNK]
+            now = NodeBatch(tuple(new for _, new in part), self._revision)
+            await self.call(BINDER, ADD_NODES, now)
+            await self.call(CACHE, ADD_NODES, now)
+            told = tuple(NodeChange(old, new) for old, new in part)
+            await self.call(QUEUE, OBSERVE, ClusterChanges(told))
+
     async def remove_nodes(self, nodes: Sequence[NodeFacts]) -> None:
-        """Nodes disappear."""
-        gone = NodeNames(tuple(facts.name for facts in nodes))
+        """Nodes disappear; their pods stay bound to them."""
+        self._revision += 1
+        gone = NodeNames(tuple(facts.name for facts in nodes), self._revision)
         await self.call(BINDER, REMOVE_NODES, gone)
         await self.call(CACHE, REMOVE_NODES, gone)
         changes = tuple(NodeChange(facts, None) for facts in nodes)
@@ -81,6 +95,7 @@ class RunSession:
 
     async def submit(self, batch: PodBatch) -> None:
         """Pods come. RunFailedError where the queue has no room for all of them."""
+        batch = replace(batch, revision=self._revision)
         await self.call(BINDER, ADD_PENDING, batch)
         answer = await self.call(QUEUE, SUBMIT, batch)
         if answer.refused:
@@ -92,10 +107,11 @@ class RunSession:
 
     async def delete_pods(self, uids: Sequence[str]) -> None:
         """Pods are gone, wherever they are; those that nobody knows are left out."""
+        self._revision += 1
         for start in range(0, len(uids), CHUNK):
-            part = Uids(tuple(uids[start : start + CHUNK]))
+            part = PodsGone(tuple(uids[start : start + CHUNK]), self._revision)
             gone = await self.call(BINDER, DELETE_PODS, part)
-            await self.call(CACHE, GONE, Uids(gone.uids))
+            await self.call(CACHE, GONE, PodsGone(gone.uids, gone.revision))
             await self.call(QUEUE, LEAVE, gone)
 
     async def state(self) -> QueueState:

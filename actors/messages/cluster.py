@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roadstead.actors.messages.pods import PodBatch
+from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import Nothing, method
 from roadstead.facts.node import NodeFacts
 from roadstead.storage import Binding, StorageChange
@@ -12,9 +13,17 @@ from roadstead.storage import Binding, StorageChange
 
 @dataclass(frozen=True, slots=True)
 class NodeBatch:
-    """Client → cache and binder: nodes appear. Coming twice, they are updated to the same."""
+    """Client → cache and binder: nodes appear or change. Coming twice, nothing changes more.
+
+    revision: see `actors/revisions.py`.
+    """
 
     nodes: tuple[NodeFacts, ...]
+    revision: int = 0
+
+    def news(self, known: Revisions) -> list[NodeFacts]:
+        """The nodes that are not older than what is known."""
+        return [facts for facts in self.nodes if known.comes(facts.name, self.revision)]
 
 
 @dataclass(frozen=True, slots=True)

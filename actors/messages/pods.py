@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from roadstead.actors.revisions import Revisions
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.wire import facts_in, facts_out
 
@@ -13,7 +14,7 @@ from roadstead.facts.wire import facts_in, facts_out
 class PodBatch:
     """Pods as columns: `class_of[i]` points into `classes` (see `roadstead.facts.wire`).
 
-    started_s: (place, start time) of the pods that have one.
+    started_s: (place, start time) of the pods that have one. revision: see `actors/revisions.py`.
     """
 
     classes: tuple[bytes, ...]
@@ -21,6 +22,11 @@ class PodBatch:
     names: tuple[str, ...]
     class_of: tuple[int, ...]
     started_s: tuple[tuple[int, float], ...] = ()
+    revision: int = 0
+
+    def news(self, known: Revisions) -> list[tuple[PodIdentity, PodFacts]]:
+        """The pods that did not go meanwhile, as far as is known."""
+        return [pod for pod in self.pods() if known.comes(pod[0].uid, self.revision)]
 
     def starts(self) -> dict[str, float]:
         """Start times by UID, of the pods that have one."""
@@ -34,7 +40,7 @@ class PodBatch:
             yield PodIdentity(uid, facts.namespace, name), facts
 
 
-def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]]) -> PodBatch:
+def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -> PodBatch:
     """Columns of pods, in order."""
     classes = ClassColumn()
     uids: list[str] = []
@@ -45,9 +51,8 @@ def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]]) -> PodBatch:
         uids.append(identity.uid)
         names.append(identity.name)
         classes.add(facts)
-    return PodBatch(
-        classes.table, tuple(uids), tuple(names), tuple(classes.column), tuple(started_s)
-    )
+    columns = classes.table, tuple(uids), tuple(names), tuple(classes.column)
+    return PodBatch(*columns, tuple(started_s), revision)
 
 
 class ClassColumn:

@@ -40,39 +40,44 @@ class NodeBook(PodBook):
         """The version of the authoritative state; it only grows (I7)."""
         return self.placements.version
 
-    def add_node(self, facts: NodeFacts) -> list[Effect]:
-        """A node appears, and with it the pods bound to it before; a known one is updated."""
-        return self.update_node(facts)
+    def add_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
+        """A node appears, and with it the pods bound to it before; a known one is updated.
 
-    def update_node(self, facts: NodeFacts) -> list[Effect]:
+        revision: for the journal, where it stands as epoch.
+        """
+        return self.update_node(facts, revision)
+
+    def update_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
         """A node's own facts change; an unknown one is added."""
         known = self.placements.nodes.get(facts.name, facts)
         self.placements.update_node(facts)
-        effects = self._tell(RecordKind.NODE, facts.name, facts)
+        effects = self._tell(RecordKind.NODE, facts.name, facts, revision)
         if facts != known:
             # Versions need a number, whether or not a journal tells of the change.
             self.last_lsn += not effects
             self.rows.changed(facts.name, self.last_lsn)
         return effects
 
-    def remove_node(self, name: str) -> list[Effect]:
+    def remove_node(self, name: str, revision: int = 0) -> list[Effect]:
         """A node disappears; its pods stay bound to it. Raises for a node that is not there."""
         if name not in self.placements.nodes:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
         self.placements.remove_node(name)
-        return self._tell(RecordKind.NODE_GONE, name, None)
+        return self._tell(RecordKind.NODE_GONE, name, None, revision)
 
     def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
         """What the cluster has beside nodes and pods, rules of profiles, or of the run itself."""
         return self._tell(kind, "", subject)
 
-    def _tell(self, kind: RecordKind, node_name: str, subject: Subject | None) -> list[Effect]:
+    def _tell(
+        self, kind: RecordKind, node_name: str, subject: Subject | None, revision: int = 0
+    ) -> list[Effect]:
         if not self._tells_all:
             return []
         self._check_running()
         self.last_lsn += 1
         record = JournalRecord(
-            self.last_lsn, kind, node_name, node_name, node_name, subject=subject
+            self.last_lsn, kind, node_name, node_name, node_name, epoch=revision, subject=subject
         )
         return to_journal([record])
 

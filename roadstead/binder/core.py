@@ -124,8 +124,13 @@ class BinderCore(NodeBook):
             self.halted = Halted(reason, self.flushed_lsn, self.last_lsn, unanswered)
         return [self.halted]
 
-    def add_pods(self, pods: Iterable[tuple[str, str, PodFacts]]) -> list[Effect]:
-        """Pods (uid, key, facts) that may be bound; told twice, nothing changes."""
+    def add_pods(
+        self, pods: Iterable[tuple[str, str, PodFacts]], revision: int = 0
+    ) -> list[Effect]:
+        """Pods (uid, key, facts) that may be bound; told twice, nothing changes.
+
+        revision: for the journal, where it stands as epoch.
+        """
         self._check_running()
         journal: list[JournalRecord] = []
         for uid, key, facts in pods:
@@ -133,7 +138,8 @@ class BinderCore(NodeBook):
                 record = self._fresh(uid, key, facts)
                 self._go(record, PodEvent.ADD)
                 if self._tells_all:
-                    journal.append(self._number(record, RecordKind.ADD))
+                    entry = self._number(record, RecordKind.ADD)
+                    journal.append(replace(entry, epoch=revision) if revision else entry)
         return to_journal(journal)
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
@@ -160,12 +166,14 @@ class BinderCore(NodeBook):
         if record.state in COUNTED:
             self.placements.replace(uid, record.node_name, facts)
 
-    def delete(self, uids: Iterable[str]) -> list[Effect]:
+    def delete(self, uids: Iterable[str], revision: int = 0) -> list[Effect]:
         """Pods are gone from the cluster; `Released` follows their flush. Told twice: nothing.
+
+        revision: for the journal, where it stands as epoch.
 
         Raises IllegalTransitionError, with nothing changed, for a pod that was never there.
         """
-        return self._release(uids, PodEvent.DELETE, RecordKind.DELETE)
+        return self._release(uids, PodEvent.DELETE, RecordKind.DELETE, revision=revision)
 
     def evict(self, uids: Iterable[str], preemptor: str = "") -> list[Effect]:
         """Take bound pods from the cluster (preemption); as `delete`, and pending pods raise."""
@@ -328,7 +336,12 @@ class BinderCore(NodeBook):
         return entry
 
     def _release(
-        self, uids: Iterable[str], event: PodEvent, kind: RecordKind, preemptor: str = ""
+        self,
+        uids: Iterable[str],
+        event: PodEvent,
+        kind: RecordKind,
+        preemptor: str = "",
+        revision: int = 0,
     ) -> list[Effect]:
         self._check_running()
         records = [self._known(uid, event) for uid in dict.fromkeys(uids)]
@@ -340,7 +353,7 @@ class BinderCore(NodeBook):
             if was_counted:
                 self.placements.lift(record.uid)
             self._go(record, event)
-            entry = replace(self._number(record, kind), owner=preemptor)
+            entry = replace(self._number(record, kind), owner=preemptor, epoch=revision)
             if was_counted:
                 self.rows.changed(record.node_name, entry.lsn)
             effect = Released(record.uid, record.key, record.node_name, kind is RecordKind.EVICT)

@@ -49,7 +49,8 @@ Subject = NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
     """One committed change. token, owner and epoch are those of a BIND; the owner of an
-    EVICT is the pod that gets the room.
+    EVICT is the pod that gets the room; the epoch of ADD, DELETE, NODE and NODE_GONE counts the
+    changes of whoever told of them.
 
     facts: with what the pod was counted, for LOAD, BIND and ADD, so that a reader of the journal
     alone can check every constraint again. subject: the node of NODE; cluster or rules of CLUSTER;

@@ -65,6 +65,7 @@ class QueueCore(Generic[EventT]):
         self._back: Returning[EventT] = Returning(
             self._board, gate, rules or EventRules(), self.settings
         )
+        self._cleared: list[QueuedPod] = []
         self._next_seq = 0
         self._epochs: dict[str, int] = {}
 
@@ -167,6 +168,11 @@ class QueueCore(Generic[EventT]):
     def nominations(self) -> tuple[QueuedPod, ...]:
         """The pods that are nominated to some node, in order of arrival."""
         return tuple(entry.view() for entry in self._nominator.all())
+
+    def take_cleared(self) -> list[QueuedPod]:
+        """The pods that lost their nominations to others since this was last asked."""
+        cleared, self._cleared = self._cleared, []
+        return cleared
 
     def update(
         self,
@@ -339,6 +345,7 @@ class QueueCore(Generic[EventT]):
         for lower in nominator.lower(node_name, entry.facts.priority) if report.preempts else ():
             # Its room is taken: it looks for another one when its backoff is over.
             nominator.note(lower.uid, "")
+            self._cleared.append(lower.view())
             self._back.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
 
     def _full(self) -> Status:

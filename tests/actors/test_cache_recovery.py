@@ -9,7 +9,7 @@ from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.cache_recovery import is_of_earlier_life
 from roadstead.actors.cluster_events import ClusterChanges
 from roadstead.actors.messages import AssumeBatch, NodeBatch
-from roadstead.actors.recovery import Attempts, Owner, OwnerEnds, Restream, Uids, Words
+from roadstead.actors.recovery import Attempts, Owner, OwnerEnds, PodsGone, Restream, Words
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.actors.worker import WorkerActor
 from roadstead.cache import PodState
@@ -185,7 +185,7 @@ async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
 async def test_evicted_pods_are_counted_no_more():
     world = await World().assuming("a", "b")
 
-    await world.cache.gone(Uids(("uid-a", "uid-unknown")))
+    await world.cache.gone(PodsGone(("uid-a", "uid-unknown")))
 
     assert world.states("a", "b") == [PodState.DELETED, PodState.ASSUMED]
 

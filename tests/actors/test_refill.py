@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.actors.cluster_events import ClusterChanges
 from roadstead.actors.messages import Nominations
-from roadstead.actors.recovery import Nominated, Uids
+from roadstead.actors.recovery import Nominated, PodsGone, Uids
 from roadstead.actors.replacing import TRIES, Refill
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.config.settings import Settings
@@ -82,7 +82,7 @@ async def test_the_cache_says_who_is_nominated_until_they_are_gone():
     await world.cache.nominate(told)
     said = await world.cache.nominated(Uids(()))
 
-    await world.cache.gone(Uids(("uid-a",)))
+    await world.cache.gone(PodsGone(("uid-a",)))
 
     assert (said.pods.uids, said.nodes) == (("uid-a", "uid-b"), ("n1", "n2"))
     assert (await world.cache.nominated(Uids(()))).pods.uids == ("uid-b",)

@@ -33,6 +33,7 @@ from tests.simulation.scenarios import make
 KINDS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
 """The kinds of faults."""
 
+MANY = 1000
 LOOK_S = 0.25
 RECOVERY_S = 30.0
 """How long after the last fault every feasible pod must be bound (I12)."""
@@ -95,6 +96,8 @@ async def _run(seed, kinds, found):
     runtime = SimulatedRuntime(network, scenario.plan.limits, {BINDER: _binder(scenario, disk)})
     heard = _listen(runtime, scenario)
     supervisor = Supervisor(runtime, scenario.plan, has_journal=True)
+    # Faults come faster here than in a run that somebody should look after.
+    supervisor._budget.TIMES = MANY
     problems = []
     chaos = asyncio.create_task(_chaos(runtime, network))
     try:
