@@ -261,7 +261,9 @@ def test_pods_that_fit_nowhere_end_the_run_with_the_reason():
         bench(nodes(), measured(pods(3, cpu=64_001)))
 
     told = str(failed.value)
-    assert "test: 3 of 3 pods fit nowhere. 3 pods wait, the first of them: ns/p-0: 0/2 nodes" in told
+    assert (
+        "test: 3 of 3 pods fit nowhere. 3 pods wait, the first of them: ns/p-0: 0/2 nodes" in told
+    )
     assert "Insufficient cpu" in told
 
 
@@ -285,9 +287,7 @@ def test_a_barrier_for_tried_pods_does_not_wait_for_ever(monkeypatch):
 
     endless = pods(2000)
     with pytest.raises(RunFailedError, match="were not tried within"):
-        bench(
-            nodes(), SubmitPods(endless, Wait.NOTHING), AwaitPods(attempted=True), timeout_s=1e-9
-        )
+        bench(nodes(), SubmitPods(endless, Wait.NOTHING), AwaitPods(attempted=True), timeout_s=1e-9)
 
 
 def test_work_beside_the_steps_that_fails_ends_the_run(monkeypatch):

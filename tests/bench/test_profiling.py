@@ -1,0 +1,96 @@
+import sys
+import threading
+
+import pytest
+
+from roadstead.actors import profiling
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.profiling import ProfileAsk, Sampler, answer
+from roadstead.bench.own import million
+from roadstead.config.settings import Settings
+from roadstead.run import RunPlan
+from tests.actors.world import GENEROUS_S
+
+
+def names(samples):
+    return [[samples.frames[place].name for place in stack] for stack, _ in samples.stacks]
+
+
+def test_a_look_notes_the_stack_outermost_first():
+    sampler = Sampler(threading.get_ident())
+
+    def inner():
+        sampler.look(sys._getframe())
+
+    inner()
+
+    found = sampler.end()
+    (stack,) = names(found)
+    assert stack[-2].endswith("test_a_look_notes_the_stack_outermost_first")
+    assert stack[-1].endswith("inner")
+    assert [count for _, count in found.stacks] == [1] or found.stacks[0][1] == 2
+
+
+def test_stacks_are_bounded_in_number_and_depth(monkeypatch):
+    monkeypatch.setattr(profiling, "MAX_STACKS", 1)
+    monkeypatch.setattr(profiling, "MAX_DEPTH", 2)
+    sampler = Sampler(threading.get_ident())
+
+    def other():
+        sampler.look(sys._getframe())
+
+    sampler.look(sys._getframe())
+    other()
+
+    found = sampler.end()
+    assert len(found.stacks) == 1
+    assert len(found.stacks[0][0]) == 2
+
+
+def test_a_thread_that_is_gone_is_not_sampled():
+    gone = threading.Thread(target=lambda: None)
+    gone.start()
+    gone.join()
+    sampler = Sampler(gone.ident, 1e-4)
+
+    sampler.begin()
+
+    assert sampler.end().stacks == ()
+
+
+def test_sampling_sees_what_a_thread_does():
+    found = answer(ProfileAsk(begins=True, interval_s=1e-4))
+    assert found.stacks == ()
+    while not profiling._running[0]._stacks:
+        sum(range(100))
+
+    found = answer(ProfileAsk(begins=False))
+
+    assert any("test_sampling_sees" in name for stack in names(found) for name in stack)
+    assert answer(ProfileAsk(begins=False)).stacks == ()
+
+
+def test_beginning_twice_begins_anew():
+    answer(ProfileAsk(begins=True))
+    answer(ProfileAsk(begins=True))
+
+    assert len(profiling._running) == 1
+    answer(ProfileAsk(begins=False))
+    assert profiling._running == []
+
+
+@pytest.mark.ray
+def test_on_ray_every_process_is_measured_and_profiled():
+    script = million("small", 20, 300, 0)
+    plan = RunPlan(Settings(runtime="ray", shards=2), cluster=script.cluster)
+
+    benched = ActorLauncher().bench(
+        script, plan, lambda progress: None, timeout_s=GENEROUS_S, profiles=True
+    )
+
+    (found,) = benched.measured
+    assert len(found.bound_s) == 300
+    assert (found.bound_s >= found.submitted_s).all()
+    assert found.processes > 4
+    hosts = {"control", "worker-0", "worker-1", "scheduler-0", "client"}
+    assert set(benched.samples) == hosts
