@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from roadstead.actors import session as sessions
@@ -134,7 +136,7 @@ def test_long_lists_travel_in_parts(monkeypatch):
 def test_nobody_is_told_of_nodes_where_nobody_waits():
     async def work(session, actors):
         told = []
-        actors["queue"].observe = lambda changes: told.append(changes)
+        actors["queue"].observe = told.append
         await session.add_nodes([node("n1")], tells_queue=False)
         return told
 
@@ -160,10 +162,9 @@ def test_statuses_are_of_every_actor():
 async def test_the_clock_of_another_machine_is_brought_to_ours():
     far = CommitPage(("a",), ((1, 1e9),), 1, 1e9)
 
-    class Supervisor:
-        refs = {"binder": Fake("binder", commits=far)}
+    supervisor = SimpleNamespace(refs={"binder": Fake("binder", commits=far)})
 
-    page = await RunSession(Supervisor(), plan_of()).commits(0)
+    page = await RunSession(supervisor, plan_of()).commits(0)
 
     assert page.times[0][1] == page.now_s
     assert page.now_s < 1e8
