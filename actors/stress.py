@@ -14,7 +14,7 @@ from functools import partial
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.client import Client
 from roadstead.actors.living import Life
-from roadstead.actors.messages import BindAnswers, BindBatch, PodBatch
+from roadstead.actors.messages import ActorStatus, BindAnswers, BindBatch, PodBatch
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method
 from roadstead.actors.simulated_network import Network
@@ -32,7 +32,7 @@ from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS, Status
 from roadstead.run import RunInputs, RunPlan
 
-BUSY = ("evaluate", "decide", "think")
+BUSY = ("evaluate", "decide")
 """Phases in which a scheduler is busy with decisions."""
 
 
@@ -71,7 +71,7 @@ class LabBinder(BinderActor):
         *,
         recheck: Recheck = "all",
     ) -> None:
-        self._began_s: float | None = None
+        self._began_s = 0.0
         self._asked = self._conflicted = 0
         self._refused: Counter[str] = Counter()
         self._waits: list[tuple[int, float]] = []
@@ -84,8 +84,7 @@ class LabBinder(BinderActor):
             self._verifier = _Trusting(store.table, {})
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
-        if self._began_s is None:
-            self._began_s = clock_s()
+        self._began_s = self._began_s or clock_s()
         return await super().add_pending(batch)
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
@@ -96,7 +95,7 @@ class LabBinder(BinderActor):
         self._refused += causes
         self._conflicted += bool(causes)
         if bound:
-            self._waits.append((bound, clock_s() - (self._began_s or 0.0)))
+            self._waits.append((bound, clock_s() - self._began_s))
         return answers
 
     async def lab_figures(self, _: Nothing) -> LabFigures:
@@ -166,11 +165,12 @@ async def try_out(
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
     told = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
-    busy_s = 0.0
-    for name in supervisor.refs:
-        if name.startswith(SCHEDULER) and not is_virtual:
-            timings = (await supervisor.look(name)).timings_s
-            busy_s += sum(spent for phase, spent in timings if phase in BUSY)
+    counted = [
+        _counted(await supervisor.look(name), is_virtual=is_virtual)
+        for name in supervisor.refs
+        if name.startswith(SCHEDULER)
+    ]
+    transactions = sum(each.transactions for each in counted)
     return Trial(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),
@@ -178,7 +178,27 @@ async def try_out(
         told.waits,
         told.asked,
         dict(told.refused),
-        told.batches,
-        told.conflicted,
-        busy_s,
+        transactions or told.batches,
+        sum(each.conflicted for each in counted) if transactions else told.conflicted,
+        sum(each.busy_s for each in counted),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What a scheduler says of itself: transactions are jobs that it asked to bind."""
+
+    busy_s: float
+    transactions: int
+    conflicted: int
+
+
+def _counted(status: ActorStatus, *, is_virtual: bool) -> _Counted:
+    figures = dict(status.figures)
+    spent_s = sum(spent for phase, spent in status.timings_s if phase in BUSY)
+    return _Counted(
+        # Phases are measured in real time, whatever the loop's clock says.
+        figures.get("busy_s", 0.0 if is_virtual else spent_s),
+        int(figures.get("transactions", 0)),
+        int(figures.get("conflicted", 0)),
     )

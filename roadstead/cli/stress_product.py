@@ -57,7 +57,7 @@ FIGURES: Final = (
     "violation_share",
     "pods_per_s",
     "score_regret",
-    "batch_conflict_fraction",
+    "transaction_conflict_fraction",
     "busyness",
     "wait_s",
     "retries",

@@ -86,8 +86,27 @@ class _Scheduler:
         return self.job_s + self.task_s * job.left
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Arrival:
+    """A job comes to a scheduler, for the first time or again."""
+
+    scheduler: _Scheduler
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _End:
+    """Tasks end together: those of one transaction run equally long."""
+
+    tasks: Ints
+    request: Ints
+
+
 class OmegaRun:
-    """One run of a model: `run()` plays it to its horizon."""
+    """One run of a model: `run()` plays it to its horizon.
+
+    The agenda holds arrivals, ends of tasks, and schedulers that have decided.
+    """
 
     def __init__(self, model: OmegaModel, seed: int) -> None:
         seeds = iter(np.random.SeedSequence(seed).spawn(3 + _schedulers(model)))
@@ -95,7 +114,7 @@ class OmegaRun:
         self.now_s = 0.0
         self.cell = Cell(model.machines, model.capacity)
         self._place = PLACEMENTS[model.placement]
-        self._agenda: list[tuple[float, int, object]] = []
+        self._agenda: list[tuple[float, int, _Scheduler | _Arrival | _End]] = []
         self._order = count()
         self._used_s = 0.0
         _prefill(self.cell, model, np.random.default_rng(next(seeds)))
@@ -126,9 +145,9 @@ class OmegaRun:
         for job, scheduler in zip(
             jobs_of(kind, rate, self.model.horizon_s, random), cycle(schedulers), strict=False
         ):
-            self._at(job.came_s, (scheduler, job))
+            self._at(job.came_s, _Arrival(scheduler, job))
 
-    def _at(self, when_s: float, what: object) -> None:
+    def _at(self, when_s: float, what: _Scheduler | _Arrival | _End) -> None:
         heapq.heappush(self._agenda, (when_s, next(self._order), what))
 
     def run(self) -> dict[str, float]:
@@ -152,14 +171,13 @@ class OmegaRun:
         self._used_s += (when_s - self.now_s) * self.cell.used_fraction()
         self.now_s = when_s
 
-    def _happens(self, what: object) -> None:
-        match what:
-            case (_Scheduler() as scheduler, Job() as job):
-                self._enqueue(scheduler, job)
-            case _Scheduler() as scheduler:
-                self._decided(scheduler)
-            case (np.ndarray() as tasks, np.ndarray() as request):
-                self.cell.release(tasks, request)
+    def _happens(self, what: _Scheduler | _Arrival | _End) -> None:
+        if isinstance(what, _Scheduler):
+            self._decided(what)
+        elif isinstance(what, _Arrival):
+            self._enqueue(what.scheduler, what.job)
+        else:
+            self.cell.release(what.tasks, what.request)
 
     def _enqueue(self, scheduler: _Scheduler, job: Job) -> None:
         if not job.attempts:
@@ -215,14 +233,14 @@ class OmegaRun:
         # The scheduler knows of its own commits, however old its view is.
         np.subtract.at(seen.free, tasks, request)
         np.add.at(seen.version, tasks, 1)
-        self._at(self.now_s + job.duration_s, (tasks, request))
+        self._at(self.now_s + job.duration_s, _End(tasks, request))
 
     def _again(self, scheduler: _Scheduler, job: Job) -> None:
         is_fruitless = job.attempts > FRUITLESS_ATTEMPTS and job.left == job.tasks
         if is_fruitless or job.attempts > ATTEMPTS:
             scheduler.tally.abandoned += 1
         else:
-            self._at(self.now_s + RETRY_S, (scheduler, job))
+            self._at(self.now_s + RETRY_S, _Arrival(scheduler, job))
 
     def _regret(self, tasks: Ints, request: Ints) -> float:
         """How far the tasks' machines score below the best one, on the state as it is now.

@@ -29,9 +29,9 @@ class Trial:
 
     placements: (uid, node) in the order of the commits. pending: pods that were not placed.
     spent_s: from the first pod submitted to the last bind; waits_s: (pods, how long they waited for
-    their bind since then). asked, refused: bind requests; batches, conflicted: those that came
-    together, and those of which some were refused. busy_s: of all schedulers, evaluating, deciding
-    and thinking; 0 where time is virtual and nothing is simulated to take any.
+    their bind since then). asked, refused: bind requests. transactions: jobs that were asked to be
+    bound, each time; conflicted: those of which some pod was refused. busy_s: of all schedulers,
+    reading, thinking and deciding; 0 where time is virtual and nothing is simulated to take any.
     """
 
     placements: tuple[tuple[str, str], ...]
@@ -40,7 +40,7 @@ class Trial:
     waits_s: tuple[tuple[int, float], ...] = ()
     asked: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
-    batches: int = 0
+    transactions: int = 0
     conflicted: int = 0
     busy_s: float = 0.0
 
@@ -54,7 +54,9 @@ class Trial:
             "pending": float(self.pending),
             "pods_per_s": _share(bound, self.spent_s),
             "conflict_fraction": _share(conflicts, bound),
-            "batch_conflict_fraction": _share(self.conflicted, self.batches - self.conflicted),
+            "transaction_conflict_fraction": _share(
+                self.conflicted, self.transactions - self.conflicted
+            ),
             "retries": _share(self.asked - bound, bound),
             "busyness": _share(self.busy_s, self.spent_s * schedulers),
             "wait_s": float(waits_s.mean()) if len(waits_s) else 0.0,

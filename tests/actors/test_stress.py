@@ -52,7 +52,7 @@ def test_the_binder_counts_what_it_refuses_and_how_long_pods_wait(tmp_path):
 
     assert sum(trial.refused.values()) > 0
     assert trial.asked == len(trial.placements) + sum(trial.refused.values())
-    assert 0 < trial.conflicted <= trial.batches
+    assert 0 < trial.conflicted <= trial.transactions
     assert sum(many for many, _ in trial.waits_s) == len(trial.placements)
     assert trial.waits_s[-1][1] == trial.spent_s > 0.0
 

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from roadstead.actors.launch import ActorLauncher
+from roadstead.cli import stressing
 from roadstead.cli.main import build_cli
 from roadstead.cli.stress_plan import ENGINES, of_preset, study_of
 from roadstead.cli.stress_product import PARAMETERS, settings_of
@@ -228,3 +229,15 @@ def test_every_preset_can_be_asked_for(name):
     assert {*asked.vary, *asked.set} <= names
     if asked.study != "product":
         make_sweep(study, asked.vary, asked.set, [0], source=asked.source)
+
+
+def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
+    monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
+    tell = stressing.Tell()
+
+    tell(0, 2, "load 0.5")
+    tell(1, 2, "load 0.6")
+
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.endswith("run 2 of 2: load 0.6\n")

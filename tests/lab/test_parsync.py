@@ -176,3 +176,13 @@ def test_load_is_the_share_of_slots_that_are_taken():
 
     assert steady["utilization"] == pytest.approx(0.5, abs=0.06)
     assert steady["tasks_per_s"] == pytest.approx(200.0, rel=0.06)
+
+
+@pytest.mark.parametrize("policy", ["latency-first", "quality-first", "state-sync"])
+def test_tasks_wait_where_no_slot_is_idle(policy):
+    full = replace(POLICY, slots=40, phases=(3.0,), policy=policy, capacity_per_s=200.0)
+
+    figures = simulate(full, 1)
+
+    assert figures["phase1_backlog"] > 0
+    assert figures["utilization"] > 0.8

@@ -36,7 +36,7 @@ def test_figures_follow_from_what_was_counted():
         waits_s=((1, 1.0), (1, 3.0)),
         asked=3,
         refused={"constraint": 1},
-        batches=3,
+        transactions=3,
         conflicted=1,
         busy_s=2.0,
     )
@@ -46,7 +46,7 @@ def test_figures_follow_from_what_was_counted():
     assert figures["placed"] == 2.0
     assert figures["pods_per_s"] == 0.5
     assert figures["conflict_fraction"] == 0.5
-    assert figures["batch_conflict_fraction"] == 0.5
+    assert figures["transaction_conflict_fraction"] == 0.5
     assert figures["retries"] == 0.5
     assert figures["busyness"] == 0.25
     assert figures["wait_s"] == 2.0
