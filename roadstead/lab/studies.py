@@ -174,7 +174,7 @@ EXTRA_SLOTS: Final = Study(
         Parameter("variance", 0.0, "variance of the slots' scores", 0.0, 100.0),
     ),
     _run_gap,
-    ("extra_share", "conflict_fraction", "feasible"),
+    ("extra_slots", "extra_share", "conflict_fraction", "feasible"),
 )
 
 POLICIES: Final = Study(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.binder import BinderCore, BindRequest, Bound
+from roadstead.binder import Acknowledge, BinderCore, BinderSettings, BindRequest, Bound
 from roadstead.cycle.verify import Verifier
 from roadstead.lab.cell import Cell, rank_among_equals, room
 from roadstead.placements import TableStore
@@ -84,41 +84,68 @@ nodes = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, ma
 requests = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
 
+@pytest.mark.parametrize("detection", ["fit", "version"])
+@pytest.mark.parametrize("transaction", ["incremental", "all-or-nothing"])
 @given(free=nodes, data=st.data(), request=requests)
-@settings(max_examples=60)
-def test_under_fit_the_model_commits_what_the_binder_commits(free, data, request):
-    tasks = data.draw(st.lists(st.integers(0, len(free) - 1), max_size=10))
-    cell = cell_of(len(free))
+@settings(max_examples=40)
+def test_the_model_commits_what_the_binder_commits(detection, transaction, free, data, request):
+    some = st.lists(st.integers(0, len(free) - 1), max_size=10)
+    cell, wanted = cell_of(len(free)), ints(*request)
     cell.free[:] = free
-    wanted = ints(*request)
+    seen = cell.view(0.0)
+    by_others = fitting(data.draw(some), cell, wanted)
+    by_us = fitting(data.draw(some), cell, wanted)
+    cell.claim(by_others, wanted)
 
-    by_model = cell.commit(
-        np.array(tasks, dtype=np.int64), wanted, cell.view(0.0), "fit", "incremental"
-    )
+    by_model = cell.commit(by_us, wanted, seen, detection, transaction)
 
-    assert by_model.tolist() == committed_by_binder(free, tasks, request)
+    binder = Binder(free, request, detection)
+    binder.commit("them", by_others, "")
+    name = "job" if transaction == "all-or-nothing" else ""
+    assert by_model.tolist() == binder.commit("us", by_us, name)
 
 
-def committed_by_binder(free, tasks, request):
-    store = TableStore()
-    profile = profile_of(FIT, classes=store.table.classes)
-    verifier = Verifier(store.table, {"default-scheduler": profile})
-    binder = BinderCore(store, lambda each: verifier.verify(each.facts, each.node_name))
-    for index, (cpu, memory) in enumerate(free):
-        binder.add_node(node(f"n{index}", cpu=cpu, memory=memory * MIB))
-    facts = pod(cpu=request[0], memory=request[1] * MIB)
-    uids = [f"u{index}" for index in range(len(tasks))]
-    binder.add_pods((uid, f"default/{uid}", facts) for uid in uids)
-    binder.advance_epoch("s", 1)
-    asked = [
-        BindRequest(f"t-{uid}", uid, f"default/{uid}", f"n{machine}", facts, "s", 1)
-        for uid, machine in zip(uids, tasks, strict=True)
-    ]
-    effects = binder.bind(asked)
-    effects += binder.flushed(binder.last_lsn)
-    bound = {
-        each.token
-        for each in effects
-        if hasattr(each, "decision") and isinstance(each.decision, Bound)
-    }
-    return [each.token in bound for each in asked]
+def fitting(tasks, cell, wanted):
+    """Those of the tasks that a scheduler would place on the state that it sees."""
+    tasks = np.array(tasks, dtype=np.int64)
+    return tasks[rank_among_equals(tasks) < room(cell.free[tasks], wanted)]
+
+
+class Binder:
+    """The binder's core over nodes with so much free, and pods of one size."""
+
+    def __init__(self, free, request, detection):
+        store = TableStore()
+        profile = profile_of(FIT, classes=store.table.classes)
+        verifier = Verifier(store.table, {"default-scheduler": profile})
+        self.core = BinderCore(
+            store,
+            lambda each: verifier.verify(each.facts, each.node_name),
+            BinderSettings(checks_versions=detection == "version"),
+        )
+        for index, (cpu, memory) in enumerate(free):
+            self.core.add_node(node(f"n{index}", cpu=cpu, memory=memory * MIB))
+        self.read_version = self.core.last_lsn
+        self.facts = pod(cpu=request[0], memory=request[1] * MIB)
+
+    def commit(self, owner, tasks, transaction):
+        """Asks for all tasks at once, decided on the state with which it began."""
+        uids = [f"{owner}-{index}" for index in range(len(tasks))]
+        self.core.add_pods((uid, f"default/{uid}", self.facts) for uid in uids)
+        self.core.advance_epoch(owner, 1)
+        asked = [
+            BindRequest(
+                *(f"t-{uid}", uid, f"default/{uid}", f"n{machine}", self.facts, owner, 1),
+                read_version=self.read_version,
+                transaction=transaction,
+            )
+            for uid, machine in zip(uids, tasks.tolist(), strict=True)
+        ]
+        effects = self.core.bind(asked)
+        effects += self.core.flushed(self.core.last_lsn)
+        bound = {
+            each.token
+            for each in effects
+            if isinstance(each, Acknowledge) and isinstance(each.decision, Bound)
+        }
+        return [each.token in bound for each in asked]
