@@ -22,9 +22,9 @@ from roadstead.actors.messages import (
     RunningPods,
     Settle,
 )
-from roadstead.actors.names import worker_name
-from roadstead.actors.row_versions import KnownVersions, RowVersion, version_batch
+from roadstead.actors.names import shard_names
 from roadstead.actors.revisions import Revisions
+from roadstead.actors.row_versions import KnownVersions, RowVersion, version_batch
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
@@ -56,10 +56,11 @@ class CacheActor(CacheRecovery, CacheEdits):
         minds_s = plan.settings.deadlines.assume_s
         self.core = CacheCore(store, CacheSettings(bind_s=minds_s))
         self._table = store.table
-        self.sharding = Sharding(plan.settings.shards)
+        self._shard_names = shard_names(plan.settings)
+        self.sharding = Sharding(len(self._shard_names))
         self._workers: list[Ref] = []
-        self._seqs = [0] * plan.settings.shards
-        self._unfilled = set(range(plan.settings.shards)) if is_new else set()
+        self._seqs = [0] * len(self._shard_names)
+        self._unfilled = set(range(len(self._shard_names))) if is_new else set()
         self._streams: set[asyncio.Task[None]] = set()
         self._lost = ""
         self._started_s: dict[str, float] = {}
@@ -227,11 +228,11 @@ class CacheActor(CacheRecovery, CacheEdits):
             worker = self._worker(shard)
             await worker.call(APPLY, batch, timeout_s=self._plan.settings.deadlines.call_s)
         except RoadsteadError as failure:
-            self._lost = f"{worker_name(shard)} no longer takes changes: {failure}"
+            self._lost = f"{self._shard_names[shard]} no longer takes changes: {failure}"
 
     def _worker(self, shard: int) -> Ref:
         while len(self._workers) <= shard:
-            found = self._directory.find(worker_name(len(self._workers)))
+            found = self._directory.find(self._shard_names[len(self._workers)])
             self._workers.append(PatientRef(found))
         return self._workers[shard]
 

@@ -201,7 +201,8 @@ def open_runtime(plan: RunPlan) -> Runtime:
 def processes(settings: Settings) -> int:
     """How many processes the actors of a run take on Ray."""
     control = 1 if settings.control == "together" else 3
-    return control + settings.shards + settings.scheduler_count
+    workers = settings.shards if settings.nodes_at == "workers" else 0
+    return control + workers + settings.scheduler_count
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from roadstead.config.settings import Settings
+
 QUEUE, CACHE, BINDER = "queue", "cache", "binder"
 WORKER, SCHEDULER = "worker", "scheduler"
 CONTROL = "control"
@@ -19,3 +21,10 @@ def index_of(name: str) -> int:
 
 def scheduler_name(index: int) -> str:
     return f"{SCHEDULER}-{index}"
+
+
+def shard_names(settings: Settings) -> list[str]:
+    """The actors that hold nodes, in the order of their shards."""
+    if settings.nodes_at == "scheduler":
+        return [scheduler_name(0)]
+    return [worker_name(index) for index in range(settings.shards)]

@@ -33,7 +33,15 @@ from roadstead.actors.messages import (
     RunningPods,
     pod_batch,
 )
-from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER, WORKER, scheduler_name
+from roadstead.actors.names import (
+    BINDER,
+    CACHE,
+    QUEUE,
+    SCHEDULER,
+    WORKER,
+    scheduler_name,
+    shard_names,
+)
 from roadstead.actors.recovery import (
     ASSUMED_BY,
     EVICTED_PAGE,
@@ -128,9 +136,8 @@ class Refill:
             await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
         if CACHE in names:
             await self._fill_cache()
-        for name in sorted(names):
-            if name.startswith(WORKER):
-                shard = int(name.rpartition("-")[2])
+        for shard, name in enumerate(shard_names(self._settings)):
+            if name in names:
                 await self._tell(CACHE, RESTREAM, Restream(shard, self._epochs[name]))
         if QUEUE in names:
             await self._fill_queue()

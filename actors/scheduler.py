@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
 from roadstead.actors.kernel_loader import KernelLoader
 from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import (
@@ -23,7 +24,7 @@ from roadstead.actors.messages import (
     ActorStatus,
     LeaseAsk,
 )
-from roadstead.actors.names import CACHE, QUEUE, worker_name
+from roadstead.actors.names import CACHE, QUEUE, shard_names
 from roadstead.actors.preemption import after_failure
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import UnsettledError, begin_batch
@@ -33,11 +34,12 @@ from roadstead.actors.seam import (
     DeadlineError,
     Directory,
     Nothing,
+    Ref,
     clock_s,
     failure_out,
 )
 from roadstead.actors.volumes import SchedulerVolumes
-from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.sharded import ShardedCycle
@@ -52,10 +54,19 @@ DECISIONS_AT_ONCE = 64
 """Decisions between two looks at the loop, so that answers are not kept waiting."""
 
 
-class SchedulerActor(SchedulerEffects):
+class SchedulerActor(SchedulerEffects, HoldsNodes):
     """One scheduler of a run."""
 
-    def __init__(self, name: str, plan: RunPlan, directory: Directory, *, epoch: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: RunPlan,
+        directory: Directory,
+        *,
+        epoch: int = 1,
+        is_new: bool = False,
+    ) -> None:
+        """is_new: it takes the place of another one, and first waits for nodes it may hold."""
         self._name = name
         self._plan = plan
         self._directory = directory
@@ -68,8 +79,21 @@ class SchedulerActor(SchedulerEffects):
         self._narrower = build_narrower(plan)
         self._extenders = Extenders() if self._narrower is None else self._narrower.extenders
         self._roster = RosterCopy(whole=self._extenders.wants_manifests)
-        self._cycle = ShardedCycle(
-            self._classes, self._profiles, tie_break, narrower=self._narrower
+        self._nodes = (
+            None
+            if settings.nodes_at == "workers"
+            else HeldNodes(
+                *(name, plan, directory, self._classes, self._profiles),
+                tie_break=tie_break,
+                narrower=self._narrower,
+                is_new=is_new,
+                epoch=epoch,
+            )
+        )
+        self._cycle = (
+            ShardedCycle(self._classes, self._profiles, tie_break, narrower=self._narrower)
+            if self._nodes is None
+            else self._nodes.cycle
         )
         self._kernel = KernelLoader(name, enabled=settings.kernel)
         self._epoch = epoch
@@ -157,15 +181,29 @@ class SchedulerActor(SchedulerEffects):
 
     async def _decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decisions for the first of the pods, as many as one evaluation settles (at least one)."""
-        workers = [self._ref(worker_name(index)) for index in range(len(self._seqs))]
+        workers = [self._ref(name) for name in shard_names(self._plan.settings)]
         started = time.perf_counter()
         if self._cycle.narrows(pods[0]):
             self._cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
             self._reached(self._roster.worker_seqs)
         self._volumes.catch_up()
         self._cycle.accelerator = self._kernel.accelerator(len(pods))
-        batch = await begin_batch(self._cycle, pods, workers, self._seqs, self._call_s)
-        self._spend("evaluate", started)
+        nodes = self._nodes
+        if nodes is not None:
+            await nodes.catch_up(self._seqs[0])
+        if nodes is None or self._cycle.narrows(pods[0]):
+            batch = await begin_batch(self._cycle, pods, workers, self._seqs, self._call_s)
+            self._spend("evaluate", started)
+            return await self._decide_on(batch, pods, workers)
+        with nodes.deciding(pods) as (batch, decisions):
+            self._spend("evaluate", started)
+            decisions += await self._decide_on(batch, pods, workers)
+        await nodes.go_on()
+        return decisions
+
+    async def _decide_on(
+        self, batch: BatchRun, pods: Sequence[PodInCycle], workers: Sequence[Ref]
+    ) -> list[Decision]:
         started = time.perf_counter()
         decisions: list[Decision] = []
         while len(decisions) < len(pods):

@@ -76,7 +76,7 @@ class SchedulerEffects:
     _extenders: Extenders
 
     def __init__(self, plan: RunPlan, volumes: SchedulerVolumes) -> None:
-        self._seqs = [0] * plan.settings.shards
+        self._seqs = [0] * plan.settings.shard_count
         self._refs: dict[str, PatientRef] = {}
         self._binding: set[asyncio.Task[None]] = set()
         self._may_bind = asyncio.Semaphore(plan.settings.bounds.inflight_max_batches)

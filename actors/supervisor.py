@@ -27,7 +27,7 @@ from roadstead.actors.names import (
     QUEUE,
     SCHEDULER,
     scheduler_name,
-    worker_name,
+    shard_names,
 )
 from roadstead.actors.queue_actor import QueueActor
 from roadstead.actors.recovery import COMPARE
@@ -112,10 +112,8 @@ class Supervisor:
             groups = {CONTROL: control}
         else:
             groups = {name: [name] for name in control}
-        for name in (
-            *map(worker_name, range(settings.shards)),
-            *map(scheduler_name, range(settings.scheduler_count)),
-        ):
+        schedulers = map(scheduler_name, range(settings.scheduler_count))
+        for name in dict.fromkeys((*shard_names(settings), *schedulers)):
             groups[name] = [name]
         return {host: {name: self._life(name) for name in names} for host, names in groups.items()}
 
@@ -131,7 +129,7 @@ class Supervisor:
         elif name == BINDER:
             build = partial(BinderActor, plan)
         elif name.startswith(SCHEDULER):
-            build = partial(SchedulerActor, name, plan, epoch=epoch)
+            build = partial(SchedulerActor, name, plan, epoch=epoch, is_new=is_new)
         else:
             build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
         return Life(build, name, epoch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 
 from roadstead.actors.logs import log
 from roadstead.actors.messages import STORAGE, VERSION, ActorStatus, DeltaBatch, ViewAsk
@@ -13,11 +14,13 @@ from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory,
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
 from roadstead.facts.wire import facts_in
+from roadstead.framework.profile import Profile
 from roadstead.framework.victims import Tried
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
 from roadstead.run import RunPlan, build_profiles
+from roadstead.storage import StorageChange
 
 MAX_WAITING_DELTAS = 10_000
 """Batches of deltas that may wait for an earlier one."""
@@ -27,6 +30,7 @@ class WorkerActor:
     """One shard. `applied` is the number of the last delta that its table holds.
 
     is_new: it takes the place of another one, and first waits for all that the shard holds.
+    is_paused: changes wait.
     """
 
     def __init__(
@@ -41,9 +45,9 @@ class WorkerActor:
         self._name = name
         self._epoch = epoch
         self._plan = plan
-        classes = PodClasses()
-        self.table = NodeTable(classes)
-        self.core = ShardCore(self.table, build_profiles(plan, classes))
+        self.table, profiles = self._make(plan)
+        self.core = ShardCore(self.table, profiles)
+        self.is_paused = False
         self.applied = -1 if is_new else 0
         self._parts: dict[tuple[int, int], Restore] = {}
         self._early: dict[int, DeltaBatch] = {}
@@ -52,6 +56,10 @@ class WorkerActor:
         self._tells_versions = plan.settings.conflicts == "version"
         self._evaluations = 0
         self._evaluating_s = 0.0
+
+    def _make(self, plan: RunPlan) -> tuple[NodeTable, Mapping[str, Profile]]:
+        classes = PodClasses()
+        return NodeTable(classes), build_profiles(plan, classes)
 
     async def apply(self, batch: DeltaBatch) -> Nothing:
         """Deltas of the cache; those that come early wait for the ones before them."""
@@ -62,12 +70,18 @@ class WorkerActor:
         return NOTHING
 
     async def _advance(self) -> None:
-        while self.applied >= 0 and (following := self._next_batch()) is not None:
+        while (
+            self.applied >= 0
+            and not self.is_paused
+            and (following := self._next_batch()) is not None
+        ):
             self._apply(following)
         async with self._moved:
             self._moved.notify_all()
 
     def _next_batch(self) -> DeltaBatch | None:
+        if self.is_paused:
+            return None
         for first in sorted(self._early):
             if first <= self.applied + 1:
                 return self._early.pop(first)
@@ -88,13 +102,12 @@ class WorkerActor:
             if seq <= self.applied:
                 continue
             if change is not None:
-                self.core.storage.apply(change)
+                self._storage_changes(change)
             elif kind == VERSION:
                 self._versions.take([(name, version)])
             elif kind == DeltaKind.ADD_POD:
                 uid, key = batch.uids[place], batch.keys[place]
-                began = started_s.get(place)
-                self.table.add_pod(name, infos[pod], uid=uid, key=key, started_s=began)
+                self._pod_comes(name, infos[pod], uid, key, started_s.get(place))
             elif kind == DeltaKind.REMOVE_POD:
                 self.table.remove_pod(name, infos[pod], uid=batch.uids[place])
             elif kind == DeltaKind.NOMINATE:
@@ -109,6 +122,14 @@ class WorkerActor:
             elif facts is not None:
                 self.table.update_node(facts)
             self.applied = seq
+
+    def _pod_comes(
+        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+    ) -> None:
+        self.table.add_pod(name, info, uid=uid, key=key, started_s=started_s)
+
+    def _storage_changes(self, change: StorageChange) -> None:
+        self.core.storage.apply(change)
 
     async def restore(self, part: Restore) -> Nothing:
         """All that the shard holds, in parts: what a new worker begins with."""

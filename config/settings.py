@@ -88,6 +88,10 @@ class Settings(Part):
     shards: int = Field(default=2, ge=1, le=1024)
     """Workers that share the nodes, by zone. Any number gives the same decisions."""
 
+    nodes_at: Literal["workers", "scheduler"] = "workers"
+    """`workers`: they share the nodes and are asked about pods. `scheduler`: the only scheduler
+    holds all nodes itself and asks nobody, which is faster where one process is enough."""
+
     schedulers: Schedulers = 1
     """Schedulers at work at once, or how many for each profile. With one, decisions are those of
     kube-scheduler; with several, each is optimistic and the binder settles conflicts."""
@@ -158,6 +162,11 @@ class Settings(Part):
         return len(self.scheduler_profiles)
 
     @property
+    def shard_count(self) -> int:
+        """How many actors hold nodes."""
+        return 1 if self.nodes_at == "scheduler" else self.shards
+
+    @property
     def concurrency(self) -> Mode:
         """The mode that is in force."""
         return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
@@ -178,6 +187,9 @@ def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     if mode == "exact" and settings.staleness_s is not None:
         rule = 'needs mode "shared" or "partitioned": an exact scheduler reads for each batch'
         yield "staleness_s", settings.staleness_s, rule
+    if settings.nodes_at == "scheduler" and (mode != "exact" or settings.conflicts == "version"):
+        rule = 'needs mode "exact" and conflicts "fit": it is for a scheduler that is alone'
+        yield "nodes_at", settings.nodes_at, rule
     if mode == "partitioned":
         most = most_in_a_profile(settings.schedulers)
         if settings.shards < most:

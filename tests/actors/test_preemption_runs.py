@@ -9,7 +9,16 @@ from roadstead.config.settings import Settings
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import PodState
 from roadstead.run import RunPlan
-from tests.actors.world import identity, inputs_of, lines, placed, plan_of, pods_of, run_inline
+from tests.actors.world import (
+    identity,
+    inputs_of,
+    lines,
+    placed,
+    plan_of,
+    pods_of,
+    run_inline,
+    tables_of,
+)
 from tests.builders import node, pod
 
 FULL = pod(cpu=4000)
@@ -59,16 +68,15 @@ def assert_all_agree(inputs, outcome, actors):
     assert {uid: cache.node_of(uid) for uid in bound} == bound
     assert cache.placements.nominated.keys() <= pending
     truth = lines(binder.placements.store.table)
-    workers = [actor for name, actor in actors.items() if name.startswith("worker")]
     assert lines(cache.placements.store.table) == truth
-    assert lines(*(worker.table for worker in workers)) == truth
+    assert lines(*tables_of(actors)) == truth
 
 
-@pytest.mark.parametrize("shards", [1, 2])
-def test_a_pod_of_higher_priority_preempts_one_that_runs_and_takes_its_node(shards):
+@pytest.mark.parametrize("how", [{"shards": 1}, {"shards": 2}, {"nodes_at": "scheduler"}])
+def test_a_pod_of_higher_priority_preempts_one_that_runs_and_takes_its_node(how):
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
 
-    outcome, actors = run(inputs, shards=shards)
+    outcome, actors = run(inputs, **how)
 
     assert placed(outcome) == {"default/urgent": "n1"}
     assert gone(outcome) == [("default/r", "n1", "default/urgent")]

@@ -22,6 +22,7 @@ from tests.actors.world import (
     plan_of,
     pods_of,
     run_inline,
+    tables_of,
 )
 from tests.builders import MIB, node, pod, prefer, require, term
 
@@ -70,7 +71,6 @@ def told(outcome):
 def assert_all_agree(inputs, outcome, actors):
     """Every pod is in one place, and queue, cache, binder, workers and schedulers know it alike."""
     queue, cache, binder = (actors[name].core for name in (QUEUE, CACHE, BINDER))
-    workers = [actor for name, actor in actors.items() if name.startswith("worker")]
     schedulers = [actor for name, actor in actors.items() if name.startswith("scheduler")]
     for core in (queue, cache, binder, *(each.core for each in schedulers)):
         core.validate()
@@ -88,9 +88,9 @@ def assert_all_agree(inputs, outcome, actors):
     assert all(each.core.idle for each in schedulers)
     truth = lines(binder.placements.store.table)
     assert lines(cache.placements.store.table) == truth
-    assert lines(*(worker.table for worker in workers)) == truth
-    for worker in workers:
-        worker.table.validate()
+    assert lines(*tables_of(actors)) == truth
+    for table in tables_of(actors):
+        table.validate()
     filled = [truth[name] for name in bound.values()]
     assert all(line["pod_count"] <= line["allocatable_pods"] for line in filled)
 

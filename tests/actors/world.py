@@ -115,6 +115,13 @@ def actors_of(runtime):
     return {name: each._dispatcher._actor for name, each in runtime._actors.items()}
 
 
+def tables_of(actors):
+    """The tables that together hold all nodes of a run."""
+    held = [actor._nodes for name, actor in actors.items() if name.startswith("scheduler")]
+    workers = [actor for name, actor in actors.items() if name.startswith("worker")]
+    return [each.table for each in (*workers, *held) if each is not None]
+
+
 def run_inline(inputs, plan):
     """A run, and its actors as they are at its end: (outcome, actors by name)."""
 

@@ -1,0 +1,110 @@
+"""HeldNodes: all nodes beside the scheduler that decides on them; the cache keeps them up to date.
+
+    catch up with the cache ──► deciding: no changes come in ──► go on: those that waited are made
+
+What is decided stands on the table at once; the cache's change then finds it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from roadstead.actors.messages import DeltaBatch, ViewAsk
+from roadstead.actors.recovery import Restore
+from roadstead.actors.seam import ActorError, Directory, Nothing
+from roadstead.actors.worker import WorkerActor
+from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
+from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.replica import ReplicaCycle
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.victims import Tried
+from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.table import NodeTable
+from roadstead.run import RunPlan
+from roadstead.storage import StorageChange
+
+
+class HeldNodes(WorkerActor):
+    """The handlers of a worker, and batches without messages."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: RunPlan,
+        directory: Directory,
+        classes: PodClasses,
+        profiles: Mapping[str, Profile],
+        *,
+        tie_break: TieBreak,
+        narrower: Narrower | None,
+        is_new: bool,
+        epoch: int,
+    ) -> None:
+        self._made = NodeTable(classes), profiles
+        super().__init__(name, plan, directory, is_new=is_new, epoch=epoch)
+        self.cycle = ReplicaCycle(self.table, profiles, tie_break, narrower=narrower)
+
+    def _make(self, plan: RunPlan) -> tuple[NodeTable, Mapping[str, Profile]]:
+        return self._made
+
+    async def catch_up(self, seq: int) -> None:
+        """The table as of change `seq`, without what was decided and did not come to be."""
+        await self._reach(seq)
+        self.cycle.tentative.drop_rest()
+
+    @contextmanager
+    def deciding(self, pods: Sequence[PodInCycle]) -> Iterator[tuple[BatchRun, list[Decision]]]:
+        """A batch on the table, and where its decisions go; meanwhile nothing else changes it."""
+        self.is_paused = True
+        decisions: list[Decision] = []
+        try:
+            batch = self.cycle.begin_here(pods)
+            yield batch, decisions
+            batch.settle()
+            self.cycle.tentative.note(decisions)
+        finally:
+            self.is_paused = False
+
+    async def go_on(self) -> None:
+        """Makes the changes that came meanwhile."""
+        await self._advance()
+
+    def _pod_comes(
+        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+    ) -> None:
+        if not self.cycle.tentative.confirms(uid, name, info):
+            super()._pod_comes(name, info, uid, key, started_s)
+
+    def _storage_changes(self, change: StorageChange) -> None:
+        """The scheduler learns of it with the next answer of the cache."""
+
+
+class HoldsNodes:
+    """An actor's handlers of a worker, where it holds the nodes itself."""
+
+    _name: str
+    _nodes: HeldNodes | None
+
+    @property
+    def _as_worker(self) -> HeldNodes:
+        if self._nodes is None:
+            raise ActorError(f"{self._name} holds no nodes")
+        return self._nodes
+
+    async def apply(self, batch: DeltaBatch) -> Nothing:
+        return await self._as_worker.apply(batch)
+
+    async def restore(self, part: Restore) -> Nothing:
+        return await self._as_worker.restore(part)
+
+    async def evaluate(self, request: EvaluateRequest) -> ShardAnswer:
+        return await self._as_worker.evaluate(request)
+
+    async def dry_run(self, request: DryRunAsk) -> Tried:
+        return await self._as_worker.dry_run(request)
+
+    async def view(self, request: ViewAsk) -> ShardView:
+        return await self._as_worker.view(request)

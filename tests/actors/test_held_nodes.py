@@ -1,0 +1,120 @@
+"""Runs in which the scheduler holds all nodes itself."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.actors import client, kernel_loader
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.scheduler import SchedulerActor
+from roadstead.actors.seam import ActorError
+from roadstead.config.errors import ConfigError
+from roadstead.config.settings import Settings, load_settings
+from roadstead.kernel.start import load
+from roadstead.run import RunPlan
+from tests.actors import fleets
+from tests.actors.test_preemption_runs import FULL, URGENT, gone, running
+from tests.actors.test_preemption_runs import run as preempting_run
+from tests.actors.test_runs import overfull, run, told
+from tests.actors.world import (
+    NOBODY,
+    inputs_of,
+    placed,
+    plainly,
+    plan_of,
+    pods_of,
+    run_inline,
+)
+from tests.builders import node, pod
+
+HERE = {"nodes_at": "scheduler"}
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+
+
+@pytest.fixture
+def _nobody_is_woken(monkeypatch):
+    """Every pod is tried once: what a retry finds depends on when its backoff ends."""
+    monkeypatch.setattr("roadstead.actors.queue_actor.QueueActor._happened", lambda *_: None)
+
+
+@pytest.mark.usefixtures("_nobody_is_woken")
+@settings(max_examples=40)
+@given(fleets.inputs(), st.sampled_from([1, 7, 64]), st.sampled_from(["random", "first"]))
+def test_any_batches_are_decided_as_one_pod_after_another(inputs, batch, tie_break):
+    how = {"tie_break": tie_break, "seed": 7}
+
+    nodes, reasons = told(run(inputs, batch=batch, **HERE, **how))
+
+    assert (nodes, reasons) == plainly(inputs, plan_of(**how))
+
+
+def test_there_are_no_workers():
+    _, actors = run_inline(overfull(), plan_of(**HERE))
+
+    assert sorted(actors) == ["binder", "cache", "queue", "scheduler-0"]
+    assert not actors["scheduler-0"]._nodes.cycle.tentative
+
+
+@pytest.mark.parametrize("batch", [16, 512])
+def test_with_the_kernel_pods_are_placed_as_without_it(monkeypatch, batch):
+    load()
+    monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
+    inputs = overfull()
+
+    outcome, actors = run_inline(inputs, plan_of(kernel=True, batch=batch, **HERE))
+
+    assert told(outcome) == plainly(inputs, plan_of())
+    assert dict(actors["scheduler-0"]._kernel.coverage.counts())["kernel: pods"] > 0
+
+
+def test_preemption_is_tried_on_the_nodes_it_holds():
+    inputs = inputs_of([node("n1")], pods_of("urgent", "other", facts=URGENT), running("r"))
+
+    outcome, _ = preempting_run(inputs, **HERE)
+
+    assert [*placed(outcome).values()] == ["n1"]
+    assert [name for name, _, _ in gone(outcome)] == ["default/r"]
+
+
+def test_a_pod_is_explained():
+    inputs = inputs_of([node("n1"), node("n2", cpu=100)], pods_of("p", facts=FULL))
+    (asked,) = pods_of("q")
+
+    explained = ActorLauncher().explain(inputs, plan_of(**HERE), asked, lambda _: None)
+
+    assert sorted(explained.names) == ["n1", "n2"]
+
+
+def test_pods_that_fit_nowhere_wait_though_their_table_is_at_hand():
+    inputs = inputs_of([node(f"n{n}") for n in range(3)], pods_of(*"abcdef", facts=pod(cpu=3000)))
+
+    outcome = run(inputs, batch=2, **HERE)
+
+    assert len(outcome.placements) == 3
+    assert len(outcome.pending) == 3
+
+
+async def test_a_scheduler_without_nodes_is_no_worker():
+    with pytest.raises(ActorError, match="scheduler-0 holds no nodes"):
+        await SchedulerActor("scheduler-0", plan_of(), NOBODY).apply(None)
+
+
+@pytest.mark.parametrize(
+    "others", ["schedulers: 2", "mode: shared", "mode: partitioned", "conflicts: version"]
+)
+def test_only_a_scheduler_that_is_alone_holds_the_nodes(others):
+    with pytest.raises(ConfigError, match=r'nodes_at.*needs mode "exact" and conflicts "fit"'):
+        load_settings(f"nodes_at: scheduler\n{others}\n")
+
+
+@pytest.mark.ray
+def test_on_ray_pods_are_placed_as_inline():
+    inputs = overfull()
+
+    outcome = ActorLauncher().run(inputs, RunPlan(Settings(runtime="ray", **HERE)), lambda _: None)
+
+    assert told(outcome) == plainly(inputs, plan_of())
