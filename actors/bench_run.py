@@ -14,7 +14,7 @@ from roadstead.actors.session import CHUNK, RunSession, is_settled
 from roadstead.actors.supervisor import RunFailedError
 from roadstead.bench import script as steps
 from roadstead.bench.figures import Measured, stretch
-from roadstead.bench.machine import peak_memory
+from roadstead.bench.machine import peak_memory, processor_seconds
 from roadstead.bench.script import Script, Step, Wait
 from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
 from roadstead.bench.tracking import Followed, Tracker
@@ -34,12 +34,15 @@ WAITING_SHOWN = 3
 
 @dataclass(slots=True)
 class _Stretch:
-    """A stretch that is being measured; followed: None for whatever comes of its namespaces."""
+    """A stretch that is being measured. step: where it is told by namespaces.
+
+    processor_s: what all processes had taken of the processors when it began.
+    """
 
     name: str
     started_s: float
     before: Mapping[str, ActorStatus]
-    namespaces: tuple[str, ...] = ()
+    processor_s: float
     step: steps.BeginMeasuring | None = None
     followed: list[Followed] = field(default_factory=list)
 
@@ -265,12 +268,14 @@ class BenchRun:
         before = await self._session.statuses()
         if self._profiler is not None:
             await self._profiler.begin(self._session)
-        self._stretch = _Stretch(name, time.monotonic(), before)
+        processor_s = processor_seconds()
+        self._stretch = _Stretch(name, time.monotonic(), before, processor_s)
 
     async def _end(self) -> None:
         found, self._stretch = self._stretch, None
         if found is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends that did not begin")
+        spent_s = processor_seconds() - found.processor_s
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -291,6 +296,7 @@ class BenchRun:
                 peak_bytes=peak_bytes,
                 processes=processes,
                 setup_s=found.started_s - self._began_s,
+                processor_s=spent_s,
             )
         )
 

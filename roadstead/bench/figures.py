@@ -25,7 +25,7 @@ class Measured:
     pods: how many were to be bound; bound_s, submitted_s: float64[pods that are bound], seconds of
     one clock; started_s: when the first one was submitted. spent_s: seconds per phase and counts:
     numbers, both by `actor: what`, over the stretch. peak_bytes: of all `processes` together.
-    setup_s: from the start of the actors to the stretch.
+    setup_s: from the start of the actors to the stretch. processor_s: of all processes in it.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Measured:
     peak_bytes: int = 0
     processes: int = 1
     setup_s: float = 0.0
+    processor_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,11 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a person wants to know of one stretch. shares: of its time, per phase, by actor kind."""
+    """What a person wants to know of one stretch.
+
+    processor_s: what all processes took of the processors. shares: of its time, per phase, by kind
+    of actor.
+    """
 
     name: str
     nodes: int
@@ -78,6 +83,7 @@ class Figures:
     peak_bytes: int
     processes: int
     setup_s: float
+    processor_s: float
     shares: Mapping[str, float]
     kernel: Kernel
 
@@ -100,6 +106,7 @@ def figures_of(measured: Measured) -> Figures:
         measured.peak_bytes,
         measured.processes,
         measured.setup_s,
+        measured.processor_s,
         _shares(measured.spent_s, seconds),
         _kernel(measured.counts),
     )

@@ -68,6 +68,7 @@ def _result(outcome: Outcome) -> Json:
         "peak_bytes": each.peak_bytes,
         "processes": each.processes,
         "setup_s": each.setup_s,
+        "processor_s": each.processor_s,
         "shares": dict(each.shares),
         "kernel": kernel,
         "runs": [round(rate, 3) for rate in outcome.rates],

@@ -49,7 +49,9 @@ def _table(first: str, *columns: str) -> Table:
 
 
 def _rates(outcomes: Sequence[Outcome]) -> Table:
-    table = _table("workload", "pods/s", "spread", "bound", "in", "p50", "p99", "memory", "kernel")
+    table = _table(
+        "workload", "pods/s", "spread", "bound", "in", "CPU", "p50", "p99", "memory", "kernel"
+    )
     for outcome in outcomes:
         each = outcome.middle
         bound = f"{each.bound:,}" if each.bound == each.pods else f"{each.bound:,}/{each.pods:,}"
@@ -59,6 +61,7 @@ def _rates(outcomes: Sequence[Outcome]) -> Table:
             f"±{outcome.spread / 2:.0%}" if len(outcome.rates) > 1 else "–",
             bound,
             human_seconds(each.seconds),
+            human_seconds(each.processor_s),
             human_seconds(each.latency_p50_s),
             human_seconds(each.latency_p99_s),
             human_bytes(each.peak_bytes),

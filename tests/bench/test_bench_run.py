@@ -191,7 +191,7 @@ def test_deleting_goes_on_beside_what_follows_until_the_end():
     _, actors = bench(
         nodes(),
         SubmitPods(pods(500, "old-")),
-        RemovePods("ns", per_s=400, wait=False),
+        RemovePods("ns", per_s=5, wait=False),
         measured(pods(50)),
     )
 

@@ -23,7 +23,7 @@ def measured(bound_s, started_s=10.0, submitted_s=None, pods=None, **more):
 
 
 def rated(rate):
-    return Figures("w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0, 1, 0.0, {}, Kernel(0, {}))
+    return Figures("w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0, 1, 0.0, 0.0, {}, Kernel(0, {}))
 
 
 def test_the_rate_is_from_the_first_submission_to_the_last_bind():

@@ -1,6 +1,15 @@
+import os
 import subprocess
 
-from roadstead.bench.machine import commit_of, forget_peak, peak_memory, this_machine
+import pytest
+
+from roadstead.bench.machine import (
+    commit_of,
+    forget_peak,
+    peak_memory,
+    processor_seconds,
+    this_machine,
+)
 
 
 def process(proc, pid, parent, kib):
@@ -76,3 +85,18 @@ def test_the_peak_begins_anew_where_the_system_lets_it(tmp_path):
     forget_peak(tmp_path)
 
     assert (tmp_path / "self" / "clear_refs").read_text() == "5"
+
+
+def test_processor_time_is_that_of_a_process_and_all_that_it_started(tmp_path):
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    for pid, parent in ((10, 1), (11, 10), (12, 1)):
+        process(tmp_path, pid, parent, 1)
+        stat = f"{pid} (a) b) S {parent} 1 1 0 -1 4 5 6 7 8 {100 + pid} {3} 0 0 20"
+        (tmp_path / str(pid) / "stat").write_text(stat)
+
+    assert processor_seconds(tmp_path, 10) == pytest.approx((113 + 114) * tick_s)
+
+
+def test_without_proc_processor_time_is_that_of_this_process(tmp_path):
+    assert processor_seconds(tmp_path) > 0
+    assert processor_seconds() > 0
