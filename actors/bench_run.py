@@ -253,6 +253,7 @@ class BenchRun:
                 return
 
     async def _stuck(self, wanted: Sequence[Followed], what: str) -> RunFailedError:
+        await self._catch_up()
         missing = sum(each.missing for each in wanted)
         total = sum(each.submitted for each in wanted)
         notes, waiting = await self._session.pending(WAITING_SHOWN)
