@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from roadstead.actors.figures import concurrency_of
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
@@ -37,7 +38,7 @@ from roadstead.actors.recovery import (
     Restored,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, A, Method, Q
+from roadstead.actors.seam import NOTHING, A, Method, Q, clock_s
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
@@ -63,6 +64,7 @@ class Client:
         self._progress = progress
         self.timings_s: dict[str, float] = {}
         self._bound_before = 0
+        self._followed_s = 0.0
 
     async def run(self, inputs: RunInputs) -> RunOutcome:
         """Everything scheduled. RunFailedError, or what stopped an actor, if it cannot be."""
@@ -157,6 +159,7 @@ class Client:
 
     async def _follow(self, total: int) -> None:
         """Sets the schedulers going and waits until no pod can move any more."""
+        began_s = clock_s()
         for index in range(self._plan.settings.scheduler_count):
             await self._call(scheduler_name(index), RUN, NOTHING)
         while True:
@@ -164,6 +167,7 @@ class Client:
             waiting = state.unschedulable + state.gated
             self._progress(Progress("scheduling", state.done, waiting, total))
             if _settled(state):
+                self._followed_s = clock_s() - began_s
                 return
             await asyncio.sleep(LOOK_S)
 
@@ -188,14 +192,19 @@ class Client:
             ]
             if len(pending) >= notes.total:
                 break
-        for name in self._supervisor.refs:
-            status = await self._supervisor.look(name)
+        statuses = {name: await self._supervisor.look(name) for name in self._supervisor.refs}
+        for name, status in statuses.items():
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
         for each in self._supervisor.restarts:
             phase = f"replace {', '.join(each.gone)}"
             self.timings_s[phase] = self.timings_s.get(phase, 0.0) + each.took_s
         return RunOutcome(
-            tuple(placements), tuple(pending), scheduling_s, self.timings_s, preempted
+            tuple(placements),
+            tuple(pending),
+            scheduling_s,
+            self.timings_s,
+            preempted,
+            concurrency_of(self._plan.settings, statuses, self._followed_s),
         )
 
     async def _preempted(self) -> tuple[PreemptedPod, ...]:

@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from roadstead.actors.messages import ActorStatus
+from roadstead.actors.names import scheduler_name
+from roadstead.config.settings import Settings
 from roadstead.cycle.jobs import job_of
 from roadstead.cycle.pods import Attempt
+from roadstead.report.concurrency import Concurrency, SchedulerWork
 
 
 @dataclass(slots=True)
@@ -50,3 +54,39 @@ class Figures:
         named = ((name, float(getattr(self, name))) for name in (*sums, *rest))
         causes = ((f"refused {cause}", float(n)) for cause, n in sorted(self.refused.items()))
         return (*named, *causes)
+
+
+def work_of(name: str, profile: str, told: Mapping[str, float], over_s: float) -> SchedulerWork:
+    """What a scheduler's figures say of a run that took so long."""
+    prefix = "refused "
+    causes = {each.removeprefix(prefix): int(n) for each, n in told.items() if prefix in each}
+
+    def count(what: str) -> int:
+        return int(told.get(what, 0))
+
+    return SchedulerWork(
+        name,
+        profile,
+        busyness=min(1.0, told.get("busy_s", 0.0) / over_s) if over_s > 0 else 0.0,
+        reads=count("reads"),
+        decided=count("decided"),
+        asked=count("asked"),
+        bound=count("bound"),
+        transactions=count("transactions"),
+        conflicted=count("conflicted"),
+        retries=count("retries"),
+        passed_on=count("passed_on"),
+        refused=causes,
+    )
+
+
+def concurrency_of(
+    settings: Settings, statuses: Mapping[str, ActorStatus], over_s: float
+) -> Concurrency:
+    """What all schedulers did in a run that took so long; statuses: by name, of all actors."""
+    names = [scheduler_name(index) for index in range(settings.scheduler_count)]
+    works = (
+        work_of(name, profile, dict(statuses[name].figures), over_s)
+        for name, profile in zip(names, settings.scheduler_profiles, strict=True)
+    )
+    return Concurrency(settings.concurrency, settings.conflicts, settings.transaction, tuple(works))

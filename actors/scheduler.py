@@ -18,13 +18,10 @@ from dataclasses import replace
 
 from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
 from roadstead.actors.kernel_loader import KernelLoader
+from roadstead.actors.lanes import Lane
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import (
-    LEASE,
-    ActorStatus,
-    LeaseAsk,
-)
-from roadstead.actors.names import CACHE, QUEUE, shard_names
+from roadstead.actors.messages import LEASE, RENEW, ActorStatus, LeaseAsk, Renew
+from roadstead.actors.names import CACHE, QUEUE, index_of, shard_names
 from roadstead.actors.preemption import after_failure
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import UnsettledError, begin_batch
@@ -34,7 +31,7 @@ from roadstead.actors.seam import (
     DeadlineError,
     Directory,
     Nothing,
-    Ref,
+    PatientRef,
     clock_s,
     failure_out,
 )
@@ -42,6 +39,8 @@ from roadstead.actors.volumes import SchedulerVolumes
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.gangs import gives_up
+from roadstead.cycle.jobs import Thinking, first_job
+from roadstead.cycle.partitions import Partition
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -50,6 +49,9 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
 
 LEASE_WAIT_S = 0.5
+RENEWALS = 3
+"""How often a lease is renewed in its time by a scheduler that thinks for long."""
+
 DECISIONS_AT_ONCE = 64
 """Decisions between two looks at the loop, so that answers are not kept waiting."""
 
@@ -75,7 +77,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         super().__init__(plan, SchedulerVolumes(next(iter(self._profiles.values())).storage))
         self._waiting = next(iter(self._profiles.values())).waiting
         settings = plan.settings
-        tie_break = self._tie_break = TieBreak(settings.tie_break, settings.seed)
+        self._tie_break = TieBreak(settings.tie_break, settings.seed)
         self._narrower = build_narrower(plan)
         self._extenders = Extenders() if self._narrower is None else self._narrower.extenders
         self._roster = RosterCopy(whole=self._extenders.wants_manifests)
@@ -84,22 +86,38 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
             if settings.nodes_at == "workers"
             else HeldNodes(
                 *(name, plan, directory, self._classes, self._profiles),
-                tie_break=tie_break,
+                tie_break=self._tie_break,
                 narrower=self._narrower,
                 is_new=is_new,
                 epoch=epoch,
             )
         )
-        self._cycle = (
-            ShardedCycle(self._classes, self._profiles, tie_break, narrower=self._narrower)
-            if self._nodes is None
-            else self._nodes.cycle
-        )
+        self._shard_names = shard_names(settings)
+        cycle = self._new_cycle() if self._nodes is None else self._nodes.cycle
+        self._everywhere = Lane(cycle, tuple(range(len(self._shard_names))))
+        self._partition: Partition | None = None
+        self._own = self._everywhere
+        if settings.concurrency == "partitioned":
+            self._partition = Partition(settings, index_of(name))
+            self._own = Lane(self._new_cycle(), self._partition.own, is_own=True)
+        self._thinking = Thinking(settings.decision_time)
+        self._renewed_s = 0.0
+        self._leases: tuple[int, ...] = ()
         self._kernel = KernelLoader(name, enabled=settings.kernel)
         self._epoch = epoch
         self.core = CycleCore(name, self._epoch, self._profiles)
         self._loop: asyncio.Task[None] | None = None
         self._batches = 0
+
+    def _new_cycle(self) -> ShardedCycle:
+        settings = self._plan.settings
+        return ShardedCycle(
+            self._classes,
+            self._profiles,
+            self._tie_break,
+            narrower=self._narrower,
+            keep_at_least=settings.batch if settings.staleness_s else 0,
+        )
 
     async def run(self, _: Nothing) -> Nothing:
         """Sets the scheduler going; told twice, it goes on."""
@@ -137,14 +155,19 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         if not undecided:
             await self._lease()
             return
-        pods = self._cycle.together(undecided)
+        await self._renew()
+        lane, pods = self._next(undecided)
+        began_s = clock_s()
         try:
-            decisions = await self._decide(pods)
+            decisions, settled = await self._decide(lane, pods)
         except UnsettledError as unsettled:
             log(self._name, "batch begins anew", why=str(unsettled))
             return
-        self._cycle.settled(len(pods), len(decisions))
-        await self._perform(self.core.decided(decisions))
+        finally:
+            self._figures.busy_s += clock_s() - began_s
+        lane.cycle.settled(len(pods), settled)
+        self._figures.decided += len(decisions)
+        await self._perform(self.core.decided(decisions, lane.cycle.row_versions))
         self._batches += 1
         log(
             self._name,
@@ -154,8 +177,23 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
             placed=sum(decision.node_name is not None for decision in decisions),
         )
 
+    def _next(self, undecided: Sequence[PodInCycle]) -> tuple[Lane, Sequence[PodInCycle]]:
+        """The pods to decide next, and on which lane."""
+        lane = self._lane_of(undecided[0])
+        if self._partition is not None:
+            undecided = [pod for pod in undecided if self._lane_of(pod) is lane]
+        pods = lane.cycle.together(undecided)
+        return lane, first_job(pods) if self._thinking.takes_time else pods
+
+    def _lane_of(self, pod: PodInCycle) -> Lane:
+        partition = self._partition
+        if partition is None or not partition.is_local(pod) or self._own.cycle.narrows(pod):
+            return self._everywhere
+        return self._own
+
     async def _lease(self) -> None:
-        ask = LeaseAsk(self._name, self._epoch, self._plan.settings.batch, LEASE_WAIT_S)
+        profile = self._plan.settings.scheduler_profiles[index_of(self._name)]
+        ask = LeaseAsk(self._name, self._epoch, self._plan.settings.batch, LEASE_WAIT_S, profile)
         started = time.perf_counter()
         queue = self._ref(QUEUE).ref
         try:
@@ -171,7 +209,25 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
                     leased.pods.pods(), leased.attempts, strict=True
                 )
             ]
+            self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
+            self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
             await self._perform(self.core.lease(leased.lease_id, pods))
+        if self._partition is not None:
+            self._partition.leased(leased.waiting, leased.turn)
+            if self._own.shards != self._partition.own:
+                self._own = Lane(self._own.cycle, self._partition.own, is_own=True)
+
+    async def _renew(self) -> None:
+        """Tells the queue that thinking goes on, where that takes long."""
+        if not self._thinking.takes_time or clock_s() - self._renewed_s < self._renew_s:
+            return
+        self._renewed_s = clock_s()
+        answer = await self._ref(QUEUE).call(RENEW, Renew(self._leases), timeout_s=self._call_s)
+        self._leases = answer.lease_ids
+
+    @property
+    def _renew_s(self) -> float:
+        return self._plan.settings.deadlines.lease_s / RENEWALS
 
     def _in_cycle(self, identity: PodIdentity, facts: PodFacts, attempt: int) -> PodInCycle:
         profile = self._profiles[facts.scheduler_name]
@@ -179,62 +235,134 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         signature = profile.class_of(info, identity.uid)
         return PodInCycle(identity.uid, identity.key, info, signature, attempt)
 
-    async def _decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Decisions for the first of the pods, as many as one evaluation settles (at least one)."""
-        workers = [self._ref(name) for name in shard_names(self._plan.settings)]
+    async def _decide(self, lane: Lane, pods: Sequence[PodInCycle]) -> tuple[list[Decision], int]:
+        """Decisions for the first of the pods, and how many of these are settled by them.
+
+        As many as one reading settles (at least one). Settled without a decision are those that go
+        on to other shards.
+        """
+        if self._nodes is not None and not lane.cycle.narrows(pods[0]):
+            return await self._decide_here(self._nodes, lane, pods)
+        staleness_s = self._plan.settings.staleness_s
+        if self._reads_failed:
+            self._own.drop()
+            self._everywhere.drop()
+            self._reads_failed = False
+        kept = lane.kept(pods, clock_s(), staleness_s)
+        batch = kept or await self._read(lane, pods)
+        wait_s = self._thinking.wait_s(pods)
+        if wait_s:
+            await self._think(wait_s)
+            if lane.is_older(clock_s(), staleness_s):
+                kept, batch = None, await self._read(lane, pods)
+        decided = await self._decide_on(lane, batch, pods, is_fresh=kept is None)
+        if kept is not None and not decided[1]:
+            decided = await self._decide_on(lane, await self._read(lane, pods), pods, is_fresh=True)
+        return decided
+
+    async def _think(self, wait_s: float) -> None:
+        until_s = clock_s() + wait_s
+        while (left_s := until_s - clock_s()) > 0:
+            await asyncio.sleep(min(left_s, self._renew_s))
+            await self._renew()
+
+    async def _decide_here(
+        self, nodes: HeldNodes, lane: Lane, pods: Sequence[PodInCycle]
+    ) -> tuple[list[Decision], int]:
+        """As `_decide`, on nodes that are held here, whose changes wait meanwhile."""
+        # Alone, it may as well read after it has thought.
+        await self._think(self._thinking.wait_s(pods))
         started = time.perf_counter()
-        if self._cycle.narrows(pods[0]):
-            self._cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
-            self._reached(self._roster.worker_seqs)
         self._volumes.catch_up()
-        self._cycle.accelerator = self._kernel.accelerator(len(pods))
-        nodes = self._nodes
-        if nodes is not None:
-            await nodes.catch_up(self._seqs[0])
-        if nodes is None or self._cycle.narrows(pods[0]):
-            batch = await begin_batch(self._cycle, pods, workers, self._seqs, self._call_s)
-            self._spend("evaluate", started)
-            return await self._decide_on(batch, pods, workers)
+        lane.cycle.accelerator = self._kernel.accelerator(len(pods))
+        await nodes.catch_up(self._seqs[0])
         with nodes.deciding(pods) as (batch, decisions):
             self._spend("evaluate", started)
-            decisions += await self._decide_on(batch, pods, workers)
+            self._figures.reads += 1
+            found, settled = await self._decide_on(lane, batch, pods, is_fresh=True)
+            decisions += found
         await nodes.go_on()
-        return decisions
+        return decisions, settled
+
+    async def _read(self, lane: Lane, pods: Sequence[PodInCycle]) -> BatchRun:
+        """What the lane's workers say of the pods' classes."""
+        started = time.perf_counter()
+        if lane.cycle.narrows(pods[0]):
+            lane.cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
+            self._reached(self._roster.worker_seqs)
+        self._volumes.catch_up()
+        lane.cycle.accelerator = self._kernel.accelerator(len(pods))
+        # Told with an older time than it has: the workers may answer late.
+        began_s = clock_s()
+        workers, seqs = self._workers(lane)
+        batch = await begin_batch(lane.cycle, pods, workers, seqs, self._call_s)
+        self._spend("evaluate", started)
+        self._figures.reads += 1
+        if lane.is_own and self._partition is not None:
+            for signature in {pod.signature for pod in pods}:
+                if batch.summaries(signature)[0]:
+                    self._partition.pass_all_on(signature)
+        return lane.read(batch, began_s)
+
+    def _workers(self, lane: Lane) -> tuple[list[PatientRef], list[int]]:
+        """The workers of a lane, and how far each must have come."""
+        workers = [self._ref(self._shard_names[shard]) for shard in lane.shards]
+        return workers, [self._seqs[shard] for shard in lane.shards]
 
     async def _decide_on(
-        self, batch: BatchRun, pods: Sequence[PodInCycle], workers: Sequence[Ref]
-    ) -> list[Decision]:
+        self, lane: Lane, batch: BatchRun, pods: Sequence[PodInCycle], *, is_fresh: bool
+    ) -> tuple[list[Decision], int]:
         started = time.perf_counter()
         decisions: list[Decision] = []
-        while len(decisions) < len(pods):
-            coming = pods[len(decisions) : len(decisions) + DECISIONS_AT_ONCE]
+        place = 0
+        while place < len(pods):
+            coming = pods[place : place + DECISIONS_AT_ONCE]
+            pod = coming[0]
+            if lane.is_own and self._lane_of(pod) is not lane:
+                place += 1
+                continue
             if run := batch.decide_run(coming):
                 decisions += run
+                place += len(run)
                 await asyncio.sleep(0)
                 continue
-            pod = coming[0]
             decision = batch.decide(pod)
-            if decision is None:
+            if decision is None or not (is_fresh or decision.node_name):
+                lane.drop()
                 break
-            decision, has_tried = await after_failure(
-                decision,
-                self._profiles[pod.info.facts.scheduler_name],
-                self._tie_break,
-                self._cycle,
-                workers,
-                self._seqs,
-                self._call_s,
-            )
+            place += 1
+            if self._goes_on(lane, decision):
+                continue
+            decision, has_tried = await self._after_failure(lane, decision)
             decisions.append(decision)
-            if has_tried:
+            if has_tried or gives_up(decision, decisions, self._waiting):
                 # What follows from it changes the tables on which the next pod is decided.
+                lane.drop()
                 break
-            if gives_up(decision, decisions, self._waiting):
-                break
-            if len(decisions) % DECISIONS_AT_ONCE == 0:
+            if place % DECISIONS_AT_ONCE == 0:
                 await asyncio.sleep(0)
+                if lane.is_older(clock_s(), self._plan.settings.staleness_s):
+                    break
         self._spend("decide", started)
-        return decisions
+        return decisions, place
+
+    def _goes_on(self, lane: Lane, decision: Decision) -> bool:
+        """Whether a pod that fits no own node goes on to all of them."""
+        if self._partition is None or not lane.is_own or decision.diagnosis is None:
+            return False
+        self._partition.pass_on(decision.pod)
+        self._figures.passed_on += 1
+        return True
+
+    async def _after_failure(self, lane: Lane, decision: Decision) -> tuple[Decision, bool]:
+        """A decision with what PostFilter says, and whether preemption was tried for it."""
+        if decision.diagnosis is None:
+            return decision, False
+        workers, seqs = self._workers(lane)
+        profile = self._profiles[decision.pod.info.facts.scheduler_name]
+        return await after_failure(
+            decision, profile, self._tie_break, lane.cycle, workers, seqs, self._call_s
+        )
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()
@@ -247,6 +375,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
                 ("bound", counts.bound_total),
                 *self._kernel.coverage.counts(),
             ),
+            figures=self._figures.told(),
         )
         if self._failure is None:
             return status

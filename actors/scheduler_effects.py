@@ -11,6 +11,7 @@ import time
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from roadstead.actors.figures import Figures
 from roadstead.actors.messages import (
     ASSUME,
     BIND,
@@ -47,6 +48,7 @@ from roadstead.cycle.effects import (
     RequeueItem,
     RequeueReason,
 )
+from roadstead.cycle.jobs import job_of
 from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
@@ -58,6 +60,8 @@ _OUTCOMES = {
     "": BindOutcome.BOUND,
     "constraint": BindOutcome.CONFLICT,
     "unknown_node": BindOutcome.CONFLICT,
+    "version": BindOutcome.CONFLICT,
+    "transaction": BindOutcome.CONFLICT,
     "expired": BindOutcome.CONFLICT,
     "already_bound": BindOutcome.TAKEN,
     "deleted": BindOutcome.GONE,
@@ -83,6 +87,11 @@ class SchedulerEffects:
         self._failure: BaseException | None = None
         self._spent_s: dict[str, float] = {}
         self._volumes = volumes
+        self._figures = Figures()
+        self._reads_failed = False
+        self._news: dict[str, int] = {}
+        self._checks_versions = plan.settings.conflicts == "version"
+        self._is_whole = plan.settings.transaction == "all-or-nothing"
 
     async def _perform(self, effects: Sequence[Effect]) -> None:
         """Performs effects in order; binding goes on beside."""
@@ -100,6 +109,7 @@ class SchedulerEffects:
                 self._start_binding(finishing, effect.attempts)
                 finishing = ()
             elif isinstance(effect, Forget):
+                self._reads_failed = True
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
                 await self._settle(Settle(forget=_pairs(effect.attempts), finish=(), confirm=()))
             elif isinstance(effect, Confirm):
@@ -127,6 +137,7 @@ class SchedulerEffects:
         self._volumes.take(answer.storage, answer.volumes)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         not_taken = {token for token, _ in refused}
+        self._reads_failed |= bool(refused)
         accepted = [a.token for a in attempts if a.token not in not_taken]
         self._spend("assume", started)
         await self._perform(self.core.assumed(accepted, refused, clock_s()))
@@ -148,14 +159,7 @@ class SchedulerEffects:
                 attempts = await self._bind_outside(attempts)
             if not attempts:
                 return
-            batch = BindBatch(
-                self._name,
-                self._epoch,
-                _pods(attempts),
-                tuple(a.node_name for a in attempts),
-                tuple(a.token for a in attempts),
-                self._volumes.of([a.token for a in attempts]),
-            )
+            batch = self._bind_batch(attempts)
             started = time.perf_counter()
             binder = self._ref(BINDER).ref
             try:
@@ -164,8 +168,34 @@ class SchedulerEffects:
                 await self._perform(self.core.lost([a.token for a in attempts]))
                 return
             self._spend("bind", started)
+            self._take_note(attempts, answer.answers)
             answers = [_answer(each) for each in answer.answers]
             await self._perform(self.core.bind_answered(answers))
+
+    def _bind_batch(self, attempts: Sequence[Attempt]) -> BindBatch:
+        versions, whole = self._checks_versions, self._is_whole
+        return BindBatch(
+            self._name,
+            self._epoch,
+            _pods(attempts),
+            tuple(a.node_name for a in attempts),
+            tuple(a.token for a in attempts),
+            self._volumes.of([a.token for a in attempts]),
+            tuple(a.read_version for a in attempts) if versions else (),
+            tuple(job_of(a.facts) for a in attempts) if whole else (),
+        )
+
+    def _take_note(self, attempts: Sequence[Attempt], answers: Sequence[WireAnswer]) -> None:
+        """What answers of the binder say beside how attempts end."""
+        causes = {each.token: each.cause for each in answers}
+        self._figures.answered(attempts, causes)
+        self._reads_failed |= any(causes.values())
+        if self._checks_versions:
+            version_of = {each.token: each.row_version for each in answers}
+            for each in attempts:
+                if each.token in version_of:
+                    known = self._news.get(each.node_name, 0)
+                    self._news[each.node_name] = max(known, version_of[each.token])
 
     async def _bind_outside(self, attempts: Sequence[Attempt]) -> Sequence[Attempt]:
         """Has extenders bind the pods that they bind; those to be committed, failures left out."""
@@ -185,7 +215,8 @@ class SchedulerEffects:
         return [attempt for attempt in attempts if attempt.token not in failed]
 
     async def _settle(self, message: Settle) -> None:
-        message = replace(message, known_changes=self._volumes.known)
+        rows, self._news = tuple(self._news.items()), {}
+        message = replace(message, known_changes=self._volumes.known, rows=rows)
         answer = await self._ref(CACHE).call(SETTLE, message, timeout_s=self._call_s)
         self._reached(answer.worker_seqs)
         self._volumes.take(answer.storage)

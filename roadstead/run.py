@@ -28,6 +28,7 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.concurrency import Concurrency
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ class RunOutcome:
     scheduling_s: float
     timings_s: Mapping[str, float]
     preempted: tuple[PreemptedPod, ...] = ()
+    concurrency: Concurrency | None = None
 
 
 class Launcher(Protocol):

@@ -71,6 +71,7 @@ def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOut
         placements=outcome.placements,
         pending=outcome.pending,
         preempted=outcome.preempted,
+        concurrency=outcome.concurrency,
         node_use=_use(loaded, outcome),
         scheduling_s=outcome.scheduling_s,
         elapsed_s=session.watch.elapsed_s,

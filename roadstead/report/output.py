@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roadstead.protocol.errors import InputError
+from roadstead.report.concurrency import concurrency_part
 from roadstead.report.result import (
     Json,
     NodeUse,
@@ -193,7 +194,10 @@ def _write_nodes(folder: Path, use: NodeUse) -> None:
 
 
 def run_document(result: RunResult, digests: Mapping[str, str]) -> dict[str, Json]:
-    """What `run.json` holds: inputs by digest, seed, settings, configuration, versions, command."""
+    """What `run.json` holds: inputs by digest, seed, settings, configuration, versions, command.
+
+    Where several schedulers were at work, also what came of that.
+    """
     return {
         "format": RUN_FORMAT,
         "version": RUN_VERSION,
@@ -205,6 +209,7 @@ def run_document(result: RunResult, digests: Mapping[str, str]) -> dict[str, Jso
         "config": dict(result.config),
         "versions": dict(result.versions),
         "output_sha256": dict(digests),
+        **concurrency_part(result.concurrency),
     }
 
 

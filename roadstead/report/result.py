@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 import roadstead
 from roadstead.config.legacy.notes import Note
 from roadstead.protocol.errors import InputError
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+from roadstead.report.concurrency import Concurrency
+from roadstead.report.json_value import Json as Json
 
 REPORTED_PACKAGES = ("ray", "numpy", "pyarrow", "pydantic", "msgpack")
 
@@ -87,6 +86,7 @@ class RunResult:
     scheduling_s: from the first pod submitted to the last one decided; elapsed_s: the command.
     timings_s: where the time went, by phase, in order.
     preempted: pods that had to go, and are neither placed nor pending.
+    concurrency: what the schedulers did side by side, where that is known.
     settings: our own settings; config: the effective KubeSchedulerConfiguration, with notes of what
     became of each part of an older one.
     """
@@ -106,6 +106,7 @@ class RunResult:
     config_notes: tuple[Note, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     preempted: tuple[PreemptedPod, ...] = ()
+    concurrency: Concurrency | None = None
 
     @property
     def pods_per_s(self) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.config.legacy.notes import Note
+from roadstead.report.concurrency import Concurrency, concurrency_part
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 
@@ -58,6 +59,7 @@ class Summary:
     plugins: dict[str, int]
     config_notes: tuple[Note, ...] = ()
     preempted: int = 0
+    concurrency: Concurrency | None = None
 
 
 def summarize(result: RunResult) -> Summary:
@@ -81,6 +83,7 @@ def summarize(result: RunResult) -> Summary:
         plugins=_most_first(plugin for pod in result.pending for plugin in set(pod.plugins)),
         config_notes=result.config_notes,
         preempted=len(result.preempted),
+        concurrency=result.concurrency,
     )
 
 
@@ -114,7 +117,8 @@ def _most_first(names: Iterable[str]) -> dict[str, int]:
 def summary_document(summary: Summary) -> dict[str, Json]:
     """The summary as a JSON document; amounts in base units (milli-CPU, bytes, counts).
 
-    `config_notes` stands there only where the configuration was an older document.
+    `config_notes` stands there only where the configuration was an older document, `concurrency`
+    only where several schedulers were at work, or a bind was refused.
     """
     notes: list[Json] = [dict(note.document()) for note in summary.config_notes]
     return {
@@ -134,6 +138,7 @@ def summary_document(summary: Summary) -> dict[str, Json]:
         "pending_reasons": [asdict(reason) for reason in summary.reasons],
         "pending_plugins": dict(summary.plugins),
         **({"config_notes": notes} if notes else {}),
+        **concurrency_part(summary.concurrency),
     }
 
 

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roadstead.report.concurrency import Concurrency
+from roadstead.report.concurrency_table import fill, headline
 from roadstead.report.summary import Reason, Summary, Use
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
 
@@ -15,6 +17,7 @@ TITLE_MIN_CHARS = 8
 ZONES_MAX = 16
 RESOURCES_MAX = 6
 REASONS_MAX = 10
+SCHEDULERS_MAX = 16
 
 
 def print_summary(console: Console, summary: Summary) -> None:
@@ -25,6 +28,9 @@ def print_summary(console: Console, summary: Summary) -> None:
         console.print(_zones(summary.zones))
     if summary.reasons:
         console.print(_reasons(summary.reasons))
+    if summary.concurrency is not None and summary.concurrency.is_notable:
+        console.print(headline(summary.concurrency))
+        console.print(_schedulers(summary.concurrency))
     if summary.timings_s:
         console.print(_timings(summary.timings_s, summary.elapsed_s))
 
@@ -91,6 +97,14 @@ def _reasons(reasons: tuple[Reason, ...]) -> Table:
         per_pod = f"{reason.nodes / reason.pods:,.0f}"
         table.add_row(Text(reason.reason), f"{reason.pods:,}", per_pod)
     _say_left_out(table, len(reasons) - REASONS_MAX, "reasons")
+    return table
+
+
+def _schedulers(concurrency: Concurrency) -> Table:
+    columns = ("scheduler", "busy", "decided", "bound", "conflicts", "retries", "passed on")
+    table = _table("Schedulers", *columns)
+    fill(table, concurrency, SCHEDULERS_MAX)
+    _say_left_out(table, len(concurrency.schedulers) - SCHEDULERS_MAX, "schedulers")
     return table
 
 

@@ -1,0 +1,126 @@
+"""What several schedulers did side by side: conflicts, retries, and how busy each was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roadstead.report.json_value import Json
+
+CONFLICTS = frozenset({"constraint", "version", "transaction", "unknown_node"})
+"""The binder's causes that mean that the state was not as read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerWork:
+    """One scheduler of a run.
+
+    profile: the one it served, "" for all. busyness: the share of the run in which it was deciding,
+    from the beginning of a reading on, simulated thinking included. reads: how often it read the
+    state. asked, bound: binds; refused: by the binder's cause. transactions: jobs whose binds were
+    asked for together; conflicted: those of which one was refused. retries: pods that came again.
+    passed_on: pods that found nothing on nodes of its own.
+    """
+
+    name: str
+    profile: str
+    busyness: float
+    reads: int
+    decided: int
+    asked: int
+    bound: int
+    transactions: int
+    conflicted: int
+    retries: int
+    passed_on: int
+    refused: Mapping[str, int]
+
+    @property
+    def conflicts(self) -> int:
+        """Binds that were refused because the state was not as read."""
+        return sum(count for cause, count in self.refused.items() if cause in CONFLICTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """All schedulers of a run, and how they worked."""
+
+    mode: str
+    detection: str
+    transaction: str
+    schedulers: tuple[SchedulerWork, ...]
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether there is more to tell than that one scheduler decided and all was bound."""
+        return self.mode != "exact" or bool(self.refused)
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """Refused binds by cause, the most frequent first."""
+        causes: Counter[str] = Counter()
+        for each in self.schedulers:
+            causes.update(each.refused)
+        return dict(sorted(causes.items(), key=lambda found: (-found[1], found[0])))
+
+    @property
+    def asked(self) -> int:
+        return sum(each.asked for each in self.schedulers)
+
+    @property
+    def conflict_fraction(self) -> float | None:
+        """Conflicts among the binds that were asked for; None where none was."""
+        conflicts = sum(each.conflicts for each in self.schedulers)
+        return conflicts / self.asked if self.asked else None
+
+    @property
+    def conflicts_per_transaction(self) -> float | None:
+        """Conflicted transactions for each that succeeded, as Omega counts; None without any."""
+        conflicted = sum(each.conflicted for each in self.schedulers)
+        succeeded = sum(each.transactions for each in self.schedulers) - conflicted
+        return conflicted / succeeded if succeeded else None
+
+    @property
+    def retries(self) -> int:
+        return sum(each.retries for each in self.schedulers)
+
+
+def concurrency_document(concurrency: Concurrency) -> dict[str, Json]:
+    """As JSON, for `summary.json` and `run.json`."""
+    schedulers: list[Json] = [_document(each) for each in concurrency.schedulers]
+    return {
+        "mode": concurrency.mode,
+        "conflicts": concurrency.detection,
+        "transaction": concurrency.transaction,
+        "asked": concurrency.asked,
+        "refused": dict(concurrency.refused),
+        "conflict_fraction": concurrency.conflict_fraction,
+        "conflicts_per_transaction": concurrency.conflicts_per_transaction,
+        "retries": concurrency.retries,
+        "schedulers": schedulers,
+    }
+
+
+def concurrency_part(concurrency: Concurrency | None) -> dict[str, Json]:
+    """The part of a document that tells of schedulers; nothing where there is nothing to tell."""
+    if concurrency is None or not concurrency.is_notable:
+        return {}
+    return {"concurrency": concurrency_document(concurrency)}
+
+
+def _document(work: SchedulerWork) -> dict[str, Json]:
+    return {
+        "name": work.name,
+        "profile": work.profile,
+        "busyness": round(work.busyness, 6),
+        "reads": work.reads,
+        "decided": work.decided,
+        "asked": work.asked,
+        "bound": work.bound,
+        "transactions": work.transactions,
+        "conflicted": work.conflicted,
+        "retries": work.retries,
+        "passed_on": work.passed_on,
+        "refused": dict(work.refused),
+    }

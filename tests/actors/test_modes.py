@@ -1,0 +1,169 @@
+"""Several schedulers side by side, in every mode: nothing is lost, doubled or overfilled."""
+
+from itertools import product
+
+import pytest
+
+from roadstead.actors import client
+from roadstead.actors.launch import ActorLauncher
+from roadstead.facts.pod import Owner
+from roadstead.protocol.errors import InputError
+from tests.actors.fleets import ZONE, apps, host, near, spread
+from tests.actors.test_runs import TWO_PROFILES, assert_all_agree
+from tests.actors.world import identity, inputs_of, placed, plan_of, pods_of, run_inline
+from tests.builders import node, pod
+
+MODES = {
+    "shared": {"schedulers": 3, "shards": 2},
+    "partitioned": {"schedulers": 3, "mode": "partitioned", "shards": 3},
+    "quality": {
+        "schedulers": 2,
+        "mode": "partitioned",
+        "partition_policy": "quality-first",
+    },
+    "adaptive": {
+        "schedulers": 2,
+        "mode": "partitioned",
+        "partition_policy": "adaptive",
+        "partition_long_queue_pods": 8,
+        "partition_refresh_s": 0.01,
+    },
+}
+KNOBS = {
+    "fit": {},
+    "version": {"conflicts": "version"},
+    "whole": {"transaction": "all-or-nothing"},
+    "coarse gang": {"conflicts": "version", "transaction": "all-or-nothing"},
+    "stale": {"staleness_s": 5.0},
+    "fresh": {"staleness_s": 0.0},
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+
+
+def job(name, **facts):
+    return pod(owner=Owner("Job", name, f"uid-{name}"), **facts)
+
+
+def tight():
+    """Zones with hardly enough room; hard spread, anti-affinity, affinity, jobs, and plain pods."""
+    nodes = [host(number, "abc"[number % 3], cpu=1000, pods=6) for number in range(9)]
+    hard = spread(ZONE, 1, selector=apps("spread"))
+    kinds = [
+        *[pod(cpu=100, labels={"app": "spread"}, spread_constraints=(hard,))] * 6,
+        *[pod(cpu=100, labels={"app": "shy"}, pod_anti_affinity=(near(apps("shy"), ZONE),))] * 4,
+        *[pod(cpu=50, labels={"app": "near"}, pod_affinity=(near(apps("near"), ZONE),))] * 4,
+        *[job(f"j{number // 4}", cpu=200) for number in range(16)],
+        *[pod(cpu=300)] * 8,
+    ]
+    return inputs_of(nodes, [(identity(f"p{n}"), facts) for n, facts in enumerate(kinds)])
+
+
+def run(inputs, **how):
+    outcome, actors = run_inline(inputs, plan_of(**how))
+    assert_all_agree(inputs, outcome, actors)
+    return outcome, actors
+
+
+@pytest.mark.parametrize(("mode", "knob"), list(product(MODES, KNOBS)))
+def test_whatever_the_mode_every_commit_keeps_every_hard_constraint(mode, knob):
+    inputs = tight()
+    facts_of = {who.uid: facts for who, facts in inputs.pending}
+    zone_of = {each.name: dict(each.labels)[ZONE] for each in inputs.nodes}
+
+    outcome, _ = run(inputs, batch=4, **(MODES[mode] | KNOBS[knob]))
+
+    zones = {"spread": [], "shy": [], "near": []}
+    for each in outcome.placements:
+        app = dict(facts_of[each.uid].labels).get("app")
+        if app in zones:
+            zones[app].append(zone_of[each.node])
+    assert len(zones["shy"]) == len(set(zones["shy"])) == 3
+    assert len(set(zones["near"])) == 1
+    counts = [zones["spread"].count(zone) for zone in "abc"]
+    assert max(counts) - min(counts) <= 1
+    assert len(outcome.placements) + len(outcome.pending) == len(inputs.pending)
+
+
+def test_one_scheduler_that_shares_with_nobody_places_as_an_exact_one():
+    inputs = tight()
+
+    exact, _ = run(inputs, batch=8)
+    alone, _ = run(inputs, batch=8, mode="shared", conflicts="version")
+
+    assert placed(exact) == placed(alone)
+
+
+def test_schedulers_of_a_profile_get_its_pods_and_no_others():
+    spreading = pods_of("s1", "s2", "s3", facts=pod(cpu=100))
+    packing = pods_of("k1", "k2", facts=pod(cpu=100, scheduler_name="packs"))
+    inputs = inputs_of([node("n1"), node("n2")], [*spreading, *packing])
+
+    outcome, actors = run(
+        inputs, config=TWO_PROFILES, schedulers={"default-scheduler": 2, "packs": 1}, batch=1
+    )
+
+    decided = [actors[f"scheduler-{number}"]._figures.decided for number in range(3)]
+    assert len(outcome.placements) == 5
+    assert (decided[0] + decided[1], decided[2]) == (3, 2)
+
+
+def test_a_profile_without_a_scheduler_is_refused_at_the_start():
+    plan = plan_of(config=TWO_PROFILES, schedulers={"packs": 1})
+
+    with pytest.raises(InputError, match='Profile "default-scheduler": schedulers: names no'):
+        ActorLauncher().run(tight(), plan, lambda _: None)
+
+
+def test_a_partition_asks_its_own_workers_and_the_others_only_for_what_does_not_fit():
+    nodes = [host(0, "a", cpu=1000), host(1, "b", cpu=1000)]
+    here = pods_of(*(f"p{number}" for number in range(4)), facts=pod(cpu=500))
+    plan = plan_of(schedulers=1, mode="partitioned", shards=2, batch=1)
+
+    outcome, actors = run_inline(inputs_of(nodes, here), plan)
+
+    # One scheduler owns all shards: nothing is passed on.
+    assert len(outcome.placements) == 4
+    assert actors["scheduler-0"]._figures.passed_on == 0
+
+
+def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
+    nodes = [host(0, "a", cpu=1000), host(1, "b", cpu=8000)]
+    inputs = inputs_of(nodes, pods_of(*(f"p{n}" for n in range(12)), facts=pod(cpu=500)))
+
+    outcome, actors = run(inputs, schedulers=2, mode="partitioned", shards=2, batch=3)
+
+    figures = [actors[f"scheduler-{number}"]._figures for number in range(2)]
+    assert len(outcome.placements) == 12
+    assert not outcome.pending
+    assert sum(each.decided for each in figures) >= 12
+
+
+def test_a_job_that_does_not_fit_whole_is_not_bound_in_part_by_a_race():
+    outcome, actors = run(tight(), schedulers=4, batch=4, transaction="all-or-nothing", shards=1)
+
+    figures = [actors[f"scheduler-{number}"]._figures for number in range(4)]
+    assert outcome.placements
+    assert sum(each.bound for each in figures) == len(outcome.placements)
+    for each in figures:
+        assert each.asked == each.bound + each.refused.total()
+        assert each.conflicted <= each.transactions <= each.asked
+
+
+def test_state_that_may_be_stale_is_read_less_often():
+    inputs = inputs_of(
+        [node(f"n{number}", cpu=16000) for number in range(4)],
+        pods_of(*(f"p{number}" for number in range(60)), facts=pod(cpu=100)),
+    )
+    reads = {}
+    for staleness_s in (None, 60.0):
+        how = {"mode": "shared", "batch": 4, "shards": 1, "staleness_s": staleness_s}
+        outcome, actors = run(inputs, **how)
+        reads[staleness_s] = actors["scheduler-0"]._figures.reads
+        assert len(outcome.placements) == 60
+
+    assert reads[None] == 15
+    assert reads[60.0] < 5

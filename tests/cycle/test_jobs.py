@@ -1,0 +1,91 @@
+"""Jobs, their kinds, and how long is thought about them."""
+
+import pytest
+
+from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.cycle import jobs
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.jobs import Thinking, first_job, job_of, kind_of
+from roadstead.facts.pod import GroupMembership, Owner
+from roadstead.nodes.pod_info import PodClasses
+from tests.builders import pod
+
+CLASSES = PodClasses()
+TIME = DecisionTime(
+    batch=KindTime(job_s=0.5, task_s=0.25),
+    service=KindTime(job_s=10.0),
+    profiles={"web": "service", "night": "batch"},
+)
+
+
+def waiting(uid, attempt=1, **facts):
+    info = CLASSES.info(pod(**facts))
+    return PodInCycle(uid, f"default/{uid}", info, uid, attempt)
+
+
+def owned(name, uid=""):
+    return {"owner": Owner("Job", name, uid)}
+
+
+def test_a_job_is_a_gang_or_what_one_controller_owns():
+    by_name, by_uid = job_of(pod(**owned("a"))), job_of(pod(**owned("a", "u1")))
+
+    assert by_name == "default/Job/a"
+    assert by_uid == "default/Job/u1"
+    gang = pod(pod_group=GroupMembership("g"), **owned("a"))
+    assert job_of(gang) == "default/gang/g"
+    assert job_of(pod()) == ""
+
+
+def test_the_first_job_is_all_of_its_pods_that_are_there():
+    pods = [waiting("a", **owned("x")), waiting("b"), waiting("c", **owned("x"))]
+
+    assert [each.uid for each in first_job(pods)] == ["a", "c"]
+    assert [each.uid for each in first_job(pods[1:])] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        ({}, "batch"),
+        ({"labels": {"roadstead.io/kind": "service"}}, "service"),
+        ({"labels": {"roadstead.io/kind": "batch"}, "scheduler_name": "web"}, "batch"),
+        ({"labels": {"roadstead.io/kind": "other"}, "scheduler_name": "web"}, "service"),
+        ({"scheduler_name": "night"}, "batch"),
+    ],
+)
+def test_the_kind_of_a_job_is_told_by_label_then_by_profile(facts, kind):
+    assert kind_of(pod(**facts), TIME) == kind
+
+
+def test_thinking_takes_time_by_kind_for_the_job_and_each_pod():
+    thinking = Thinking(TIME)
+
+    assert thinking.wait_s([waiting("a"), waiting("b")]) == 1.0
+    assert thinking.wait_s([waiting("c", labels={"roadstead.io/kind": "service"})]) == 10.0
+
+
+def test_what_was_thought_about_is_not_thought_about_again_but_for_another_attempt():
+    thinking = Thinking(TIME)
+    thinking.wait_s([waiting("a"), waiting("b")])
+
+    assert thinking.wait_s([waiting("b")]) == 0.0
+    assert thinking.wait_s([waiting("b"), waiting("c")]) == 0.75
+    assert thinking.wait_s([waiting("b", attempt=2)]) == 0.75
+
+
+def test_where_no_time_is_told_none_is_taken():
+    thinking = Thinking(DecisionTime())
+
+    assert not thinking.takes_time
+    assert thinking.wait_s([waiting("a")]) == 0.0
+
+
+def test_only_so_much_is_remembered(monkeypatch):
+    monkeypatch.setattr(jobs, "MAX_PAID", 2)
+    thinking = Thinking(TIME)
+    for uid in "abc":
+        thinking.wait_s([waiting(uid)])
+
+    assert thinking.wait_s([waiting("c")]) == 0.0
+    assert thinking.wait_s([waiting("a")]) == 0.75

@@ -1,0 +1,113 @@
+"""Who owns which shards, and which pods are decided on them alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.settings import Settings
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.partitions import Partition, looks_across, owned
+from roadstead.facts.pod import Volume
+from roadstead.nodes.pod_info import PodClasses
+from tests.actors.fleets import apps, near, spread
+from tests.builders import pod
+
+CLASSES = PodClasses()
+
+
+def waiting(uid="a", attempt=1, **facts):
+    info = CLASSES.info(pod(**facts))
+    return PodInCycle(uid, f"default/{uid}", info, info, attempt)
+
+
+def partition(index=0, **settings):
+    given_too = {"schedulers": 2, "shards": 4, **settings}
+    return Partition(Settings(mode="partitioned", **given_too), index)
+
+
+@given(st.integers(1, 8), st.integers(0, 8), st.integers(0, 50))
+def test_in_every_turn_each_shard_has_one_owner_and_each_owner_a_shard(schedulers, more, turn):
+    shards = schedulers + more
+
+    parts = [owned(shards, rank, schedulers, turn) for rank in range(schedulers)]
+
+    assert sorted(shard for part in parts for shard in part) == list(range(shards))
+    assert all(parts)
+
+
+def test_partitions_go_to_the_next_one_each_turn_and_come_round():
+    assert [owned(4, 0, 2, turn) for turn in range(3)] == [(0, 2), (1, 3), (0, 2)]
+
+
+def test_more_schedulers_than_shards_are_a_broken_invariant():
+    with pytest.raises(AssertionError, match="3 schedulers cannot own 2 shards"):
+        owned(2, 0, 3, 0)
+
+
+def test_schedulers_of_one_profile_share_the_shards_among_them():
+    profiles = {"web": 2, "batch": 1}
+
+    parts = [partition(index, schedulers=profiles).own for index in range(3)]
+
+    assert parts == [(0, 2), (1, 3), (0, 1, 2, 3)]
+
+
+def test_a_lease_tells_whose_turn_it_is():
+    mine = partition()
+    mine.leased(waiting=0, turn=1)
+
+    assert mine.own == (1, 3)
+
+
+def test_what_found_nothing_is_passed_on_until_the_next_lease():
+    mine, pod_here = partition(), waiting()
+    mine.pass_on(pod_here)
+    assert not mine.is_local(pod_here)
+    assert mine.is_local(waiting("b"))
+
+    mine.leased(0, 0)
+    assert mine.is_local(pod_here)
+
+
+def test_a_class_that_a_part_of_the_nodes_cannot_judge_is_passed_on_whole():
+    mine = partition()
+    mine.pass_all_on(waiting().signature)
+
+    assert not mine.is_local(waiting("b"))
+    assert mine.is_local(waiting("b", cpu=7))
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, False),
+        ({"spread_constraints": (spread(when="ScheduleAnyway", selector=apps("a")),)}, False),
+        ({"preferred_pod_affinity": (near(apps("a"), weight=1),)}, False),
+        ({"spread_constraints": (spread(selector=apps("a")),)}, True),
+        ({"pod_affinity": (near(apps("a")),)}, True),
+        ({"pod_anti_affinity": (near(apps("a")),)}, True),
+        ({"volumes": (Volume("v", "persistentVolumeClaim", ()),)}, True),
+    ],
+)
+def test_pods_that_other_nodes_matter_to_go_to_all_shards(facts, expected):
+    assert looks_across(pod(**facts)) == expected
+    assert partition().is_local(waiting(**facts)) != expected
+
+
+def test_a_pod_that_was_tried_before_goes_to_all_shards():
+    assert not partition().is_local(waiting(attempt=2))
+
+
+def test_quality_first_always_asks_everyone():
+    assert not partition(partition_policy="quality-first").is_local(waiting())
+
+
+def test_adaptive_asks_everyone_once_the_queue_is_short():
+    mine = partition(partition_policy="adaptive", partition_long_queue_pods=10)
+    assert mine.is_local(waiting())
+
+    mine.leased(waiting=10, turn=0)
+    assert not mine.is_local(waiting())
+
+    mine.leased(waiting=11, turn=0)
+    assert mine.is_local(waiting())

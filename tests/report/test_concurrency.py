@@ -1,0 +1,110 @@
+"""What a run tells of its schedulers."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from roadstead.report.concurrency import Concurrency, SchedulerWork, concurrency_part
+from roadstead.report.output import write_output
+from roadstead.report.summary import summarize, summary_document
+from roadstead.report.terminal import print_summary
+from tests.report.test_output import load
+
+
+def work(name="scheduler-0", profile="", **figures):
+    nothing = dict.fromkeys(
+        ("reads", "decided", "asked", "bound", "transactions", "conflicted", "retries"), 0
+    )
+    given = {"busyness": 0.0, "passed_on": 0, "refused": {}, **nothing, **figures}
+    return SchedulerWork(name, profile, **given)
+
+
+SHARED = Concurrency(
+    "shared",
+    "version",
+    "incremental",
+    (
+        work(
+            *("scheduler-0", "web"),
+            busyness=0.5,
+            asked=80,
+            bound=60,
+            transactions=20,
+            conflicted=5,
+            retries=7,
+            refused={"version": 15, "constraint": 3, "already_bound": 2},
+        ),
+        work("scheduler-1", "batch", asked=20, bound=20, transactions=10, passed_on=4),
+    ),
+)
+
+
+def shown(result):
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    print_summary(console, summarize(result))
+    return console.file.getvalue()
+
+
+def test_conflicts_are_refusals_for_a_state_that_was_not_as_read():
+    assert [each.conflicts for each in SHARED.schedulers] == [18, 0]
+    assert SHARED.conflict_fraction == 0.18
+    assert SHARED.refused == {"version": 15, "constraint": 3, "already_bound": 2}
+    assert SHARED.retries == 7
+
+
+def test_conflicts_per_transaction_are_counted_for_each_that_succeeded():
+    assert SHARED.conflicts_per_transaction == 5 / 25
+
+
+def test_nothing_asked_is_no_fraction():
+    idle = Concurrency("shared", "fit", "incremental", (work(),))
+
+    assert (idle.conflict_fraction, idle.conflicts_per_transaction) == (None, None)
+
+
+def test_one_exact_scheduler_whose_binds_all_succeed_is_not_worth_telling(result):
+    quiet = Concurrency("exact", "fit", "incremental", (work(asked=3, bound=3),))
+    plain = summary_document(summarize(result))
+
+    assert summary_document(summarize(replace(result, concurrency=quiet))) == plain
+    assert "Schedulers" not in shown(replace(result, concurrency=quiet))
+    assert concurrency_part(None) == {}
+
+
+def test_an_exact_scheduler_that_lost_a_bind_says_so():
+    lost = Concurrency("exact", "fit", "incremental", (work(refused={"constraint": 1}),))
+
+    assert concurrency_part(lost)["concurrency"]["refused"] == {"constraint": 1}
+
+
+def test_terminal_tells_mode_conflicts_causes_and_each_scheduler(result):
+    text = shown(replace(result, concurrency=SHARED))
+
+    assert "2 schedulers, shared: 18.0% of 100 binds lost" in text
+    assert "(version 15, constraint 3, already_bound 2); 7 retries" in text
+    assert "scheduler-0 web" in text
+    assert "50.0%" in text
+
+
+def test_terminal_tells_of_one_scheduler_and_of_many(result):
+    one = Concurrency("shared", "fit", "incremental", (work(),))
+    many = Concurrency(
+        "shared", "fit", "incremental", tuple(work(f"scheduler-{n}") for n in range(20))
+    )
+
+    assert "1 scheduler, shared" in shown(replace(result, concurrency=one))
+    assert "and 4 more schedulers" in shown(replace(result, concurrency=many))
+
+
+@pytest.mark.parametrize("name", ["run.json", "summary.json"])
+def test_files_of_a_run_hold_what_its_schedulers_did(result, tmp_path, name):
+    write_output(tmp_path / "out", replace(result, concurrency=SHARED))
+
+    told = load(tmp_path / "out" / name)["concurrency"]
+
+    assert (told["mode"], told["conflicts"], told["asked"]) == ("shared", "version", 100)
+    assert told["conflict_fraction"] == 0.18
+    assert [each["name"] for each in told["schedulers"]] == ["scheduler-0", "scheduler-1"]
+    assert told["schedulers"][0]["busyness"] == 0.5
