@@ -29,6 +29,7 @@ READY_PODS = 200_000
 """Of series up to so many pods the messages are made before the clock starts."""
 
 DELETE_EVERY_S = 0.02
+TENTHS = 10
 WAITING_SHOWN = 3
 
 
@@ -94,8 +95,11 @@ class BenchRun:
     @_do.register
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
+        told = -1
         for start in range(0, series.count, CHUNK):
-            self._progress(Progress("creating nodes", placed=start, total=series.count))
+            if TENTHS * start // series.count > told:
+                told = TENTHS * start // series.count
+                self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
             nodes = series.part(start, start + CHUNK)
             # Before the first pod comes, nobody waits for nodes.
             waits = bool(self._tracker.followed or self._beside)

@@ -303,7 +303,7 @@ def test_progress_tells_of_nodes_submissions_and_binds():
 
     bench(nodes(3), measured(pods(30)), seen=seen)
 
-    assert {each.phase for each in seen} >= {"creating nodes", "submitting pods"}
+    assert {each.phase for each in seen} >= {"creating nodes: 0 of 3", "submitting pods"}
     assert all(each.placed <= each.total for each in seen)
 
 
@@ -329,3 +329,13 @@ def test_the_catalogs_names_are_unique():
     names = [each.name for each in choose(built_in(), ["*/*"])]
 
     assert len(names) == len(set(names)) > 100
+
+
+def test_of_many_nodes_every_tenth_is_told(monkeypatch):
+    monkeypatch.setattr(bench_run, "CHUNK", 1)
+    seen = []
+
+    bench(nodes(40), measured(pods(1)), seen=seen)
+
+    told = [each.phase for each in seen if each.phase.startswith("creating nodes")]
+    assert told == [f"creating nodes: {start} of 40" for start in range(0, 40, 4)]

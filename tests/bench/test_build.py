@@ -2,6 +2,8 @@ import copy
 
 import pytest
 
+from roadstead.bench.build import _Builder
+from roadstead.bench.reading import read_cases
 from roadstead.bench.script import (
     AddNodes,
     AwaitPods,
@@ -17,7 +19,7 @@ from roadstead.bench.series import ENDLESS
 from roadstead.facts.storage import ClaimReference
 from roadstead.fleet.trace import HOSTNAME_LABEL
 from roadstead.protocol.errors import InputError
-from tests.bench.cases import NODES, POD, PODS, script_of
+from tests.bench.cases import NODES, POD, PODS, case, script_of, write_cases
 
 ZONE = "topology.kubernetes.io/zone"
 NODE = {"kind": "Node", "status": {"capacity": {"cpu": "2", "memory": "1Gi", "pods": "7"}}}
@@ -392,7 +394,7 @@ def test_keys_of_spread_constraints_may_begin_with_a_capital_as_in_upstreams_tem
 def test_requests_too_far_apart_to_be_added_are_refused(tmp_path):
     containers = [
         {"name": name, "image": "i", "resources": {"requests": {"cpu": amount}}}
-        for name, amount in (("a", "1e400000000"), ("b", "1"))
+        for name, amount in (("a", "1e100000"), ("b", "1e-9"))
     ]
     pod = altered(POD, "spec", "containers", value=containers)
 
@@ -446,3 +448,10 @@ def test_a_selector_that_does_not_parse_is_refused(tmp_path):
         params={},
         rs=replica_set,
     )
+
+
+def test_an_op_that_nobody_knows_is_a_broken_builder(tmp_path):
+    (found,) = read_cases(write_cases(tmp_path, case(NODES, PODS)))
+
+    with pytest.raises(AssertionError, match="no such op"):
+        _Builder(found).add("nothing", 0)
