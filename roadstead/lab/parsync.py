@@ -75,11 +75,11 @@ class Slots:
         Drawn by weight, and drawn again where one is taken: the same as drawing without
         replacement, and cheap as long as not nearly all are taken.
         """
-        idle = part.stop - part.start - int(seen_taken[part].sum())
+        idle = part.stop - part.start - int(np.count_nonzero(seen_taken[part])) if count else 0
         count = min(count, idle)
-        if count == 0:
-            return np.empty(0, dtype=np.int64)
         found = np.empty(0, dtype=np.int64)
+        if count == 0:
+            return found
         if 2 * count <= idle and idle >= SPARSE * (part.stop - part.start):
             found = self._guessed(seen_taken, part, count, random)
         if len(found) < count:
@@ -92,11 +92,12 @@ class Slots:
     def _guessed(
         self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
-        low, high = self._heap[part.start], self._heap[part.stop]
+        heap = self._heap[part.start : part.stop + 1]
+        low, high = heap[0], heap[-1]
         found = np.empty(0, dtype=np.int64)
         for _ in range(GUESSES):
             points = low + random.random(2 * count + 8) * (high - low)
-            drawn = np.searchsorted(self._heap, points, side="right") - 1
+            drawn = part.start + np.searchsorted(heap, points, side="right") - 1
             drawn = np.concatenate((found, drawn[~seen_taken[drawn]]))
             found = drawn[rank_among_equals(drawn) == 0]
             if len(found) >= count:
