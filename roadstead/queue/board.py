@@ -8,6 +8,7 @@ from typing import Generic
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue.places import (
+    ActiveShelf,
     BackoffShelves,
     ClassShelf,
     Done,
@@ -78,7 +79,7 @@ class Board(Generic[EventT]):
 
         self._by_profile = settings.by_profile
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
-        self.active: Shelf[EventT] = Shelf(rank, heap())
+        self.active: ActiveShelf[EventT] = ActiveShelf(rank, heap(), by_profile=settings.by_profile)
         self.backoff: BackoffShelves[EventT] = BackoffShelves(rank, heap())
         self.unschedulable: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
         self.gated: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
@@ -185,6 +186,10 @@ class Board(Generic[EventT]):
         assert not seen & set(self.done.entries), "done pods are still here"
         for entry in self.unschedulable.heap:
             assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
+
+    def shelf_of(self, entry: PodEntry[EventT]) -> Shelf[EventT]:
+        """Where a pod that may be lent is."""
+        return self.active if entry.state is _S.ACTIVE else self.backoff.rejected
 
     def next_to_lend(self, profile: str = "") -> PodEntry[EventT] | None:
         """The first of activeQ; while that is empty, of the rejected pods that back off.

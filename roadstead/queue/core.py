@@ -12,6 +12,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
 from roadstead.queue.board import Board
 from roadstead.queue.hints import EventRules
+from roadstead.queue.lending import Lending
 from roadstead.queue.nominator import Nominator
 from roadstead.queue.places import Lease
 from roadstead.queue.pods import (
@@ -61,6 +62,7 @@ class QueueCore(Generic[EventT]):
     ) -> None:
         self.settings = settings or QueueSettings()
         self._board: Board[EventT] = Board(sort, self.settings)
+        self._lending: Lending[EventT] = Lending(self._board, self.settings.max_passed)
         self._nominator: Nominator[EventT] = Nominator(self._board.living)
         self._back: Returning[EventT] = Returning(
             self._board, gate, rules or EventRules(), self.settings
@@ -99,6 +101,7 @@ class QueueCore(Generic[EventT]):
     ) -> LeaseBatch:
         """Lend the first pods of activeQ to `owner` for `lease_s` seconds; of one profile, if told.
 
+        Which ones are first: `roadstead.queue.lending`.
         Where activeQ is empty, rejected pods that still back off are lent: better than to idle.
         A newer epoch of an owner ends its older leases; an older epoch is refused by the status.
         """
@@ -107,13 +110,13 @@ class QueueCore(Generic[EventT]):
             why = unresolvable(f"{owner}: epoch {epoch} is over, {self._epochs[owner]} is current")
             return LeaseBatch(0, owner, epoch, deadline_s, status=why)
         self.revoke(owner, epoch, now_s)
-        if max_pods <= 0 or self._board.next_to_lend(profile) is None:
-            return LeaseBatch(0, owner, epoch, deadline_s)
-        lease = self._board.in_flight.begin(owner, epoch, deadline_s)
+        lease: Lease[EventT] | None = None
         pods: list[QueuedPod] = []
-        while len(pods) < max_pods and (entry := self._board.next_to_lend(profile)) is not None:
+        for entry in self._lending.picks(owner, max_pods, profile):
+            lease = lease or self._board.in_flight.begin(owner, epoch, deadline_s)
             pods.append(self._lend(entry, lease))
-        return LeaseBatch(lease.lease_id, owner, epoch, deadline_s, tuple(pods))
+        lease_id = 0 if lease is None else lease.lease_id
+        return LeaseBatch(lease_id, owner, epoch, deadline_s, tuple(pods))
 
     def renew(self, lease_id: int, now_s: float) -> Status:
         """Push the deadline of a lease to `now_s + lease_s`; refused where the lease is over."""
@@ -326,6 +329,7 @@ class QueueCore(Generic[EventT]):
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         self._board.validate()
+        self._lending.validate()
 
     def _lease(self, lease_id: int) -> Lease[EventT] | None:
         return self._board.in_flight.leases.get(lease_id)

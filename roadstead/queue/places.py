@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol
@@ -12,6 +12,10 @@ from roadstead.queue.pods import EventT, PodEntry, PodEvent
 
 PodClass = tuple[str, tuple[str, ...], tuple[str, ...], int]
 """(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
+
+
+SLACK = 1024
+"""Entries that left and are still in a list of who came when, before it is made anew."""
 
 
 class Place(Protocol[EventT]):
@@ -38,6 +42,80 @@ class Shelf(Generic[EventT]):
 
     def take(self, entry: PodEntry[EventT]) -> None:
         self.heap.take(entry.uid)
+
+    def hold(self, entry: PodEntry[EventT]) -> None:
+        """Looks past an entry that stays here, until `release`."""
+        self.heap.take(entry.uid)
+
+    def release(self, entry: PodEntry[EventT]) -> None:
+        self.heap.put(entry.uid, self._key(entry), entry.seq, entry)
+
+
+class Order(Generic[EventT]):
+    """In which order pods came to activeQ, and how often those that are there were passed.
+
+    passes: how many pods that are tried again were lent while another one had waited longer.
+    """
+
+    def __init__(self, heap: LazyHeap[PodEntry[EventT]]) -> None:
+        self.passes = 0
+        self._heap = heap
+        self._entered = 0
+        self._entries: deque[tuple[int, PodEntry[EventT]]] = deque()
+
+    def came(self, entry: PodEntry[EventT]) -> None:
+        self._entered += 1
+        entry.entered, entry.passes_before = self._entered, self.passes
+        self._entries.append((self._entered, entry))
+        if len(self._entries) > 2 * len(self._heap) + SLACK:
+            self._entries = deque(each for each in self._entries if self._is_here(*each))
+
+    def _is_here(self, entered: int, entry: PodEntry[EventT]) -> bool:
+        return entry.entered == entered and entry.uid in self._heap
+
+    def longest(self) -> PodEntry[EventT] | None:
+        """Who waits longest; None where nobody waits."""
+        while self._entries and not self._is_here(*self._entries[0]):
+            self._entries.popleft()
+        return self._entries[0][1] if self._entries else None
+
+    def passed(self, entry: PodEntry[EventT]) -> int:
+        """How often a pod that is here was passed by pods that are tried again, at most."""
+        return self.passes - entry.passes_before
+
+    def back(self, entry: PodEntry[EventT], max_passed: int) -> None:
+        """It was looked past, which does not count beyond the bound."""
+        entry.passes_before = max(entry.passes_before, self.passes - max_passed)
+        if not self._entries or self._entries[0][0] > entry.entered:
+            # It was dropped from the order meanwhile.
+            self._entries.appendleft((entry.entered, entry))
+
+
+class ActiveShelf(Shelf[EventT]):
+    """activeQ, with the order in which pods came: of all, or of each profile's."""
+
+    def __init__(
+        self,
+        key: Callable[[PodEntry[EventT]], SortKey],
+        heap: LazyHeap[PodEntry[EventT]],
+        *,
+        by_profile: bool = False,
+    ) -> None:
+        super().__init__(key, heap)
+        self._by_profile = by_profile
+        self._orders: dict[str, Order[EventT]] = {}
+
+    def order_of(self, entry: PodEntry[EventT]) -> Order[EventT]:
+        """The order among those with whom a pod is lent."""
+        profile = entry.facts.scheduler_name if self._by_profile else ""
+        found = self._orders.get(profile)
+        if found is None:
+            found = self._orders[profile] = Order(self.heap)
+        return found
+
+    def put(self, entry: PodEntry[EventT]) -> None:
+        super().put(entry)
+        self.order_of(entry).came(entry)
 
 
 class ClassShelf(Shelf[EventT]):

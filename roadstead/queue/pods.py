@@ -61,8 +61,9 @@ class QueueSettings:
     """Bounds and durations (upstream's defaults where upstream has them).
 
     backoff_window_s: backoffs end in whole windows, so that the pods of one window come back in the
-    order of QueueSort (backoffQOrderingWindowDuration). by_profile: leases may ask for the pods of
-    one profile.
+    order of QueueSort (backoffQOrderingWindowDuration). max_passed: how often a pod in activeQ may
+    be passed by pods that are tried again; see `roadstead.queue.lending`. by_profile: leases may
+    ask for the pods of one profile.
     """
 
     max_pods: int = 2_000_000
@@ -73,6 +74,7 @@ class QueueSettings:
     unschedulable_max_s: float = 300.0
     max_in_flight_events: int = 10_000
     max_done_remembered: int = 65_536
+    max_passed: int = 10_000
     by_profile: bool = False
 
     def backoff_s(self, failures: int) -> float:
@@ -216,6 +218,8 @@ class PodEntry(Generic[EventT]):
     pending: tuple[str, ...] = ()
     gating_plugin: str = ""
     lease_id: int = 0
+    entered: int = 0
+    passes_before: int = 0
     history: History = ()
     own_events: list[EventT | None] = field(default_factory=list)
 

@@ -97,7 +97,8 @@ class QueueMachine(RuleBasedStateMachine):
         now_s, epoch = self.now_s, self.epoch
         waiting = self.core.pods(PodState.ACTIVE)
         result = self.do(lambda core: core.lease(owner, epoch, most, now_s))
-        ranks = [(-pod.facts.priority, pod.timestamp_s, pod.seq) for pod in result.pods]
+        active = result.pods[: len(waiting)]
+        ranks = [(-pod.facts.priority, pod.timestamp_s, pod.seq) for pod in active]
         assert ranks == sorted(ranks)
         assert len(result.pods) <= most
         assert len(result.pods) >= min(most, len(waiting))

@@ -132,6 +132,8 @@ def _left_lying(scenario, actors, records):
     for each in records:
         if each.kind is RecordKind.NODE:
             world.nodes[each.node_name] = each.subject
+        elif each.kind is RecordKind.NODE_GONE:
+            world.nodes.pop(each.node_name, None)
     facts_of = {identity.uid: facts for identity, facts in scenario.pods}
     for uid, node_name in _standing(records).items():
         world.put(uid, node_name, facts_of[uid])

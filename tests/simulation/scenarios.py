@@ -6,7 +6,7 @@ submitted. Everything is drawn from one generator, in one order.
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadstead.config.settings import Bounds, Deadlines, Settings
 from roadstead.facts.cluster import ClusterFacts
@@ -30,6 +30,7 @@ from roadstead.facts.storage import (
     StorageFacts,
     VolumeFacts,
 )
+from roadstead.facts.taints import Taint
 from roadstead.run import RunPlan
 from tests.builders import GIB, node, pod, require
 
@@ -58,11 +59,17 @@ QUICK = Deadlines(start_s=5.0, call_s=1.0, lease_s=6.0, assume_s=4.0, stop_s=5.0
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """What comes at one time: nodes first, then pods."""
+    """What comes at one time: nodes first, then pods.
+
+    Then what changes: removed, nodes by name; changed, (as it was, as it is); gone, uids.
+    """
 
     at_s: float
     nodes: tuple = ()
     pods: tuple = ()
+    removed: tuple = ()
+    changed: tuple = ()
+    gone: tuple = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +236,8 @@ def _gangs(draw, count):
     return pods, tuple(groups)
 
 
-def make(seed, journal=None):
-    """The scenario of a seed."""
+def make(seed, journal=None, *, changes=False):
+    """The scenario of a seed. changes: the cluster changes in its course, too."""
     draw = random.Random(f"scenario {seed}")
     hosts = [_host(draw, number) for number in range(draw.randint(2, 12))]
     late = [_host(draw, len(hosts) + number) for number in range(draw.choice((0, 0, 1, 2)))]
@@ -264,7 +271,45 @@ def make(seed, journal=None):
     )
     if groups:
         kinds = (*kinds, "gang")
-    return Scenario(plan, tuple(hosts), _waves(draw, pods, late), kinds)
+    waves = _waves(draw, pods, late)
+    if changes:
+        waves = tuple(sorted((*waves, *_changes(seed, hosts, pods)), key=lambda wave: wave.at_s))
+    return Scenario(plan, tuple(hosts), waves, kinds)
+
+
+def _changes(seed, hosts, pods):
+    """Nodes go, come back and change, pods are deleted: each kind at a few times."""
+    draw = random.Random(f"changes {seed}")
+    waves, now = [], {host.name: host for host in hosts}
+    for at_s in sorted(round(draw.uniform(0.1, 7.0), 3) for _ in range(draw.randint(2, 8))):
+        what = draw.choice(("remove", "change", "delete", "delete"))
+        if what == "remove":
+            host = now[draw.choice(sorted(now))]
+            waves.append(Wave(at_s, removed=(host,)))
+            if draw.random() < 0.8:
+                waves.append(Wave(at_s + draw.choice((0.0, 0.3, 2.0)), nodes=(host,)))
+            else:
+                del now[host.name]
+            if not now:
+                break
+        elif what == "change":
+            old = now[draw.choice(sorted(now))]
+            new = now[old.name] = _changed(draw, old)
+            waves.append(Wave(at_s, changed=((old, new),)))
+        else:
+            names = draw.sample(pods, min(len(pods), draw.randint(1, 4)))
+            waves.append(Wave(at_s, gone=tuple(who.uid for who, _ in names)))
+    return waves
+
+
+def _changed(draw, host):
+    """A node that is tainted or not any more, or larger or smaller."""
+    if draw.random() < 0.5:
+        taints = () if host.taints else (Taint("k", "v", "NoSchedule"),)
+        return replace(host, taints=taints)
+    cpu = draw.choice((300, 1000, 3000))
+    others = tuple(each for each in host.allocatable if each[0] != "cpu")
+    return replace(host, allocatable=tuple(sorted((("cpu", cpu), *others))))
 
 
 def _waves(draw, pods, late):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
+from roadstead.actors.edits import DELETE_PODS, LEAVE, REMOVE_NODES, NodeNames
 from roadstead.actors.launch import first_of
 from roadstead.actors.messages import (
     ADD_NODES,
@@ -19,6 +20,7 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
+from roadstead.actors.recovery import GONE, PodsGone
 from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError, open_reply
 from roadstead.actors.simulated_network import Faults, Network
 from roadstead.actors.simulated_runtime import OUTSIDE, SimulatedRuntime
@@ -30,8 +32,9 @@ from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.checks import problems_of
 from tests.simulation.scenarios import make
 
-KINDS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
-"""The kinds of faults."""
+FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
+KINDS = (*FAULTS, "changes")
+"""The kinds of faults; and whether nodes change and go, and pods are deleted, in the course."""
 
 MANY = 1000
 LOOK_S = 0.25
@@ -75,7 +78,8 @@ def faults_of(seed, kinds):
         },
         "crash": {"crash_every_s": draw.choice((0.0, 3.0, 6.0))},
     }
-    rates = {name: rate for kind in sorted(kinds) for name, rate in chosen[kind].items()}
+    wanted = sorted(set(kinds) & chosen.keys())
+    rates = {name: rate for kind in wanted for name, rate in chosen[kind].items()}
     return Faults(**rates, until_s=draw.choice((4.0, 10.0)))
 
 
@@ -90,7 +94,7 @@ def simulate(seed, kinds=()):
 
 
 async def _run(seed, kinds, found):
-    scenario = make(seed)
+    scenario = make(seed, changes="changes" in kinds)
     network = Network(seed, faults_of(seed, kinds))
     disk = SimulatedDisk(seed)
     runtime = SimulatedRuntime(network, scenario.plan.limits, {BINDER: _binder(scenario, disk)})
@@ -180,6 +184,48 @@ async def _chaos(runtime, network):
             await runtime.crash(draw.choice(names))
 
 
+class _World:
+    """What happens in the cluster, told to all concerned; removals and changes are counted."""
+
+    def __init__(self, tell):
+        self.tell = tell
+        self.revision = 0
+
+    async def take(self, wave):
+        if wave.nodes:
+            await self.appear(wave.nodes)
+        if wave.pods:
+            await self.tell(BINDER, ADD_PENDING, pod_batch(wave.pods, self.revision))
+            await self.tell(QUEUE, SUBMIT, pod_batch(wave.pods, self.revision))
+        self.revision += 1
+        if wave.removed:
+            await self.remove(wave.removed)
+        if wave.changed:
+            await self.appear([new for _, new in wave.changed], wave.changed)
+        if wave.gone:
+            await self.delete(wave.gone)
+
+    async def appear(self, nodes, changed=()):
+        # The binder first: what it does not know, a new cache would not hear of.
+        batch = NodeBatch(tuple(nodes), self.revision)
+        await self.tell(BINDER, ADD_NODES, batch)
+        await self.tell(CACHE, ADD_NODES, batch)
+        changes = [NodeChange(*each) for each in changed or ((None, node) for node in nodes)]
+        await self.tell(QUEUE, OBSERVE, ClusterChanges(tuple(changes)))
+
+    async def remove(self, nodes):
+        gone = NodeNames(tuple(node.name for node in nodes), self.revision)
+        await self.tell(BINDER, REMOVE_NODES, gone)
+        await self.tell(CACHE, REMOVE_NODES, gone)
+        changes = tuple(NodeChange(node, None) for node in nodes)
+        await self.tell(QUEUE, OBSERVE, ClusterChanges(changes))
+
+    async def delete(self, uids):
+        gone = await self.tell(BINDER, DELETE_PODS, PodsGone(uids, self.revision))
+        await self.tell(CACHE, GONE, PodsGone(gone.uids, gone.revision))
+        await self.tell(QUEUE, LEAVE, gone)
+
+
 async def _drive(scenario, runtime, supervisor):
     """Submits waves and waits until nothing moves; what is wrong with that."""
     network, call_s = runtime.network, scenario.plan.settings.deadlines.call_s
@@ -192,23 +238,14 @@ async def _drive(scenario, runtime, supervisor):
             except (ActorLostError, DeadlineError):
                 await asyncio.sleep(AGAIN_S)
 
-    async def appear(nodes):
-        # The binder first: what it does not know, a new cache would not hear of.
-        await tell(BINDER, ADD_NODES, NodeBatch(nodes))
-        await tell(CACHE, ADD_NODES, NodeBatch(nodes))
-        await tell(QUEUE, OBSERVE, ClusterChanges(tuple(NodeChange(None, each) for each in nodes)))
-
-    await appear(scenario.nodes)
+    world = _World(tell)
+    await world.appear(scenario.nodes)
     for index in range(scenario.plan.settings.schedulers):
         # Through the supervisor, which makes those run that take the place of these.
         await supervisor.refs[scheduler_name(index)].call(RUN, NOTHING, timeout_s=ALL_S)
     for wave in scenario.waves:
         await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
-        if wave.nodes:
-            await appear(wave.nodes)
-        if wave.pods:
-            await tell(BINDER, ADD_PENDING, pod_batch(wave.pods))
-            await tell(QUEUE, SUBMIT, pod_batch(wave.pods))
+        await world.take(wave)
     await asyncio.sleep(max(0.0, network.faults.until_s - network.spent_s))
     deadline_s = network.spent_s + RECOVERY_S
     while True:

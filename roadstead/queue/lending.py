@@ -1,0 +1,84 @@
+"""Which pod is lent next: by QueueSort, unless it would starve another one or part a gang.
+
+Starvation (I11): a pod in activeQ is passed by pods that are tried for the first time as QueueSort
+says; each of them passes it once. Pods that are tried again (events woke them, they lost races)
+pass it `max_passed` times in all; then whoever waits longest goes first.
+
+Gangs: a pod of which others of its gang are lent to another scheduler is not lent meanwhile. Each
+would wait for the others at its own scheduler until both give up, and so on for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic
+
+from roadstead.facts.pod_groups import GroupKey, group_key
+from roadstead.queue.board import Board
+from roadstead.queue.pods import EventT, PodEntry, PodState
+
+
+class Lending(Generic[EventT]):
+    """Picks pods of a board, for one lease at a time."""
+
+    def __init__(self, board: Board[EventT], max_passed: int) -> None:
+        self._board = board
+        self._max_passed = max_passed
+
+    def picks(self, owner: str, max_pods: int, profile: str) -> Iterator[PodEntry[EventT]]:
+        """Up to `max_pods` pods one after another; each must be lent before the next is asked for.
+
+        profile: whose pods only; "" for all.
+        """
+        elsewhere: set[GroupKey] | None = None
+        held: list[PodEntry[EventT]] = []
+        picked = 0
+        try:
+            while picked < max_pods and (entry := self._next(profile)) is not None:
+                group = group_key(entry.facts)
+                if group is not None:
+                    elsewhere = self._groups_elsewhere(owner) if elsewhere is None else elsewhere
+                    if group in elsewhere:
+                        self._board.shelf_of(entry).hold(entry)
+                        held.append(entry)
+                        continue
+                self._note(entry)
+                picked += 1
+                yield entry
+        finally:
+            for entry in sorted(held, key=lambda each: each.entered, reverse=True):
+                self._board.shelf_of(entry).release(entry)
+                if entry.state is PodState.ACTIVE:
+                    self._board.active.order_of(entry).back(entry, self._max_passed)
+
+    def _next(self, profile: str) -> PodEntry[EventT] | None:
+        first = self._board.next_to_lend(profile)
+        if first is None or not self._is_retry(first):
+            return first
+        order = self._board.active.order_of(first)
+        longest = order.longest()
+        if longest is None or order.passed(longest) < self._max_passed:
+            return first
+        return longest
+
+    def _note(self, entry: PodEntry[EventT]) -> None:
+        if self._is_retry(entry):
+            order = self._board.active.order_of(entry)
+            order.passes += entry is not order.longest()
+
+    @staticmethod
+    def _is_retry(entry: PodEntry[EventT]) -> bool:
+        """In activeQ, and lent before: pods of backoffQ are lent only while activeQ is empty."""
+        return entry.attempts > 0 and entry.state is PodState.ACTIVE
+
+    def _groups_elsewhere(self, owner: str) -> set[GroupKey]:
+        """The gangs of which pods are lent to other schedulers."""
+        leases = self._board.in_flight.leases.values()
+        lent = (pod for lease in leases if lease.owner != owner for pod in lease.open.values())
+        return {group for pod in lent if (group := group_key(pod.facts)) is not None}
+
+    def validate(self) -> None:
+        """I11: no pod of activeQ was passed more often than it may be."""
+        for entry in self._board.active.heap:
+            passed = self._board.active.order_of(entry).passed(entry)
+            assert passed <= self._max_passed, f"{entry.uid} was passed {passed} times"

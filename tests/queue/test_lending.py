@@ -1,0 +1,174 @@
+"""Which pod is lent next: nobody starves (I11), and gangs are not parted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.facts.pod import GroupMembership, PodIdentity
+from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue import places as places_module
+from tests.builders import pod
+
+BOUND = 5
+CONFLICT, ERROR = RequeueReason.CONFLICT, RequeueReason.ERROR
+
+
+class World:
+    """A queue whose bound is small; leases of one pod by one scheduler unless told otherwise."""
+
+    def __init__(self, **settings):
+        self.core = QueueCore(settings=QueueSettings(max_passed=BOUND, **settings))
+        self.leases = {}
+
+    def add(self, *names, **facts):
+        pods = [(PodIdentity(name, "default", name), pod(**facts)) for name in names]
+        self.core.add(pods, 0.0)
+        return self
+
+    def lease(self, count=1, owner="s", profile=""):
+        batch = self.core.lease(owner, 1, count, 0.0, profile)
+        names = [each.identity.name for each in batch.pods]
+        self.leases |= dict.fromkeys(names, batch.lease_id)
+        self.core.validate()
+        return names
+
+    def back(self, name, reason=CONFLICT):
+        self.core.requeue(self.leases[name], [Requeue(name, reason)], 0.0)
+        self.core.validate()
+
+
+def order_in(world):
+    (order,) = world.core._board.active._orders.values()
+    return order
+
+
+def test_a_pod_that_loses_races_for_ever_lets_others_pass_in_the_end():
+    world = World().add("loser", priority=100).add("waits")
+    lent = []
+
+    while "waits" not in lent:
+        (name,) = world.lease()
+        lent.append(name)
+        if name == "loser":
+            world.back("loser")
+
+    # Its first attempt is not one of those that are bounded.
+    assert lent == ["loser"] * (1 + BOUND) + ["waits"]
+
+
+def test_pods_that_are_tried_for_the_first_time_go_by_priority_however_many():
+    world = World().add("low").add(*(f"h{number}" for number in range(3 * BOUND)), priority=1)
+
+    lent = [name for _ in range(3 * BOUND) for name in world.lease()]
+
+    assert "low" not in lent
+
+
+def test_who_waits_longest_goes_first_when_several_were_passed_too_often():
+    world = World().add("loser", priority=100).add("first").add("second", priority=1)
+    for _ in range(1 + BOUND):
+        assert world.lease() == ["loser"]
+        world.back("loser")
+
+    assert [world.lease(), world.lease(), world.lease()] == [["first"], ["second"], ["loser"]]
+
+
+def test_a_pod_that_waits_longest_itself_passes_nobody():
+    world = World().add("loser")
+    for _ in range(2 * BOUND):
+        assert world.lease() == ["loser"]
+        world.back("loser")
+    world.add("late")
+
+    assert order_in(world).passes == 0
+    assert world.lease() == ["loser"]
+
+
+def test_a_pod_of_another_profile_is_not_lent_however_long_it_waited():
+    world = World(by_profile=True).add("other", scheduler_name="b")
+    world.add("loser", scheduler_name="a")
+
+    for _ in range(3 * BOUND):
+        assert world.lease(profile="a") == ["loser"]
+        world.core.requeue(world.leases["loser"], [Requeue("loser", CONFLICT)], 0.0)
+
+    assert world.lease(profile="b") == ["other"]
+
+
+GANG = {"pod_group": GroupMembership("g", 2)}
+
+
+def test_a_pod_whose_gang_is_lent_to_another_scheduler_waits_for_it():
+    world = World().add("a", "b", **GANG).add("plain")
+    assert world.lease(owner="one") == ["a"]
+
+    assert world.lease(3, owner="two") == ["plain"]
+    assert world.lease(3, owner="one") == ["b"]
+
+
+def test_it_is_lent_when_the_others_are_back():
+    world = World().add("a", "b", **GANG)
+    world.lease(owner="one")
+    assert world.lease(owner="two") == []
+    world.back("a")
+
+    assert world.lease(2, owner="two") == ["a", "b"]
+
+
+def test_pods_that_back_off_wait_for_their_gang_too():
+    world = World().add("a", "b", **GANG)
+    world.lease(2, owner="one")
+    back = Requeue("b", RequeueReason.UNSCHEDULABLE, ("P",))
+    world.core.requeue(world.leases["b"], [back], 0.0)
+    world.core.move([object()], 0.0)
+    assert world.core.state_of("b") is PodState.BACKOFF
+
+    assert world.lease(owner="two") == []
+    assert world.lease(owner="one") == ["b"]
+    assert world.core.state_of("b") is PodState.IN_FLIGHT
+
+
+def test_who_was_looked_past_keeps_its_place():
+    world = World().add("a", "b", "c", **GANG).add("plain")
+    assert world.lease(owner="one") == ["a"]
+    for _ in range(3):
+        assert world.lease(owner="two") in (["plain"], [])
+
+    assert order_in(world).longest().uid == "b"
+    assert world.lease(3, owner="one") == ["b", "c"]
+
+
+def test_the_list_of_who_came_when_stays_small(monkeypatch):
+    monkeypatch.setattr(places_module, "SLACK", 4)
+    world = World().add("waits")
+    for _ in range(50):
+        world.add("loser")
+        world.lease(2)
+        world.back("loser")
+        world.back("waits")
+
+    assert len(order_in(world)._entries) <= 2 * 2 + 4
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from("ltb"), st.integers(0, 2)), max_size=80)
+)
+def test_no_pod_is_passed_more_often_than_it_may_be(steps):
+    world = World()
+    for number, what, priority in steps:
+        name = f"p{number}"
+        if what == "l":
+            world.lease(1 + priority, owner=f"s{number % 2}")
+        elif what == "t":
+            gang = GANG if priority == 2 else {}
+            world.add(name, priority=priority, **gang)
+        elif world.core.state_of(name) is PodState.IN_FLIGHT:
+            world.back(name)
+
+
+def test_a_broken_bound_is_found():
+    world = World().add("a")
+    order_in(world).passes = BOUND + 1
+
+    with pytest.raises(AssertionError, match="a was passed 6 times"):
+        world.core.validate()
