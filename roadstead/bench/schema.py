@@ -86,6 +86,9 @@ class CreatePods(_Wire):
     persistent_volume_claim_template_path: Path | None = None
     template_params: dict[Text, Scalar] = {}
     steady_state: bool = False
+    steady_state_param: Param = ""
+    duration: Text = ""
+    duration_param: Param = ""
 
 
 class CreatePodSets(_Wire):

@@ -128,6 +128,10 @@ def _with_count(op: Op, params: Params) -> PlainOp:
     if isinstance(op, CreatePods) and op.count_multiplier_param:
         total = params.count(op.count, op.count_param) * params.count(0, op.count_multiplier_param)
         changes["count"] = total
+    if isinstance(op, CreatePods) and op.steady_state_param:
+        changes["steady_state"] = params.value(op.steady_state_param) is True
+    if isinstance(op, CreatePods) and op.duration_param:
+        params.seconds("", op.duration_param)
     if isinstance(op, Sleep):
         changes["duration"] = str(params.seconds(op.duration, op.duration_param))
     assert not isinstance(op, CreatePodSets)

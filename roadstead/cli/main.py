@@ -51,6 +51,7 @@ Examples:
   roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
   roadstead config --preset binpack       # a configuration to start from
   roadstead plugin new FewPods            # a plugin of your own to start from
+  roadstead bench SchedulingBasic         # how fast? --list shows what there is
 
 \b
 Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not there yet is needed.

@@ -85,3 +85,20 @@ def test_parameters_that_are_missing_unused_or_no_number_are_refused_by_name(tmp
     assert "params.nodse: is used by no op" in refusal(tmp_path, NODES, nodes=1, nodse=2)
     for wrong in ("many", 1.5, True, -1, 10**9):
         assert "params.nodes:" in refusal(tmp_path, NODES, nodes=wrong)
+
+
+def test_a_steady_state_may_be_a_parameter_and_its_duration_is_read_over_where_there_is_none(
+    tmp_path,
+):
+    op = {
+        "opcode": "createPods",
+        "countParam": "$many",
+        "steadyStateParam": "$steady",
+        "durationParam": "$long",
+    }
+
+    (off,) = ops_of(tmp_path, op, many=1, steady=False, long="10s")
+    (on,) = ops_of(tmp_path, op, many=1, steady=True, long="10s")
+
+    assert (off.steady_state, on.steady_state) == (False, True)
+    assert "is not a duration" in refusal(tmp_path, op, many=1, steady=False, long="10")
