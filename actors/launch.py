@@ -84,7 +84,7 @@ class ActorLauncher:
         plan = with_journal(plan, inputs)
 
         async def work(client: Client, supervisor: Supervisor) -> Trial:
-            return await try_out(client, supervisor, plan, inputs, is_virtual=lab.is_virtual)
+            return await try_out(client, supervisor, plan, inputs)
 
         def all_of_it(open_one: Callable[[], Runtime]) -> Coroutine[Any, Any, Trial]:
             return _with_actors(open_one, plan, lambda told: None, work, supervisor_for(lab))

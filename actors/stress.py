@@ -14,7 +14,7 @@ from functools import partial
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.client import Client
 from roadstead.actors.living import Life
-from roadstead.actors.messages import ActorStatus, BindAnswers, BindBatch, PodBatch
+from roadstead.actors.messages import BindAnswers, BindBatch, PodBatch
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method
 from roadstead.actors.simulated_network import Network
@@ -32,22 +32,19 @@ from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS, Status
 from roadstead.run import RunInputs, RunPlan
 
-BUSY = ("evaluate", "decide")
-"""Phases in which a scheduler is busy with decisions."""
-
 
 @dataclass(frozen=True, slots=True)
 class LabFigures:
     """Binder → lab: what it was asked since the first pod was submitted.
 
-    refused: (cause, how many). waits: (pods, seconds until their bind was acknowledged).
+    refused: (cause, how many). waits: (pods, seconds until their bind was acknowledged). ran_s: how
+    long ago the first pod was submitted.
     """
 
     asked: int
-    batches: int
-    conflicted: int
     refused: tuple[tuple[str, int], ...]
     waits: tuple[tuple[int, float], ...]
+    ran_s: float
 
 
 LAB_FIGURES = method("lab_figures", Nothing, LabFigures)
@@ -72,7 +69,7 @@ class LabBinder(BinderActor):
         recheck: Recheck = "all",
     ) -> None:
         self._began_s = 0.0
-        self._asked = self._conflicted = 0
+        self._asked = 0
         self._refused: Counter[str] = Counter()
         self._waits: list[tuple[int, float]] = []
         super().__init__(plan, directory, journal)
@@ -93,7 +90,6 @@ class LabBinder(BinderActor):
         bound = causes.pop("", 0)
         self._asked += len(answers.answers)
         self._refused += causes
-        self._conflicted += bool(causes)
         if bound:
             self._waits.append((bound, clock_s() - self._began_s))
         return answers
@@ -102,10 +98,9 @@ class LabBinder(BinderActor):
         """What was counted so far."""
         return LabFigures(
             self._asked,
-            self._batches,
-            self._conflicted,
             tuple(sorted(self._refused.items())),
             tuple(self._waits),
+            clock_s() - self._began_s if self._began_s else 0.0,
         )
 
 
@@ -158,19 +153,15 @@ async def try_out(
     supervisor: Supervisor,
     plan: RunPlan,
     inputs: RunInputs,
-    *,
-    is_virtual: bool,
 ) -> Trial:
     """One run, and what was measured of it."""
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
     told = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
-    counted = [
-        _counted(await supervisor.look(name), is_virtual=is_virtual)
-        for name in supervisor.refs
-        if name.startswith(SCHEDULER)
-    ]
-    transactions = sum(each.transactions for each in counted)
+    counted: Counter[str] = Counter()
+    for name in supervisor.refs:
+        if name.startswith(SCHEDULER):
+            counted.update(dict((await supervisor.look(name)).figures))
     return Trial(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),
@@ -178,27 +169,8 @@ async def try_out(
         told.waits,
         told.asked,
         dict(told.refused),
-        transactions or told.batches,
-        sum(each.conflicted for each in counted) if transactions else told.conflicted,
-        sum(each.busy_s for each in counted),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """What a scheduler says of itself: transactions are jobs that it asked to bind."""
-
-    busy_s: float
-    transactions: int
-    conflicted: int
-
-
-def _counted(status: ActorStatus, *, is_virtual: bool) -> _Counted:
-    figures = dict(status.figures)
-    spent_s = sum(spent for phase, spent in status.timings_s if phase in BUSY)
-    return _Counted(
-        # Phases are measured in real time, whatever the loop's clock says.
-        figures.get("busy_s", 0.0 if is_virtual else spent_s),
-        int(figures.get("transactions", 0)),
-        int(figures.get("conflicted", 0)),
+        int(counted["transactions"]),
+        int(counted["conflicted"]),
+        float(counted["busy_s"]),
+        told.ran_s,
     )

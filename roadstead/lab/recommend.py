@@ -71,7 +71,7 @@ def _reasons(
         "place as many.",
         f"{rate.mean:,.0f} pods/s (95%: {rate.low:,.0f} to {rate.high:,.0f}); the fastest, "
         f"{_told(fastest)}, has {_mean(fastest, 'pods_per_s'):,.0f}. "
-        f"{len(quick)} are within {RATE_SLACK:.0%} of it.",
+        f"Within {RATE_SLACK:.0%} of it: {len(quick)}.",
         f"Score regret {_mean(best, 'score_regret'):.2f} points of 100; the least of all is "
         f"{_mean(least, 'score_regret'):.2f} ({_told(least)}).",
         f"{_mean(best, 'conflict_fraction'):.3f} conflicts for each pod bound.",

@@ -31,7 +31,7 @@ class Trial:
     spent_s: from the first pod submitted to the last bind; waits_s: (pods, how long they waited for
     their bind since then). asked, refused: bind requests. transactions: jobs that were asked to be
     bound, each time; conflicted: those of which some pod was refused. busy_s: of all schedulers,
-    reading, thinking and deciding; 0 where time is virtual and nothing is simulated to take any.
+    reading, thinking and deciding, in the time the loop's clock shows; ran_s: of the whole run.
     """
 
     placements: tuple[tuple[str, str], ...]
@@ -43,6 +43,7 @@ class Trial:
     transactions: int = 0
     conflicted: int = 0
     busy_s: float = 0.0
+    ran_s: float = 0.0
 
     def figures(self, schedulers: int) -> dict[str, float]:
         """The figures of the lab that follow from this alone."""
@@ -58,7 +59,7 @@ class Trial:
                 self.conflicted, self.transactions - self.conflicted
             ),
             "retries": _share(self.asked - bound, bound),
-            "busyness": _share(self.busy_s, self.spent_s * schedulers),
+            "busyness": _share(self.busy_s, self.ran_s * schedulers),
             "wait_s": float(waits_s.mean()) if len(waits_s) else 0.0,
             "wait_p90_s": float(np.percentile(waits_s, 90)) if len(waits_s) else 0.0,
         }

@@ -71,7 +71,6 @@ def test_virtual_time_gives_the_same_trial_for_the_same_seed(tmp_path):
     again = tried(tmp_path / "b", seed=5)
 
     assert first == again
-    assert first.busy_s == 0.0
 
 
 def test_one_scheduler_alone_meets_no_conflict(tmp_path):
@@ -84,7 +83,16 @@ def test_one_scheduler_alone_meets_no_conflict(tmp_path):
 def test_schedulers_are_busy_for_some_of_the_real_time(tmp_path):
     trial = tried(tmp_path, is_virtual=False, schedulers=2)
 
-    assert trial.busy_s > 0.0
+    assert 0.0 < trial.busy_s < 2 * trial.ran_s
+
+
+def test_simulated_decisions_take_virtual_time_and_keep_schedulers_busy(tmp_path):
+    slow = {"decision_time": {"batch": {"job_s": 1.0, "task_s": 0.0}}}
+
+    trial = tried(tmp_path, inputs=heavy(pods=20), schedulers=2, **slow)
+
+    assert trial.spent_s >= len(trial.placements) / 2
+    assert trial.busy_s >= len(trial.placements)
 
 
 def test_a_trial_of_nothing_is_empty(tmp_path):
@@ -92,7 +100,7 @@ def test_a_trial_of_nothing_is_empty(tmp_path):
 
     trial = tried(tmp_path, inputs=nothing)
 
-    assert (trial.placements, trial.spent_s, trial.asked) == ((), 0.0, 0)
+    assert (trial.placements, trial.spent_s, trial.asked, trial.ran_s) == ((), 0.0, 0, 0.0)
 
 
 def test_profiles_of_one_node_leave_out_what_looks_across_nodes(tmp_path):

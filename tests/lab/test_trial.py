@@ -39,6 +39,7 @@ def test_figures_follow_from_what_was_counted():
         transactions=3,
         conflicted=1,
         busy_s=2.0,
+        ran_s=8.0,
     )
 
     figures = trial.figures(schedulers=2)
@@ -48,7 +49,7 @@ def test_figures_follow_from_what_was_counted():
     assert figures["conflict_fraction"] == 0.5
     assert figures["transaction_conflict_fraction"] == 0.5
     assert figures["retries"] == 0.5
-    assert figures["busyness"] == 0.25
+    assert figures["busyness"] == 0.125
     assert figures["wait_s"] == 2.0
     assert figures["wait_p90_s"] == pytest.approx(2.8)
 
