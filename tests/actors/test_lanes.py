@@ -1,0 +1,104 @@
+"""What a scheduler read, and how long it may use it."""
+
+import pytest
+
+from roadstead.actors.figures import Figures, concurrency_of, work_of
+from roadstead.actors.lanes import Lane
+from roadstead.actors.messages import ActorStatus
+from roadstead.config.settings import Settings
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.pods import Attempt
+from roadstead.facts.pod import Owner
+from tests.builders import pod
+
+
+class Batch:
+    """What was read of some classes."""
+
+    def __init__(self, *known):
+        self.known = known
+
+    def knows(self, signature):
+        return signature in self.known
+
+
+def lane(*known, read_s=10.0):
+    each = Lane(None, (0,))
+    each.read(Batch(*known), read_s)
+    return each
+
+
+def of_class(signature):
+    return PodInCycle("uid", "default/a", None, signature)
+
+
+def test_what_was_read_serves_later_pods_of_its_classes_while_it_is_young():
+    each = lane("x", "y")
+
+    assert each.kept([of_class("x"), of_class("y")], 12.0, 2.0) is each.batch
+    assert each.kept([of_class("x")], 12.1, 2.0) is None
+    assert each.kept([of_class("x"), of_class("z")], 10.0, 2.0) is None
+
+
+def test_without_a_bound_nothing_is_kept_and_nothing_is_too_old():
+    each = lane("x")
+
+    assert each.kept([of_class("x")], 10.0, None) is None
+    assert not each.is_older(1e9, None)
+
+
+def test_with_a_bound_of_nought_anything_is_too_old_a_moment_later():
+    each = lane("x")
+
+    assert not each.is_older(10.0, 0.0)
+    assert each.is_older(10.001, 0.0)
+
+
+def test_what_is_dropped_serves_nobody():
+    each = lane("x")
+    each.drop()
+
+    assert each.kept([of_class("x")], 10.0, 5.0) is None
+
+
+def attempt(name, job=""):
+    owner = Owner("Job", job, "") if job else None
+    return Attempt(name, f"uid-{name}", f"default/{name}", "n1", pod(owner=owner))
+
+
+def test_figures_count_binds_by_cause_and_jobs_by_whether_one_was_refused():
+    figures = Figures()
+    tried = [attempt("a", "j"), attempt("b", "j"), attempt("c"), attempt("d"), attempt("late")]
+
+    figures.answered(tried, {"a": "", "b": "version", "c": "", "d": "constraint"})
+
+    assert (figures.asked, figures.bound) == (4, 2)
+    assert (figures.transactions, figures.conflicted) == (3, 2)
+    assert figures.refused == {"version": 1, "constraint": 1}
+
+
+def test_figures_arrive_as_they_were_told():
+    figures = Figures(busy_s=3.0, reads=2, decided=4, retries=1, passed_on=5)
+    figures.answered([attempt("a")], {"a": "version"})
+
+    work = work_of("scheduler-0", "web", dict(figures.told()), 12.0)
+
+    assert (work.name, work.profile, work.busyness) == ("scheduler-0", "web", 0.25)
+    assert (work.reads, work.decided, work.retries, work.passed_on) == (2, 4, 1, 5)
+    assert (work.asked, work.bound, work.transactions, work.conflicted) == (1, 0, 1, 1)
+    assert work.refused == {"version": 1}
+
+
+@pytest.mark.parametrize(("busy_s", "over_s", "share"), [(9.0, 3.0, 1.0), (1.0, 0.0, 0.0)])
+def test_nobody_is_busier_than_all_the_time(busy_s, over_s, share):
+    assert work_of("s", "", {"busy_s": busy_s}, over_s).busyness == share
+
+
+def test_a_run_tells_of_each_of_its_schedulers():
+    settings = Settings(schedulers={"web": 1, "batch": 1}, conflicts="version")
+    statuses = {f"scheduler-{n}": ActorStatus("", figures=(("asked", n),)) for n in range(2)}
+
+    found = concurrency_of(settings, statuses, 1.0)
+
+    assert (found.mode, found.detection, found.transaction) == ("shared", "version", "incremental")
+    assert [(each.profile, each.asked) for each in found.schedulers] == [("web", 0), ("batch", 1)]

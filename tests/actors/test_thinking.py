@@ -1,0 +1,147 @@
+"""Decision time on a virtual clock: how long schedulers think, and how busy that makes them."""
+
+import asyncio
+
+import pytest
+
+from roadstead.actors import client
+from roadstead.actors.client import Client
+from roadstead.actors.launch import open_runtime
+from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.virtual_time import run_virtual
+from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.settings import Deadlines
+from roadstead.facts.pod import Owner
+from tests.actors.test_runs import TWO_PROFILES
+from tests.actors.world import identity, inputs_of, plan_of
+from tests.builders import node, pod
+
+SERVICE = {"roadstead.io/kind": "service"}
+
+
+@pytest.fixture(autouse=True)
+def _long_looks(monkeypatch):
+    """Virtual time jumps: there is no need to look often."""
+    monkeypatch.setattr(client, "LOOK_S", 0.5)
+
+
+def thinking(batch=(0.0, 0.0), service=(0.0, 0.0)):
+    kinds = {"batch": batch, "service": service}
+    return DecisionTime(**{kind: KindTime(job_s=j, task_s=t) for kind, (j, t) in kinds.items()})
+
+
+def run(inputs, **how):
+    """(outcome, virtual seconds it took)."""
+
+    async def work():
+        plan = plan_of(**how)
+        runtime = open_runtime(plan)
+        supervisor = Supervisor(runtime, plan)
+        await supervisor.start()
+        began_s = asyncio.get_running_loop().time()
+        try:
+            outcome = await Client(supervisor, plan, lambda _: None).run(inputs)
+            return outcome, asyncio.get_running_loop().time() - began_s
+        finally:
+            await supervisor.stop()
+
+    return run_virtual(work)
+
+
+def jobs(count, size, name="j", **facts):
+    return [
+        (
+            identity(f"{name}{number}-{member}"),
+            pod(owner=Owner("Job", f"{name}{number}", ""), **facts),
+        )
+        for number in range(count)
+        for member in range(size)
+    ]
+
+
+def test_each_job_takes_its_time_and_the_scheduler_is_busy_meanwhile():
+    inputs = inputs_of([node("n1", cpu=64_000)], jobs(5, 4))
+
+    outcome, took_s = run(inputs, decision_time=thinking(batch=(2.0, 0.25)))
+
+    (work,) = outcome.concurrency.schedulers
+    assert len(outcome.placements) == 20
+    assert took_s == pytest.approx(5 * 3.0, abs=1.5)
+    assert work.busyness == pytest.approx(1.0, abs=0.1)
+    assert work.transactions == 5
+
+
+def test_service_jobs_take_their_own_time():
+    services = jobs(2, 1, "web", labels=SERVICE)
+    inputs = inputs_of([node("n1", cpu=64_000)], [*services, *jobs(3, 1)])
+
+    _, took_s = run(inputs, decision_time=thinking(batch=(0.5, 0.0), service=(10.0, 0.0)))
+
+    assert took_s == pytest.approx(2 * 10.0 + 3 * 0.5, abs=1.5)
+
+
+def test_two_schedulers_think_at_the_same_time():
+    inputs = inputs_of([node("n1", cpu=64_000)], jobs(8, 1))
+
+    _, took_s = run(inputs, decision_time=thinking(batch=(5.0, 0.0)), schedulers=2, batch=1)
+
+    assert took_s == pytest.approx(4 * 5.0, abs=1.5)
+
+
+def test_a_lease_does_not_end_while_its_scheduler_thinks():
+    inputs = inputs_of([node("n1", cpu=64_000)], jobs(6, 1))
+    quick = Deadlines(lease_s=3.0)
+
+    outcome, took_s = run(
+        inputs, decision_time=thinking(batch=(20.0, 0.0)), schedulers=2, deadlines=quick
+    )
+
+    assert len(outcome.placements) == 6
+    assert sum(each.retries for each in outcome.concurrency.schedulers) == 0
+    assert sum(each.decided for each in outcome.concurrency.schedulers) == 6
+    assert took_s >= 60.0
+
+
+def slots(count):
+    """Nodes with room for one pod each: whoever thinks long finds them taken."""
+    return [node(f"n{number:03}", cpu=1000, pods=1) for number in range(count)]
+
+
+def test_who_thinks_long_loses_races_that_a_fresh_reading_would_have_won():
+    slow = jobs(3, 1, "slow", cpu=900, scheduler_name="packs")
+    inputs = inputs_of(slots(40), [*slow, *jobs(36, 1, cpu=900)])
+    time = thinking(batch=(1.0, 0.0), service=(7.3, 0.0))
+    how = {
+        "config": TWO_PROFILES,
+        "schedulers": {"default-scheduler": 1, "packs": 1},
+        "batch": 1,
+        "shards": 1,
+        "tie_break": "first",
+        "decision_time": time.model_copy(update={"profiles": {"packs": "service"}}),
+    }
+
+    stale, _ = run(inputs, **how)
+    fresh, _ = run(inputs, **how, staleness_s=0.0)
+
+    lost = [each.concurrency.schedulers[1].conflicted for each in (stale, fresh)]
+    assert len(stale.placements) == len(fresh.placements) == 39
+    assert lost[0] >= 3
+    assert lost[1] == 0
+
+
+@pytest.mark.parametrize("conflicts", ["fit", "version"])
+def test_coarse_detection_refuses_what_fine_detection_lets_pass(conflicts):
+    inputs = inputs_of([node("n1", cpu=64_000)], jobs(12, 1))
+
+    outcome, _ = run(
+        inputs,
+        schedulers=3,
+        batch=1,
+        decision_time=thinking(batch=(1.0, 0.0)),
+        conflicts=conflicts,
+    )
+
+    refused = outcome.concurrency.refused
+    assert len(outcome.placements) == 12
+    assert (refused.get("version", 0) > 0) == (conflicts == "version")
+    assert "constraint" not in refused

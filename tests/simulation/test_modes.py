@@ -1,0 +1,58 @@
+"""Many schedulers in every mode, under the same faults: every promise holds in commit order."""
+
+import logging
+from collections import Counter
+
+import pytest
+
+from tests.simulation import simulation
+from tests.simulation.modes import in_some_mode
+from tests.simulation.scenarios import make
+from tests.simulation.simulation import simulate
+
+NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
+CHUNK = 12
+
+
+@pytest.fixture(autouse=True)
+def _in_modes(monkeypatch):
+    monkeypatch.setattr(simulation, "make", lambda seed: in_some_mode(make(seed), seed))
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def problems(seeds, kinds):
+    outcomes = [simulate(seed, kinds) for seed in seeds]
+    return {each.seed: each.problems for each in outcomes if each.problems}
+
+
+@pytest.mark.parametrize("start", range(2000, 2000 + 2 * CHUNK, CHUNK))
+def test_in_every_mode_no_promise_is_broken(start):
+    assert problems(range(start, start + CHUNK), ()) == {}
+
+
+@pytest.mark.parametrize("start", range(3000, 3000 + 2 * CHUNK, CHUNK))
+def test_in_every_mode_a_faulty_network_breaks_no_promise(start):
+    assert problems(range(start, start + CHUNK), NETWORK) == {}
+
+
+def test_seeds_turn_every_knob():
+    turned = Counter()
+    for seed in range(2000, 2000 + 2 * CHUNK):
+        settings = in_some_mode(make(seed), seed).plan.settings
+        turned.update(
+            [
+                settings.concurrency,
+                settings.conflicts,
+                settings.transaction,
+                settings.staleness_s,
+                settings.partition_policy,
+                settings.decision_time.is_given,
+            ]
+        )
+
+    assert {"shared", "partitioned", "fit", "version", "incremental", "all-or-nothing"} <= (
+        turned.keys()
+    )
+    assert {None, 0.0, 0.2, 2.0, "quality-first", "adaptive", True} <= turned.keys()
