@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from roadstead.actors.messages import ActorStatus, PodBatch
+from roadstead.actors.names import SCHEDULER
+from roadstead.actors.process_calls import WARM
 from roadstead.actors.profiling import Profiler
+from roadstead.actors.seam import NOTHING
 from roadstead.actors.session import CHUNK, RunSession, is_settled
 from roadstead.actors.supervisor import RunFailedError
 from roadstead.bench import script as steps
@@ -27,6 +30,9 @@ LOOK_S = 0.05
 
 READY_PODS = 200_000
 """Of series up to so many pods the messages are made before the clock starts."""
+
+WARM_S = 600.0
+"""How long compiling the kernel may take, the first time on a machine."""
 
 DELETE_EVERY_S = 0.02
 TENTHS = 10
@@ -77,6 +83,7 @@ class BenchRun:
 
     async def run(self) -> list[Measured]:
         """All steps, in order; what was measured."""
+        await self._warm()
         await self._session.begin()
         try:
             for step in self._script.steps:
@@ -87,6 +94,15 @@ class BenchRun:
                 task.cancel()
             await asyncio.gather(*self._beside, return_exceptions=True)
         return self.measured
+
+    async def _warm(self) -> None:
+        """Has the schedulers load the kernel, where it is on: it is loaded once, not per run."""
+        if not self._session.plan.settings.kernel:
+            return
+        self._progress(Progress("loading the kernel"))
+        for name, ref in self._session.supervisor.refs.items():
+            if name.startswith(SCHEDULER):
+                await ref.call(WARM, NOTHING, timeout_s=WARM_S)
 
     @singledispatchmethod
     async def _do(self, step: Step) -> None:

@@ -24,6 +24,9 @@ from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedErr
 Q = TypeVar("Q")
 A = TypeVar("A")
 
+PROCESS_CALLS = ("profile", "warm")
+"""Asked of a process, whatever the actor."""
+
 ERROR = "error"
 REPLY = "reply"
 
@@ -189,11 +192,10 @@ class Dispatcher:
     async def _handle(self, envelope: Envelope) -> object:
         if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
             raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
-        if envelope.kind == "profile":
-            # Of the process, whatever the actor; few runs want one.
-            from roadstead.actors.profiling import PROFILE, answer
+        if envelope.kind in PROCESS_CALLS:
+            from roadstead.actors.process_calls import answered
 
-            return to_wire(answer(from_wire(PROFILE.message, envelope.body)))
+            return await answered(envelope.kind, envelope.body)
         method = METHODS.get(envelope.kind)
         if method is FENCE:
             self._fences |= dict(from_wire(Fences, envelope.body).epochs)

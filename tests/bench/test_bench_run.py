@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from roadstead.actors import bench_run
+from roadstead.actors import bench_run, kernel_loader
 from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.supervisor import RunFailedError
 from roadstead.bench.catalog import built_in, choose
@@ -25,6 +25,7 @@ from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
+from roadstead.kernel import start
 from tests.actors.world import GENEROUS_S, plan_of
 from tests.bench.sessions import bench, launched
 from tests.builders import MIB, pod
@@ -339,3 +340,25 @@ def test_of_many_nodes_every_tenth_is_told(monkeypatch):
 
     told = [each.phase for each in seen if each.phase.startswith("creating nodes")]
     assert told == [f"creating nodes: {start} of 40" for start in range(0, 40, 4)]
+
+
+def test_the_kernel_is_there_when_the_first_pods_come():
+    seen = []
+    many = pods(2000)
+
+    (found,), _ = bench(nodes(20), measured(many), plan=plan_of(kernel=True), seen=seen)
+
+    assert seen[0].phase == "loading the kernel"
+    assert figures_of(found).kernel.pods > 1000
+
+
+def test_a_kernel_that_cannot_be_loaded_leaves_all_to_the_reference(monkeypatch):
+    def broken(tell=None):
+        raise ImportError("no numba")
+
+    monkeypatch.setattr(start, "load", broken)
+    monkeypatch.setattr(kernel_loader, "load", broken)
+
+    (found,), _ = bench(nodes(20), measured(pods(300)), plan=plan_of(kernel=True))
+
+    assert len(found.bound_s) == 300
