@@ -16,7 +16,9 @@ CHUNK = 12
 
 @pytest.fixture(autouse=True)
 def _in_modes(monkeypatch):
-    monkeypatch.setattr(simulation, "make", lambda seed: in_some_mode(make(seed), seed))
+    monkeypatch.setattr(
+        simulation, "make", lambda seed, **more: in_some_mode(make(seed, **more), seed)
+    )
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
