@@ -93,3 +93,16 @@ def test_on_ray_every_process_is_measured_and_profiled():
     assert found.processes > 4
     hosts = {"control", "worker-0", "worker-1", "scheduler-0", "client"}
     assert set(benched.samples) == hosts
+
+
+def test_weights_add_up_to_the_time_that_was_sampled(monkeypatch):
+    times_s = iter([10.0, 12.0])
+    monkeypatch.setattr(profiling.time, "monotonic", lambda: next(times_s))
+    sampler = Sampler(threading.get_ident(), _began_s=profiling.time.monotonic())
+
+    for _ in range(4):
+        sampler.look(sys._getframe())
+
+    found = sampler.end()
+    assert found.interval_s == 0.5
+    assert sum(count for _, count in found.stacks) == 4
