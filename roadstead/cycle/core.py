@@ -39,7 +39,6 @@ handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 from roadstead.config.durations import Duration
 from roadstead.cycle import steps
@@ -64,8 +63,6 @@ from roadstead.cycle.pods import (
 from roadstead.cycle.verdicts import conflict, failed, no_node, refused_by, refused_on_node
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status
-
-NOTHING_READ: Mapping[str, int] = MappingProxyType({})
 
 
 class CycleCore:
@@ -109,7 +106,7 @@ class CycleCore:
         return tuple(record.pod for _, record in found)
 
     def decided(
-        self, decisions: Sequence[Decision], read_versions: Mapping[str, int] = NOTHING_READ
+        self, decisions: Sequence[Decision], read_versions: Mapping[str, int] | None = None
     ) -> list[Effect]:
         """What a batch decided.
 
@@ -123,17 +120,14 @@ class CycleCore:
             if self._is_news(decision, todo.get(decision.pod.uid)):
                 todo[decision.pod.uid] = decision
         verdicts = {
-            uid: self._verdict(decision)
-            for uid, decision in todo.items()
-            if decision.node_name is None
+            uid: self._verdict(each) for uid, each in todo.items() if each.node_name is None
         }
-        out = Outbox()
+        read, out = read_versions or {}, Outbox()
         for uid, decision in todo.items():
             record = self._ledger.live[uid]
             record.decided = gist(decision)
             if decision.node_name is not None:
-                read_version = read_versions.get(decision.node_name, 0)
-                self._place(record, decision.node_name, read_version, out)
+                self._place(record, decision.node_name, read.get(decision.node_name, 0), out)
             else:
                 self._end(record, event_of(decision), out, verdicts[uid])
         return self._effects(out)

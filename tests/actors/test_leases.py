@@ -1,0 +1,42 @@
+"""Leases for one profile, leases that go on, and whose turn it is to own which nodes."""
+
+from roadstead.actors import queue_actor
+from roadstead.actors.messages import LeaseAsk, Renew, Renewed
+from roadstead.actors.queue_actor import QueueActor
+from tests.actors.test_runs import TWO_PROFILES
+from tests.actors.world import NOBODY, batch_of, plan_of
+from tests.builders import pod
+
+
+async def test_a_lease_is_for_the_pods_of_a_profile_where_schedulers_have_one():
+    queue = QueueActor(
+        plan_of(config=TWO_PROFILES, schedulers={"default-scheduler": 1, "packs": 1}), NOBODY
+    )
+    await queue.submit(batch_of("a"))
+    await queue.submit(batch_of("b", facts=pod(cpu=100, scheduler_name="packs")))
+
+    packs = await queue.lease(LeaseAsk("scheduler-1", 1, 9, 0.0, "packs"))
+    others = await queue.lease(LeaseAsk("scheduler-0", 1, 9, 0.0, "default-scheduler"))
+
+    assert (packs.pods.names, packs.waiting) == (("b",), 1)
+    assert (others.pods.names, others.waiting) == (("a",), 0)
+
+
+async def test_a_lease_goes_on_while_its_scheduler_says_so_and_not_when_it_is_over():
+    queue = QueueActor(plan_of(), NOBODY)
+    await queue.submit(batch_of("a"))
+    lease = await queue.lease(LeaseAsk("scheduler-0", 1, 9, 0.0))
+
+    assert await queue.renew(Renew((lease.lease_id, 99))) == Renewed((lease.lease_id,))
+
+
+async def test_partitions_change_hands_as_time_goes_by_and_never_where_they_need_not(monkeypatch):
+    turning = QueueActor(plan_of(mode="partitioned", partition_refresh_s=2.0), NOBODY)
+    resting = QueueActor(plan_of(mode="partitioned"), NOBODY)
+    turns = []
+    for now_s in (10.0, 11.9, 12.0, 15.0):
+        monkeypatch.setattr(queue_actor, "clock_s", lambda now_s=now_s: now_s)
+        ask = LeaseAsk("scheduler-0", 1, 9, 0.0)
+        turns.append([(await each.lease(ask)).turn for each in (turning, resting)])
+
+    assert turns == [[5, 0], [5, 0], [6, 0], [7, 0]]
