@@ -38,7 +38,7 @@ from roadstead.actors.recovery import (
     Restored,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, A, Method, Q, clock_s
+from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, clock_s
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
@@ -90,7 +90,9 @@ class Client:
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
-        return await self._supervisor.refs[name].call(method, message, timeout_s=timeout_s)
+        # What it waits for may be slow: whether somebody is gone is for the supervisor to say.
+        ref = PatientRef(self._supervisor.refs[name])
+        return await ref.call(method, message, timeout_s=timeout_s)
 
     async def _load(self, inputs: RunInputs) -> None:
         """Nodes and running pods, to the cache (and so to the workers) and to the binder."""

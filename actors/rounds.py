@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from roadstead.actors.messages import EVALUATE
-from roadstead.actors.seam import Ref
+from roadstead.actors.seam import PatientRef, Ref
+from roadstead.actors.slow_workers import SlowWorkers
 from roadstead.cycle.batch import BatchRun, PodInCycle
 from roadstead.cycle.messages import EvaluateRequest, ShardAnswer
 from roadstead.cycle.sharded import MAX_ROUNDS, NarrowTask, ShardedCycle, with_version
@@ -24,21 +25,27 @@ async def begin_batch(
     workers: Sequence[Ref],
     versions: Sequence[int],
     timeout_s: float,
+    slow: SlowWorkers | None = None,
 ) -> BatchRun:
     """All rounds with the workers, up to a batch that is ready to be decided.
 
-    versions: how far each worker's table must have come. UnsettledError where the tables changed
-    too often meanwhile.
+    versions: how far each worker's table must have come. slow: leaves out workers that are late.
+    UnsettledError where the tables changed too often meanwhile, or every worker is late.
     """
     request = cycle.begin(pods)
+    if slow is not None:
+        slow.begin()
     for _ in range(MAX_ROUNDS):
         answers = await asyncio.gather(
             *(
-                _ask(worker, with_version(request, version), timeout_s)
+                _ask(worker, with_version(request, version), timeout_s, slow)
                 for worker, version in zip(workers, versions, strict=True)
             )
         )
-        following = cycle.absorb(answers)
+        there = [answer for answer in answers if answer is not None]
+        if not there:
+            raise UnsettledError("no worker answered in time")
+        following = cycle.absorb(there)
         if isinstance(following, BatchRun):
             return following
         if isinstance(following, NarrowTask):
@@ -52,5 +59,9 @@ async def _narrow(task: NarrowTask) -> Narrowing:
     return await asyncio.to_thread(task.run) if task.calls_extenders else task.run()
 
 
-async def _ask(worker: Ref, request: EvaluateRequest, timeout_s: float) -> ShardAnswer:
+async def _ask(
+    worker: Ref, request: EvaluateRequest, timeout_s: float, slow: SlowWorkers | None
+) -> ShardAnswer | None:
+    if slow is not None and isinstance(worker, PatientRef):
+        return await slow.ask(worker, request)
     return await worker.call(EVALUATE, request, timeout_s=timeout_s)

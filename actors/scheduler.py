@@ -152,10 +152,10 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         """One lease or one batch."""
         await self._perform(self.core.tick(clock_s()))
         undecided = self.core.undecided(self._plan.settings.batch)
+        await self._renew()
         if not undecided:
             await self._lease()
             return
-        await self._renew()
         lane, pods = self._next(undecided)
         began_s = clock_s()
         try:
@@ -218,12 +218,14 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
                 self._own = Lane(self._own.cycle, self._partition.own, is_own=True)
 
     async def _renew(self) -> None:
-        """Tells the queue that thinking goes on, where that takes long."""
-        if not self._thinking.takes_time or clock_s() - self._renewed_s < self._renew_s:
+        """Tells the queue that thinking goes on, where that takes long, or waiting for Permit."""
+        leases = {*self._leases, *self.core.waiting_leases()}
+        if not leases or clock_s() - self._renewed_s < self._renew_s:
             return
         self._renewed_s = clock_s()
-        answer = await self._ref(QUEUE).call(RENEW, Renew(self._leases), timeout_s=self._call_s)
-        self._leases = answer.lease_ids
+        ask = Renew(tuple(sorted(leases)))
+        answer = await self._ref(QUEUE).call(RENEW, ask, timeout_s=self._call_s)
+        self._leases = tuple(each for each in answer.lease_ids if each in self._leases)
 
     @property
     def _renew_s(self) -> float:
@@ -295,7 +297,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         # Told with an older time than it has: the workers may answer late.
         began_s = clock_s()
         workers, seqs = self._workers(lane)
-        batch = await begin_batch(lane.cycle, pods, workers, seqs, self._call_s)
+        batch = await begin_batch(lane.cycle, pods, workers, seqs, self._call_s, self._slow)
         self._spend("evaluate", started)
         self._figures.reads += 1
         if lane.is_own and self._partition is not None:
@@ -322,7 +324,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
                 place += 1
                 continue
             if run := batch.decide_run(coming):
-                decisions += run
+                decisions += self._slow.judge(run)
                 place += len(run)
                 await asyncio.sleep(0)
                 continue
@@ -333,6 +335,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
             place += 1
             if self._goes_on(lane, decision):
                 continue
+            (decision,) = self._slow.judge([decision])
             decision, has_tried = await self._after_failure(lane, decision)
             decisions.append(decision)
             if has_tried or gives_up(decision, decisions, self._waiting):
@@ -368,7 +371,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         counts = self.core.counts()
         status = ActorStatus(
             f"had decided {self._batches} batches and bound {counts.bound_total} pods; "
-            f"{counts.live} pods were under way",
+            f"{counts.live} pods were under way{self._slow.story}",
             timings_s=tuple(self._spent_s.items()),
             counts=(
                 ("batches", self._batches),

@@ -31,6 +31,7 @@ from roadstead.actors.messages import BindAnswer as WireAnswer
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.preemption import carry_out
 from roadstead.actors.seam import DeadlineError, Directory, PatientRef, clock_s
+from roadstead.actors.slow_workers import SlowWorkers
 from roadstead.actors.volumes import SchedulerVolumes
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.effects import (
@@ -87,6 +88,8 @@ class SchedulerEffects:
         self._failure: BaseException | None = None
         self._spent_s: dict[str, float] = {}
         self._volumes = volumes
+        deadlines = plan.settings.deadlines
+        self._slow = SlowWorkers(self._name, deadlines.evaluate_s, deadlines.call_s)
         self._figures = Figures()
         self._reads_failed = False
         self._news: dict[str, int] = {}
@@ -249,7 +252,8 @@ class SchedulerEffects:
         if isinstance(effect, Done):
             await self._send_report(LeaseReport(effect.lease_id, effect.uids, (), notes))
             return
-        back = tuple(_given_back(item, freed) for item in effect.items)
+        late = self._slow.take_left_out
+        back = tuple(_given_back(item, freed, is_late=late(item.uid)) for item in effect.items)
         await self._send_report(LeaseReport(effect.lease_id, (), back, notes, gone))
 
     async def _send_report(self, report: LeaseReport) -> None:
@@ -290,7 +294,7 @@ def _answer(wire: WireAnswer) -> BindAnswer:
     return BindAnswer(wire.token, outcome, wire.node_name, message)
 
 
-def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
+def _given_back(item: RequeueItem, freed: Container[str], *, is_late: bool) -> GivenBack:
     return GivenBack(
         item.uid,
         str(item.reason),
@@ -300,6 +304,7 @@ def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
         item.pending,
         # One that lost a race was placed somewhere, if only in the batch in which it was decided.
         item.uid in freed or item.reason is RequeueReason.CONFLICT,
+        is_late,
     )
 
 

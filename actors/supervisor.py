@@ -26,6 +26,7 @@ from roadstead.actors.names import (
     CONTROL,
     QUEUE,
     SCHEDULER,
+    WORKER,
     scheduler_name,
     shard_names,
 )
@@ -56,6 +57,9 @@ from roadstead.run import RunPlan
 
 WATCH_S = 0.5
 """How often every actor is asked how it is."""
+
+SILENT_LOOKS = 4
+"""Looks (`deadlines.call_s` each) for which a worker may be silent before it is taken for gone."""
 
 ROOT_S = 2.0
 """How long to look for the failure from which another one follows."""
@@ -98,6 +102,7 @@ class Supervisor:
         self._raw: dict[str, Ref] = {}
         self._budget = Budget()
         self._half_done: set[str] = set()
+        self._silent: dict[str, int] = {}
         self.epochs: dict[str, int] = {}
         self.refs: dict[str, Ref] = {}
         self.last: dict[str, ActorStatus] = {}
@@ -187,11 +192,22 @@ class Supervisor:
         try:
             status = await self._raw[name].call(STATUS, NOTHING, timeout_s=timeout_s)
         except (ActorLostError, DeadlineError) as failure:
+            if isinstance(failure, DeadlineError) and self._is_only_slow(name):
+                return self.last.get(name, ActorStatus("has not answered yet"))
             raise ActorGoneError(self._story(name, str(failure)), name) from failure
+        self._silent.pop(name, None)
         self.last[name] = status
         if status.error:
             raise self._stopped_by(name, status)
         return status
+
+    def _is_only_slow(self, name: str) -> bool:
+        """Whether a silent actor is given more time: a worker, whose nodes others do without."""
+        if not name.startswith(WORKER):
+            return False
+        self._silent[name] = self._silent.get(name, 0) + 1
+        log("supervisor", "a worker is silent", worker=name, looks=self._silent[name])
+        return self._silent[name] < SILENT_LOOKS
 
     async def compare(self) -> tuple[str, ...]:
         """How the cache differs from one made anew, one line each; also in the log."""
@@ -261,8 +277,9 @@ class Supervisor:
         """What earlier lives of these actors sent is refused by all that are there."""
         fences = Fences(tuple((name, self.epochs[name]) for name in sorted(names)))
         calls = (self._tell(name, FENCE, fences) for name in self._raw)
-        for outcome in await asyncio.gather(*calls, return_exceptions=True):
-            if isinstance(outcome, DeadlineError):
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        for name, outcome in zip(self._raw, outcomes, strict=True):
+            if isinstance(outcome, DeadlineError) and not name.startswith(WORKER):
                 raise outcome
 
     async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:

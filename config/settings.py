@@ -53,6 +53,9 @@ class Deadlines(Part):
     call_s: Seconds = 30.0
     """Until an actor answers a call. What does not answer is reported as lost."""
 
+    evaluate_s: Seconds = 15.0
+    """Until a worker answers an evaluation. A late one is left out of that batch, and reported."""
+
     lease_s: Seconds = 30.0
     """How long a scheduler may hold the pods it took; after that the queue takes them back."""
 

@@ -242,6 +242,10 @@ class CycleCore:
         """What the cache may count on our account, oldest first."""
         return tuple(record.trial for record in self._ledger.attempts.values())
 
+    def waiting_leases(self) -> set[int]:
+        """The leases of pods that wait for Permit."""
+        return {record.lease_id for record in self._ledger.waiting}
+
     def counts(self) -> CycleCounts:
         return self._ledger.counts()
 

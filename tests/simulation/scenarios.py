@@ -54,7 +54,7 @@ GANGS = {
     ],
 }
 
-QUICK = Deadlines(start_s=5.0, call_s=1.0, lease_s=6.0, assume_s=4.0, stop_s=5.0)
+QUICK = Deadlines(start_s=5.0, call_s=1.0, evaluate_s=2.5, lease_s=6.0, assume_s=4.0, stop_s=5.0)
 
 
 @dataclass(frozen=True, slots=True)
