@@ -1,6 +1,6 @@
 """Recommendation: mode, number of schedulers and batch for a fleet and load, from a sweep.
 
-The rule, in this order: of the combinations that place as many pods as any (within 0.1%), those
+The rule, in this order: of the combinations that place as many pods as any (within 1%), those
 whose throughput is within 10% of the best; of these the one with the least score regret (in steps
 of half a point of 100), then the fewest conflicts (in steps of 0.05), then the fewest schedulers,
 then the smallest batch. What is simplest and decides best is preferred to a gain in the noise.
@@ -15,7 +15,7 @@ from typing import Final
 from roadstead.lab.studies import Value
 from roadstead.lab.sweep import Point
 
-PLACED_SLACK: Final = 0.001
+PLACED_SLACK: Final = 0.01
 RATE_SLACK: Final = 0.10
 REGRET_STEP: Final = 0.5
 CONFLICT_STEP: Final = 0.05

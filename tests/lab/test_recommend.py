@@ -24,6 +24,10 @@ def test_what_places_fewer_pods_is_not_recommended_however_fast():
     assert schedulers_of(point(1), point(8, placed=90.0, rate=9000.0)) == 1
 
 
+def test_a_pod_more_is_no_reason_for_a_slower_run():
+    assert schedulers_of(point(1, placed=389.0), point(2, placed=390.0, rate=500.0)) == 1
+
+
 def test_more_schedulers_are_recommended_where_they_are_faster():
     assert schedulers_of(point(1), point(4, rate=3000.0)) == 4
 
