@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
 from roadstead.actors.kernel_loader import KernelLoader
@@ -319,8 +320,9 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         place = 0
         while place < len(pods):
             coming = pods[place : place + DECISIONS_AT_ONCE]
-            pod = coming[0]
-            if lane.is_own and self._lane_of(pod) is not lane:
+            if lane.is_own:
+                coming = [*takewhile(lambda pod: self._lane_of(pod) is lane, coming)]
+            if not coming:
                 place += 1
                 continue
             if run := batch.decide_run(coming):
@@ -328,7 +330,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
                 place += len(run)
                 await asyncio.sleep(0)
                 continue
-            decision = batch.decide(pod)
+            decision = batch.decide(coming[0])
             if decision is None or not (is_fresh or decision.node_name):
                 lane.drop()
                 break

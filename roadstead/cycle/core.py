@@ -29,8 +29,7 @@ the pod itself) ends the attempt: what the binder acknowledged stays.
 Every call may come twice; the copy changes nothing and asks for nothing new (`lost` asks again, and
 what was forgotten is forgotten again). A question is answered by its first answer; but two answers
 of the binder under one token are an error of the binder. Plugins must not call the core: what they
-say of waiting pods is left in `Handle.waiting` and heeded at the end of the call. Time is the
-argument `now_s`.
+say of waiting pods is left in `Handle.waiting` and heeded at the end of the call.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
 handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
@@ -110,10 +109,9 @@ class CycleCore:
     ) -> list[Effect]:
         """What a batch decided.
 
-        A decision that comes too late is ignored: the pod is gone, or is leased for a newer
-        attempt. read_versions: of the nodes' rows, as they were read. Effects: Assume for nodes,
-        Requeue and Report for the rest. Raises, with nothing changed, IllegalTransitionError for a
-        pod that waits for no decision, and UnsupportedError, which then names the pod.
+        read_versions: of the nodes' rows. A decision that comes too late is ignored. Effects:
+        Assume for nodes, Requeue and Report for the rest. Raises, with nothing changed,
+        IllegalTransitionError for a pod that waits for no decision, and UnsupportedError.
         """
         todo: dict[str, Decision] = {}
         for decision in decisions:
@@ -138,8 +136,7 @@ class CycleCore:
         """The cache's answers by token: what it counts goes through Reserve, Permit, PreBind, Bind.
 
         Effects: Bind, with FinishBinding before it; Requeue as conflict for what was refused, and
-        Forget for what is accepted after its attempt ended. Raises IllegalTransitionError, with
-        nothing changed, for a token that was never given.
+        Forget for what is accepted after its attempt ended. Raises for a token never given.
         """
         answers = {**dict(refused), **dict.fromkeys(accepted, SUCCESS)}
         records = [

@@ -6,10 +6,12 @@ import pytest
 
 from roadstead.actors import client
 from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.seam import DeadlineError
 from roadstead.facts.pod import Owner
 from roadstead.protocol.errors import InputError
 from tests.actors.fleets import ZONE, apps, host, near, spread
 from tests.actors.test_runs import TWO_PROFILES, assert_all_agree
+from tests.actors.test_scheduler_actor import World
 from tests.actors.world import identity, inputs_of, placed, plan_of, pods_of, run_inline
 from tests.builders import node, pod
 
@@ -140,6 +142,45 @@ def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
     assert len(outcome.placements) == 12
     assert not outcome.pending
     assert sum(each.decided for each in figures) >= 12
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_what_a_running_pod_elsewhere_forbids_is_heeded_by_every_partition(kernel):
+    """Its anti-affinity is for a zone of which two schedulers own a node each."""
+    nodes = [host(number, "aabb"[number], cpu=4000) for number in range(4)]
+    guard = pod(labels={"app": "guard"}, pod_anti_affinity=(near(apps("web"), ZONE),))
+    running = [(identity("guard"), guard, "n1")]
+    webs = pods_of(*(f"w{n}" for n in range(6)), facts=pod(cpu=100, labels={"app": "web"}))
+    others = pods_of(*(f"o{n}" for n in range(6)), facts=pod(cpu=100))
+    both = [each for pair in zip(webs, others, strict=True) for each in pair]
+
+    outcome, _ = run(
+        inputs_of(nodes, both, running), mode="partitioned", shards=4, schedulers=2, kernel=kernel
+    )
+
+    where = placed(outcome)
+    assert len(where) == 12
+    assert {where[f"default/w{n}"] for n in range(6)} <= {"n2", "n3"}
+
+
+async def test_where_the_queue_lends_to_nobody_in_time_the_scheduler_asks_again():
+    world = World(["a"])
+    lends = [DeadlineError("late")]
+    leases = world.lease
+
+    world.queue.answers["lease"] = lambda ask: lends.pop() if lends else leases(ask)
+    async with world:
+        assert [each.done for each in await world.reports()] == [("uid-a",)]
+
+
+async def test_what_is_stale_and_fits_no_more_is_read_anew_before_a_pod_is_given_up():
+    world = World(["a"], ["b"], ["c"], nodes=(node("n1", pods=2),), mode="shared", staleness_s=60.0)
+    async with world:
+        reports = await world.reports(3)
+
+    # The worker hears of no assumption here: what is read anew has room again.
+    assert [uid for report in reports for uid in report.done] == ["uid-a", "uid-b", "uid-c"]
+    assert world.scheduler._figures.reads == 2
 
 
 def test_a_job_that_does_not_fit_whole_is_not_bound_in_part_by_a_race():
