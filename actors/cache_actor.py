@@ -154,6 +154,8 @@ class CacheActor(CacheRecovery, CacheEdits):
         deltas = self.core.remove_pods(here)
         rows = zip(batch.pods.pods(), batch.nodes, batch.preempts, strict=True)
         for (identity, facts), node, preempts in rows:
+            if self._pods_known.is_gone(identity.uid):
+                continue
             deltas += self.core.nominate(identity.uid, node, facts, preempts=preempts)
         self._stream(deltas)
         return self._answer((), batch.known_changes)

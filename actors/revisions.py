@@ -26,6 +26,10 @@ class Revisions:
         """The last revision of a name; 0 for one that never changed."""
         return self._last.get(name, 0)
 
+    def is_gone(self, name: str) -> bool:
+        """Whether this went, and did not come again."""
+        return name in self._gone
+
     def comes(self, name: str, revision: int = 0) -> bool:
         """Whether it is news that this is there, as of a revision."""
         if revision < self.of(name):

@@ -150,6 +150,8 @@ class CacheCore:
         deltas: list[Delta] = []
         for record in records:
             was_counted = record.state in COUNTED
+            if record.token:
+                self._over(record.uid, record.token)
             self._go(record, PodEvent.REMOVE)
             deltas += self.placements.lift(record.uid) if was_counted else []
         return deltas

@@ -1,0 +1,222 @@
+"""What schedulers of this kind got wrong before, each as the shortest story that shows it."""
+
+from roadstead.actors.binder_actor import BinderActor
+from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.edits import NodeNames
+from roadstead.actors.messages import (
+    AssumeBatch,
+    BindBatch,
+    NodeBatch,
+    Nominations,
+    Settle,
+)
+from roadstead.actors.recovery import Owner, PodsGone
+from roadstead.actors.seam import NOTHING
+from roadstead.cache import Assumption, CacheCore, PodState
+from roadstead.facts.pod import PodAffinityTerm, PodIdentity
+from roadstead.facts.selectors import LabelSelector
+from roadstead.placements import TableStore
+from roadstead.queue import EventRules, QueueCore, Requeue, RequeueReason
+from roadstead.queue import PodState as QueueState
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of
+from tests.builders import node, pod, require
+
+ZONE = "topology.kubernetes.io/zone"
+ALONE_IN_ZONE = pod(
+    cpu=100,
+    labels={"app": "x"},
+    pod_anti_affinity=(
+        PodAffinityTerm(ZONE, LabelSelector((require("app", "In", "x"),)), ("default",), None),
+    ),
+)
+
+
+def cache_core():
+    core = CacheCore(TableStore())
+    core.add_node(node("n1", cpu=1000))
+    core.add_node(node("n2", cpu=1000))
+    return core
+
+
+def assume(core, name, on, token, facts=None):
+    return core.assume([Assumption(name, name, facts or pod(cpu=400), on, token)], 0.0)
+
+
+def used(core, name):
+    return core.placements.store.table.row_facts(name)["requested"].get("cpu", 0)
+
+
+def sound(core):
+    core.validate()
+    assert core.compare(core.rebuild(TableStore())) == []
+
+
+def test_double_assume_counts_a_pod_once():
+    core = cache_core()
+    assume(core, "a", "n1", "one")
+
+    refused = assume(core, "a", "n2", "two").refused
+
+    assert [each.uid for each in refused] == ["a"]
+    assert (used(core, "n1"), used(core, "n2")) == (400, 0)
+    sound(core)
+
+
+def test_forget_after_confirm_leaves_the_pod_where_it_is():
+    core = cache_core()
+    assume(core, "a", "n1", "one")
+    core.confirm([core.placement_of("a")])
+
+    refused = core.forget([("a", "one")]).refused
+
+    assert [each.uid for each in refused] == ["a"]
+    assert (core.state_of("a"), used(core, "n1")) == (PodState.ADDED, 400)
+    sound(core)
+
+
+def test_update_while_assumed_counts_what_the_pod_is_now():
+    core = cache_core()
+    assume(core, "a", "n1", "one")
+
+    core.update_pod("a", pod(cpu=700), "n2")
+
+    assert (core.state_of("a"), used(core, "n1"), used(core, "n2")) == (PodState.ADDED, 0, 700)
+    sound(core)
+
+
+def test_node_deleted_and_added_again_with_pods_assumed_counts_them_once():
+    core = cache_core()
+    assume(core, "a", "n1", "one")
+    core.remove_node("n1")
+    assume(core, "b", "n1", "two")
+
+    core.add_node(node("n1", cpu=1000))
+
+    assert used(core, "n1") == 800
+    core.forget([("a", "one")])
+    assert used(core, "n1") == 400
+    sound(core)
+
+
+def test_forget_while_the_node_is_away_does_not_bring_the_pod_back_with_it():
+    core = cache_core()
+    assume(core, "a", "n1", "one")
+    core.remove_node("n1")
+    core.forget([("a", "one")])
+
+    core.add_node(node("n1", cpu=1000))
+
+    assert used(core, "n1") == 0
+    sound(core)
+
+
+def test_an_assumption_that_comes_again_after_the_pod_was_deleted_is_refused():
+    core = cache_core()
+    assume(core, "a", "n1", "one")
+    core.confirm([core.placement_of("a")])
+    core.remove_pods(["a"])
+
+    assert assume(core, "a", "n1", "one").refused
+    assert used(core, "n1") == 0
+
+
+def test_an_event_between_pop_and_requeue_brings_the_pod_back():
+    queue = QueueCore(rules=EventRules(hint=lambda plugin, event, facts: True))
+    queue.add([(PodIdentity("a", "default", "a"), pod())], 0.0)
+    lease = queue.lease("s", 1, 1, 0.0)
+    queue.move(["a node came"], 0.0)
+
+    queue.requeue(lease.lease_id, [Requeue("a", RequeueReason.UNSCHEDULABLE, ("P",))], 0.0)
+
+    assert queue.state_of("a") in (QueueState.ACTIVE, QueueState.BACKOFF)
+
+
+async def binder_of(*names, facts):
+    binder = BinderActor(plan_of(), NOBODY)
+    hosts = tuple(node(name, cpu=1000, labels={ZONE: "a"}) for name in ("n1", "n2"))
+    await binder.add_nodes(NodeBatch(hosts))
+    await binder.add_pending(batch_of(*names, facts=facts))
+    return binder
+
+
+async def bind(binder, name, on, facts, owner="one", epoch=1):
+    tokens = (f"{owner}/{epoch}/{name}",)
+    batch = BindBatch(owner, epoch, batch_of(name, facts=facts), (on,), tokens)
+    (answer,) = (await binder.bind(batch)).answers
+    binder.core.validate()
+    return answer.cause
+
+
+async def test_two_schedulers_do_not_overcommit_a_node():
+    facts = pod(cpu=600)
+    binder = await binder_of("a", "b", facts=facts)
+
+    assert await bind(binder, "a", "n1", facts, "one") == ""
+    assert await bind(binder, "b", "n1", facts, "two") == "constraint"
+
+
+async def test_anti_affinity_holds_when_a_scheduler_takes_the_place_of_another():
+    binder = await binder_of("a", "b", facts=ALONE_IN_ZONE)
+    await binder.fence_owner(Owner("one", 2))
+
+    # The new life decides without what the old one had on its way.
+    assert await bind(binder, "b", "n2", ALONE_IN_ZONE, epoch=2) == ""
+    assert await bind(binder, "a", "n1", ALONE_IN_ZONE, epoch=1) == "stale_epoch"
+
+
+async def test_anti_affinity_holds_when_the_old_life_was_faster():
+    binder = await binder_of("a", "b", facts=ALONE_IN_ZONE)
+    assert await bind(binder, "a", "n1", ALONE_IN_ZONE, epoch=1) == ""
+    await binder.fence_owner(Owner("one", 2))
+
+    assert await bind(binder, "b", "n2", ALONE_IN_ZONE, epoch=2) == "constraint"
+
+
+async def cache_of():
+    worker, queue = Fake("worker-0", apply=NOTHING), Fake("queue", observe=NOTHING)
+    cache = CacheActor(plan_of(shards=1), Fakes(worker, queue))
+    await cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    return cache, queue
+
+
+async def test_a_node_that_was_removed_does_not_come_back_with_a_late_copy():
+    cache, _ = await cache_of()
+    await cache.remove_nodes(NodeNames(("n1",), revision=1))
+
+    await cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    assert sorted(cache.core.placements.nodes) == ["n2"]
+    await cache.add_nodes(NodeBatch((node("n1"),), revision=1))
+    await cache.remove_nodes(NodeNames(("n1",), revision=1))
+
+    assert sorted(cache.core.placements.nodes) == ["n1", "n2"]
+
+
+async def test_what_pods_on_a_removed_node_kept_from_others_is_told_to_the_queue():
+    cache, queue = await cache_of()
+    await cache.assume(AssumeBatch(batch_of("a"), ("n1",), ("one",)))
+    await cache.settle(Settle((), (), ("uid-a",)))
+
+    await cache.remove_nodes(NodeNames(("n1",), revision=1))
+
+    assert [told.gone.uids for told in queue.told("observe")] == [("uid-a",)]
+    cache.crashed()
+
+
+async def test_a_pod_that_is_gone_is_nominated_no_more():
+    cache, _ = await cache_of()
+    await cache.gone(PodsGone(("uid-a",), revision=1))
+
+    await cache.nominate(Nominations(batch_of("a"), ("n1",), (True,)))
+
+    assert cache.core.placements.nominated == {}
+
+
+async def test_a_pod_that_was_deleted_is_not_accepted_again_by_a_late_copy():
+    facts = pod(cpu=100)
+    binder = await binder_of("a", facts=facts)
+    await binder.delete_pods(PodsGone(("uid-a",), revision=1))
+
+    await binder.add_pending(batch_of("a", facts=facts))
+
+    assert await bind(binder, "a", "n1", facts) == "deleted"
+    await binder.delete_pods(PodsGone(("uid-a",), revision=1))
