@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roadstead.lab.placement import PLACEMENTS, least_allocated, most_allocated
 
@@ -52,3 +54,57 @@ def test_scores_are_whole_numbers_as_in_the_scheduler():
 
     assert least_allocated(free, CAPACITY).tolist() == [87, 0, 31]
     assert most_allocated(free, CAPACITY).tolist() == [12, 100, 68]
+
+
+cells = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 8)), min_size=1, max_size=8)
+sizes = st.tuples(st.integers(1, 3), st.integers(0, 4))
+SCORES = {"spread": least_allocated, "pack": most_allocated}
+
+
+@pytest.mark.parametrize("name", SCORES)
+@given(free=cells, request=sizes, count=st.integers(1, 12), seed=st.integers(0, 99))
+def test_placing_by_score_is_as_good_as_one_task_after_another(name, free, request, count, seed):
+    wanted = np.array(request)
+    random = np.random.default_rng(seed)
+
+    machines = PLACEMENTS[name](np.array(free), CAPACITY, wanted, count, random)
+
+    assert scores_of(machines, free, wanted, SCORES[name]) == greedy(
+        free, wanted, count, SCORES[name]
+    )
+
+
+def scores_of(machines, free, wanted, score):
+    """What each placement scored when it was made, in falling order."""
+    left, found = np.array(free), []
+    for machine in machines.tolist():
+        left[machine] -= wanted
+        assert (left[machine] >= 0).all()
+        found.append(int(score(left[[machine]], CAPACITY)[0]))
+    return sorted(found, reverse=True)
+
+
+def greedy(free, wanted, count, score):
+    """The scores that a scheduler gets that places a task, looks again, and so on."""
+    left, found = np.array(free), []
+    for _ in range(count):
+        fits = np.flatnonzero((left >= wanted).all(axis=1))
+        if not fits.size:
+            break
+        scores = score(left[fits] - wanted, CAPACITY)
+        best = fits[int(scores.argmax())]
+        found.append(int(scores.max()))
+        left[best] -= wanted
+    return sorted(found, reverse=True)
+
+
+@given(free=cells, request=sizes, count=st.integers(1, 12), seed=st.integers(0, 99))
+def test_first_fit_places_a_task_as_long_as_any_machine_has_room(free, request, count, seed):
+    wanted, random = np.array(request), np.random.default_rng(seed)
+
+    machines = PLACEMENTS["first-fit"](np.array(free), CAPACITY, wanted, count, random)
+
+    left = np.array(free)
+    np.subtract.at(left, machines, wanted)
+    assert (left >= 0).all()
+    assert len(machines) == count or not (left >= wanted).all(axis=1).any()
