@@ -50,7 +50,7 @@ def test_a_table_tells_rate_latency_memory_phases_and_machine():
     assert "cores" in result.stdout
     assert "Commit" in result.stdout
     assert "Where the time went: SchedulingBasic/5Nodes" in result.stdout
-    assert "binder: bind" in result.stdout
+    assert "scheduler: " in result.stdout
     assert "pods/s (10 of 10 pods in" in result.stderr
     assert "starting actors" in result.stderr
 
