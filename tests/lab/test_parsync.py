@@ -184,7 +184,7 @@ def test_load_is_the_share_of_slots_that_are_taken():
 
 @pytest.mark.parametrize("policy", ["latency-first", "quality-first", "state-sync"])
 def test_tasks_wait_where_no_slot_is_idle(policy):
-    full = replace(POLICY, slots=40, phases=(3.0,), policy=policy, capacity_per_s=200.0)
+    full = replace(POLICY, slots=40, phases=(3.0,), policy=policy, phase_s=8.0)
 
     figures = simulate(full, 1)
 
