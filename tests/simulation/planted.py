@@ -16,6 +16,7 @@ from roadstead.actors import binder_actor, cache_actor, preemption, queue_actor,
 from roadstead.actors import worker as worker_module
 from roadstead.actors.messages import Settle
 from roadstead.actors.replacing import Refill
+from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import core as binder_core
 from roadstead.binder.core import BinderCore
@@ -32,6 +33,7 @@ from roadstead.placements import Placements
 from roadstead.plugins.node_ports import NodePorts
 from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
+from roadstead.queue.lending import Lending
 from roadstead.storage.ledger import VolumeLedger
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
@@ -39,13 +41,17 @@ NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """plant: makes the change through a function (object, name, new). seeds: where to look."""
+    """plant: makes the change through a function (object, name, new). seeds: where to look.
+
+    found: the first seed that found it when all were last run (scripts/planted.py).
+    """
 
     name: str
     plant: Callable
     kinds: tuple = ()
     seed: int = 0
     within: int = 20
+    found: int | None = None
 
     @property
     def seeds(self):
@@ -66,10 +72,10 @@ def find(bug, simulate):
 BUGS = []
 
 
-def bug(kinds=(), seed=0, within=20):
+def bug(kinds=(), seed=0, within=20, found=None):
     def register(plant):
         name = plant.__name__.replace("_", " ").strip()
-        BUGS.append(Bug(name, plant, tuple(kinds), seed, within))
+        BUGS.append(Bug(name, plant, tuple(kinds), seed, within, found))
         return plant
 
     return register
@@ -115,20 +121,14 @@ def the_binder_does_not_check_ports(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.host_ports))
 
 
-@bug()
+@bug(within=100)
 def the_binder_does_not_check_claims(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.volumes))
 
 
 @bug()
 def the_binder_trusts_summaries_of_before(put):
-    original = Verifier._pre_filtered
-
-    def stale(self, profile, info):
-        kept = self._states.get(info)
-        return kept[1:] if kept is not None else original(self, profile, info)
-
-    put(Verifier, "_pre_filtered", stale)
+    put(Verifier, "_is_as_it_was", lambda self, known, profile, info: True)
 
 
 @bug(within=300)
@@ -391,3 +391,56 @@ def assumptions_of_a_scheduler_that_ended_are_kept(put):
         return None
 
     put(Refill, "_end_owner", nothing)
+
+
+@bug(kinds=NETWORK, within=200)
+def the_binders_word_on_an_expired_assumption_is_not_final(put):
+    put(BinderCore, "void", lambda self, tokens: [])
+
+
+@bug(kinds=(*NETWORK, "changes"), within=60)
+def late_copies_of_what_was_removed_are_news(put):
+    put(Revisions, "comes", lambda self, name, revision=0: True)
+
+
+@bug(kinds=(*NETWORK, "crash"), within=200)
+def queue_and_cache_do_not_agree_on_nominations(put):
+    async def nothing(self):
+        return None
+
+    put(Refill, "_agree_on_nominations", nothing)
+
+
+@bug(within=100)
+def gangs_are_parted_between_schedulers(put):
+    put(Lending, "_groups_elsewhere", lambda self, owner: set())
+
+
+@bug(kinds=("changes",), within=60)
+def deleted_pods_stay_counted_at_the_cache(put):
+    async def gone(self, pods):
+        return NOTHING
+
+    put(cache_actor.CacheActor, "gone", gone)
+
+
+@bug(kinds=("changes",), within=60)
+def a_node_that_goes_stays_with_the_workers(put):
+    original = worker_module.WorkerActor._apply
+
+    def apply(self, batch):
+        kinds = tuple("withdrawn" if kind == "remove_node" else kind for kind in batch.kinds)
+        if kinds != batch.kinds:
+            self.applied = batch.first_seq + len(kinds) - 1
+            return
+        original(self, batch)
+
+    put(worker_module.WorkerActor, "_apply", apply)
+
+
+@bug(kinds=("crash",), within=200)
+def a_new_queue_takes_pods_that_are_bound(put):
+    async def all_of_them(self, batch):
+        return batch
+
+    put(queue_actor.QueueActor, "_still_waiting", all_of_them)

@@ -29,7 +29,7 @@ from roadstead.actors.virtual_time import StalledError, run_virtual
 from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk
-from tests.simulation.checks import problems_of
+from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.scenarios import make
 
 FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
@@ -83,20 +83,23 @@ def faults_of(seed, kinds):
     return Faults(**rates, until_s=draw.choice((4.0, 10.0)))
 
 
-def simulate(seed, kinds=()):
-    """Runs a seed to its end on a loop of its own."""
+def simulate(seed, kinds=(), room_bytes=None):
+    """Runs a seed to its end on a loop of its own. room_bytes: of the disk, where it is small.
+
+    A disk that is full is no problem of a run that says so and ends.
+    """
     found = []
     try:
-        run_virtual(lambda: _run(seed, kinds, found))
+        run_virtual(lambda: _run(seed, kinds, found, room_bytes))
     except StalledError as stalled:
         found[0].problems.append(f"hangs: {stalled}")
     return found[0]
 
 
-async def _run(seed, kinds, found):
+async def _run(seed, kinds, found, room_bytes=None):
     scenario = make(seed, changes="changes" in kinds)
     network = Network(seed, faults_of(seed, kinds))
-    disk = SimulatedDisk(seed)
+    disk = SimulatedDisk(seed, room_bytes)
     runtime = SimulatedRuntime(network, scenario.plan.limits, {BINDER: _binder(scenario, disk)})
     heard = _listen(runtime, scenario)
     supervisor = Supervisor(runtime, scenario.plan, has_journal=True)
@@ -108,7 +111,11 @@ async def _run(seed, kinds, found):
         await supervisor.start()
         problems += await first_of(_drive(scenario, runtime, supervisor), supervisor.watch())
     except RoadsteadError as failure:
-        problems.append(f"the run ended: {type(failure).__name__}: {failure}")
+        if room_bytes is None or "No space left on device" not in str(failure):
+            problems.append(f"the run ended: {type(failure).__name__}: {failure}")
+        else:
+            network.happens("full disk")
+            problems += problems_of_journal(disk, heard)
     else:
         actors = {name: life.actor for name, life in runtime.lives.items()}
         problems += problems_of(scenario, actors, disk, heard)
@@ -135,8 +142,10 @@ def _outcome(seed, scenario, network, runtime, problems):
 def _binder(scenario, disk):
     def build(directory):
         # Its process was killed, or the machine stopped.
+        room_bytes = disk.room_bytes
         if disk.random.random() < 0.5:
             disk.crash()
+        disk.room_bytes = room_bytes
         disk.unlock()
         return BinderActor(scenario.plan, directory, FileJournal(disk))
 
