@@ -16,7 +16,7 @@ from roadstead.cli.stress_plan import PRODUCT, Asked
 from roadstead.config.settings import Settings, load_settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.lab.regret import Placed, score_regret
-from roadstead.lab.scenarios import constraint_heavy
+from roadstead.lab.scenarios import constraint_heavy, jobs
 from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Figures, Parameter, Study, Values
 from roadstead.lab.trial import LabSetup, Recheck, Trial
 from roadstead.nodes.pod_info import PodClasses
@@ -24,6 +24,8 @@ from roadstead.run import RunInputs, RunPlan, build_profiles
 
 INPUT: Final = "input"
 DEFAULT_FLEET: Final = "fleet"
+
+SCENARIOS: Final = {"constraint-heavy": constraint_heavy, "jobs": jobs}
 
 PARAMETERS: Final = (
     Parameter("nodes", 64, "nodes of a scenario", 1, 1_000_000),
@@ -80,7 +82,7 @@ def product_study(
         "workload",
         INPUT if has_input else DEFAULT_FLEET,
         "what is scheduled",
-        choices=(INPUT,) if has_input else (DEFAULT_FLEET, "constraint-heavy"),
+        choices=(INPUT,) if has_input else (DEFAULT_FLEET, *SCENARIOS),
     )
     text = f"the product's actors, engine {asked.engine}"
     return Study(PRODUCT, text, (workload, *PARAMETERS), runs, FIGURES, is_possible)
@@ -149,7 +151,7 @@ class ProductRuns:
 def _scenario(kind: str, nodes: int, pods: int, seed: int) -> Loaded:
     if kind == DEFAULT_FLEET:
         return load_generated(nodes, pods, seed, with_digests=False)
-    facts, pending = constraint_heavy(nodes, pods, seed)
+    facts, pending = SCENARIOS[kind](nodes, pods, seed)
     inputs = RunInputs(tuple(facts), (), tuple(pending))
     return Loaded(f"{kind}, seed {seed}", inputs, ClusterFacts(namespaces=(("default", ()),)))
 

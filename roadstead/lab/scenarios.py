@@ -2,6 +2,9 @@
 
 constraint-heavy: hard spread over zones, anti-affinity on hosts in both directions, and nodes with
 a single slot; the pods of an application all want the same few places at once.
+
+jobs: jobs of ten equal pods, of two sizes, on nodes for four of the small ones: what it costs that a
+transaction is all or nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodAffinityTerm, PodFacts, PodIdentity, SpreadConstraint
+from roadstead.facts.pod import Owner, PodAffinityTerm, PodFacts, PodIdentity, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector, Requirement
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -24,6 +27,9 @@ SINGLE_EVERY: Final = 4
 APPS: Final = 5
 """Applications of each kind."""
 
+JOB_PODS: Final = 10
+"""Pods of a job."""
+
 Pod = tuple[PodIdentity, PodFacts]
 
 
@@ -32,11 +38,31 @@ def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts],
     draw = random.Random(f"constraint-heavy {seed}")  # noqa: S311
     kinds = [kind(app) for kind in (_spread, _shy, _feared, _single) for app in range(APPS)]
     chosen = [kinds[draw.randrange(len(kinds))] for _ in range(pods)]
-    named = [
+    return [_node(number) for number in range(nodes)], _named(chosen)
+
+
+def jobs(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:
+    """Nodes without single slots, and pods job by job; the same seed gives the same."""
+    draw = random.Random(f"jobs {seed}")  # noqa: S311
+    sizes_milli = [draw.choice((1000, 2000)) for _ in range(-(-pods // JOB_PODS))]
+    chosen = [
+        _pod(
+            f"job-{number // JOB_PODS}",
+            cpu_milli=sizes_milli[number // JOB_PODS],
+            owner=Owner("Job", f"job-{number // JOB_PODS}", f"job-{number // JOB_PODS}"),
+        )
+        for number in range(pods)
+    ]
+    # Numbers that are no multiple of SINGLE_EVERY.
+    numbers = (number + 1 + number // (SINGLE_EVERY - 1) for number in range(nodes))
+    return [_node(number) for number in numbers], _named(chosen)
+
+
+def _named(chosen: list[PodFacts]) -> list[Pod]:
+    return [
         (PodIdentity(f"default/p{number:05}", "default", f"p{number:05}"), facts)
         for number, facts in enumerate(chosen)
     ]
-    return [_node(number) for number in range(nodes)], named
 
 
 def _node(number: int) -> NodeFacts:
@@ -50,12 +76,12 @@ def _node(number: int) -> NodeFacts:
     )
 
 
-def _pod(app: str, **constraints: object) -> PodFacts:
+def _pod(app: str, cpu_milli: int = 250, **constraints: object) -> PodFacts:
     build: Callable[..., PodFacts] = PodFacts
     return build(
         labels=(("app", app),),
-        requests=(("cpu", 250), ("memory", GIB // 4)),
-        nonzero_cpu_milli=250,
+        requests=(("cpu", cpu_milli), ("memory", GIB // 4)),
+        nonzero_cpu_milli=cpu_milli,
         nonzero_memory_bytes=GIB // 4,
         container_count=1,
         **constraints,

@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.facts.pod import PodIdentity
 from roadstead.lab.regret import score_regret
-from roadstead.lab.scenarios import constraint_heavy
+from roadstead.lab.scenarios import constraint_heavy, jobs
 from roadstead.lab.trial import Trial
 from roadstead.nodes.pod_info import PodClasses
 from tests.builders import node, pod, profile_of
@@ -103,3 +103,14 @@ def test_a_scenario_has_every_kind_of_constraint_and_single_slot_nodes():
     assert any(each.pod_anti_affinity for each in facts)
     assert any(each.node_selector for each in facts)
     assert len({identity.uid for identity, _ in pods}) == 200
+
+
+def test_jobs_are_ten_equal_pods_each_on_nodes_with_many_slots():
+    nodes, pods = jobs(7, 25, 0)
+
+    owners = [facts.owner.name for _, facts in pods]
+    assert [owners.count(name) for name in ("job-0", "job-1", "job-2")] == [10, 10, 5]
+    assert len({facts for _, facts in pods}) == 3
+    assert {each.allocatable_pods for each in nodes} == {16}
+    assert len({each.name for each in nodes}) == 7
+    assert jobs(7, 25, 0) == (nodes, pods)
