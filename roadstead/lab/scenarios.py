@@ -3,8 +3,8 @@
 constraint-heavy: hard spread over zones, anti-affinity on hosts in both directions, and nodes with
 a single slot; the pods of an application all want the same few places at once.
 
-jobs: jobs of ten equal pods, of two sizes, on nodes for four of the small ones: what it costs that a
-transaction is all or nothing.
+jobs: jobs of ten equal pods, of two sizes, on nodes for four of the small ones: what it costs that
+a transaction is all or nothing.
 """
 
 from __future__ import annotations
