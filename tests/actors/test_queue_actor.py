@@ -4,7 +4,14 @@ import pytest
 
 from roadstead.actors import queue_actor
 from roadstead.actors.cluster_events import ClusterChanges, NodeChange
-from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport, PageAsk, PendingNote
+from roadstead.actors.messages import (
+    Assumed,
+    GivenBack,
+    LeaseAsk,
+    LeaseReport,
+    PageAsk,
+    PendingNote,
+)
 from roadstead.actors.queue_actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
 from roadstead.actors.recovery import Owner, OwnerEnds, Uids, Words
 from roadstead.actors.seam import NOTHING
@@ -398,6 +405,41 @@ async def test_the_queue_says_who_is_nominated_and_who_is_not_unless_it_is_lent(
 
     assert (said.pods.uids, said.nodes) == (("uid-a",), ("n1",))
     assert said.none == ("uid-plain", "uid-unknown")
+
+
+async def test_who_loses_a_nomination_is_withdrawn_at_the_cache_and_others_are_woken():
+    cache = Fake("cache", nominate=Assumed((), ()))
+    queue = QueueActor(plan_of(), Fakes(cache))
+    await parked(queue, pod(cpu=100))
+    lease_id = (await leased_again(queue, "a")).lease_id
+    low = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",), nominated_node="n1")
+    await queue.report(report_of(lease_id, back=[low]))
+    await queue.submit(batch_of("high", facts=pod(cpu=100, priority=10)))
+    lease_id = (await leased(queue, max_pods=1)).lease_id
+    plugins = ("NodeResourcesFit",)
+    high = GivenBack("uid-high", "unschedulable", plugins, nominated_node="n1", preempts=True)
+
+    await queue.report(report_of(lease_id, back=[high]))
+
+    (told,) = cache.told("nominate")
+    assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
+    assert queue.core.take_cleared() == []
+
+
+@pytest.mark.parametrize(("late", "parked_for_good"), [(True, False), (False, True)])
+async def test_a_pod_that_was_tried_without_some_nodes_is_tried_again_however_often(
+    clock, late, parked_for_good
+):
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    for _ in range(MAX_FAILURES + 1):
+        lease = await leased(queue)
+        if lease.lease_id:
+            again = GivenBack("uid-a", "error", (), late=late)
+            await queue.report(report_of(lease.lease_id, back=[again]))
+        clock.now_s += LONG_S / 10
+
+    assert (queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE) is parked_for_good
 
 
 async def leased_again(queue, name):

@@ -5,7 +5,12 @@ import pytest
 from roadstead.actors import supervisor as supervisor_module
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
-from roadstead.actors.supervisor import ActorGoneError, RunFailedError, Supervisor
+from roadstead.actors.supervisor import (
+    SILENT_LOOKS,
+    ActorGoneError,
+    RunFailedError,
+    Supervisor,
+)
 from roadstead.config.settings import Deadlines
 from roadstead.protocol.errors import InputError, UnsupportedError
 from tests.actors.world import GENEROUS_S, Fake, plan_of, until
@@ -181,6 +186,41 @@ async def test_the_watch_looks_at_everyone_again_and_again():
 
     assert type(await watched(supervisor)) is ActorGoneError
     assert len(runtime.refs["binder"].told("status")) >= 2
+
+
+async def test_a_worker_that_is_silent_is_given_time_before_it_is_taken_for_gone():
+    supervisor, runtime = await started(shards=1)
+    await supervisor.look("worker-0")
+    runtime.refs["worker-0"].answers["status"] = DeadlineError("worker-0 did not answer")
+
+    given = [await supervisor.look("worker-0") for _ in range(SILENT_LOOKS - 1)]
+    with pytest.raises(ActorGoneError, match="worker-0 did not answer"):
+        await supervisor.look("worker-0")
+
+    assert given == [WELL] * (SILENT_LOOKS - 1)
+
+
+async def test_a_worker_that_answers_again_was_only_slow():
+    supervisor, runtime = await started(shards=1)
+    answers = runtime.refs["worker-0"].answers
+    for _ in range(2 * SILENT_LOOKS):
+        answers["status"] = DeadlineError("worker-0 did not answer")
+        assert (await supervisor.look("worker-0")).error == ""
+        answers["status"] = WELL
+        await supervisor.look("worker-0")
+
+
+async def test_a_slow_worker_does_not_keep_others_from_being_replaced():
+    supervisor, runtime = await started(shards=1, control="apart")
+    for ref in runtime.refs.values():
+        ref.answers["fence"] = NOTHING
+    runtime.refs["worker-0"].answers["fence"] = DeadlineError("worker-0 did not answer")
+
+    await supervisor._fence(["scheduler-0"])
+    runtime.refs["queue"].answers["fence"] = DeadlineError("queue did not answer")
+
+    with pytest.raises(DeadlineError, match="queue"):
+        await supervisor._fence(["scheduler-0"])
 
 
 async def test_a_new_life_that_ends_while_it_is_filled_is_replaced_at_once():
