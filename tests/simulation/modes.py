@@ -38,7 +38,8 @@ def in_some_mode(scenario, seed):
 
 
 def _thinking(draw):
-    job_s, task_s = draw.choice((0.0, 0.0, 0.05, 0.5)), draw.choice((0.0, 0.01))
+    # Not so long that all pods could not be tried again within the time that a recovery may take.
+    job_s, task_s = draw.choice((0.0, 0.0, 0.05, 0.1)), draw.choice((0.0, 0.01))
     return DecisionTime(batch=KindTime(job_s=job_s, task_s=task_s))
 
 
