@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
 from roadstead.actors.logs import open_log
 from roadstead.actors.ray_node import lean_node
@@ -100,7 +100,7 @@ class RayRef:
         data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self.handle.receive.remote(self.actor_name, data)
+                reply = await self._ask(data)
         except TimeoutError:
             raise late(self.actor_name, method.name, timeout_s) from None
         except RayActorError as lost:
@@ -110,6 +110,15 @@ class RayRef:
                 f"{self.actor_name} cannot be reached: {_first_line(failure)}"
             ) from None
         return open_reply(self.actor_name, method, reply, self.limits)
+
+    async def _ask(self, data: bytes) -> bytes:
+        """The reply to a message, which Ray may lose: it is sent again, and may come twice."""
+        while True:
+            try:
+                reply: bytes = await self.handle.receive.remote(self.actor_name, data)
+                return reply
+            except ActorUnavailableError:
+                await asyncio.sleep(NAME_S)
 
 
 @dataclass(frozen=True, slots=True)

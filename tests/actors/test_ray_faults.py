@@ -93,19 +93,20 @@ WITH_FAILURES = """
 import sys
 from pathlib import Path
 from roadstead.actors.launch import ActorLauncher
-from roadstead.config.settings import Settings
+from roadstead.config.settings import Deadlines, Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove
 
 folder = Path(sys.argv[1])
-settings = Settings(batch=16, schedulers=2, journal=folder)
+deadlines = Deadlines(call_s=5.0)
+settings = Settings(batch=16, schedulers=2, journal=folder, deadlines=deadlines)
 prove(ActorLauncher().run(fleet(), RunPlan(settings), lambda told: None), folder)
 print("proved")
 """
 
 
 def test_calls_that_ray_loses_lose_no_pod(tmp_path):
-    push = {"num_failures": 40, "req_failure_prob": 10, "resp_failure_prob": 10}
+    push = {"num_failures": 6, "req_failure_prob": 10, "resp_failure_prob": 10}
     environment = {
         **os.environ,
         "RAY_testing_rpc_failure": json.dumps({"CoreWorkerService.grpc_client.PushTask": push}),
