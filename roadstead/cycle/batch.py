@@ -86,6 +86,7 @@ class BatchRun:
 
     accelerator: decides runs of pods where its preconditions hold, to the same result.
     kernels: keeps a kernel for the batches that follow on the same table.
+    is_whole: the table holds all nodes of the cluster, and all that is known of them.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class BatchRun:
         name_best: bool = False,
         accelerator: Accelerator | None = None,
         kernels: KernelKeeper | None = None,
+        is_whole: bool = False,
     ) -> None:
         self.table = table
         self._node_count = node_count
@@ -111,6 +113,7 @@ class BatchRun:
         self._asked_outside: dict[Hashable, int] = {}
         self._accelerator = accelerator
         self._kernels = kernels
+        self._is_whole = is_whole
         self._kernel: Kernel | None = None
 
     def knows(self, signature: Hashable) -> bool:
@@ -159,9 +162,11 @@ class BatchRun:
             and not each.run.error
             and each.run.filter_failure() is None
         }
-        is_whole = len(classes) == len(self._classes)
-        kernels = self._kernels if self._kernels is not None and is_whole else KernelKeeper()
-        return kernels.take(code, self.table, self._node_count, classes, self._chooser)
+        may_keep = self._kernels is not None and len(classes) == len(self._classes)
+        kernels = self._kernels if self._kernels is not None and may_keep else KernelKeeper()
+        return kernels.take(
+            *(code, self.table, self._node_count, classes, self._chooser), is_whole=self._is_whole
+        )
 
     def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None

@@ -74,6 +74,7 @@ class PlainCycle:
             self._chooser,
             name_best=self._name_best,
             accelerator=self._accelerator,
+            is_whole=True,
         )
         decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
         batch.settle()

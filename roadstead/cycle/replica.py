@@ -120,6 +120,7 @@ class ReplicaCycle(ShardedCycle):
             name_best=self._name_best,
             accelerator=self.accelerator,
             kernels=self._kernels,
+            is_whole=True,
         )
 
     def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:

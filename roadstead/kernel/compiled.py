@@ -7,10 +7,7 @@ modules say what is computed. A change to one is a change to the other; tests ho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
 
-import numba
 import numpy as np
 
 from roadstead.kernel.arrays import (
@@ -31,24 +28,14 @@ from roadstead.kernel.arrays import (
     Specs,
     Totals,
 )
+from roadstead.kernel.compiled_relations import count, decide
+from roadstead.kernel.jit import compiled, rank_of
+from roadstead.kernel.relation_arrays import Relations
 from roadstead.nodes.columns import I32, I64
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 _ZERO = np.uint64(0)
 
 EXACT = 1 << 52
-
-
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiles without the Python interpreter, divides by zero as NumPy, keeps the machine code."""
-    return cast(
-        Callable[P, R], numba.njit(cache=True, error_model="numpy", boundscheck=False)(function)
-    )
 
 
 @compiled
@@ -252,23 +239,18 @@ def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highes
     """The row of the draw among those with the highest total; counts them."""
     total, top, order = totals.total[c], totals.top[c], numbers.order
     draw, use_draws = log.draws[pod], log.use_draws[0]
-    found, count, rank = -1, 0, _ZERO
+    found, ties, rank = -1, 0, _ZERO
     for block in range(top.shape[0]):
         if top[block] != highest:
             continue
         for row in range(block * BLOCK, min((block + 1) * BLOCK, total.shape[0])):
             if total[row] != highest:
                 continue
-            mixed = order[row]
-            if use_draws:
-                mixed = mixed ^ draw
-                mixed = (mixed ^ (mixed >> _S30)) * _MIX_1
-                mixed = (mixed ^ (mixed >> _S27)) * _MIX_2
-                mixed = mixed ^ (mixed >> _S31)
-            if count == 0 or mixed > rank:
+            mixed = rank_of(order[row], draw, use_draws)
+            if ties == 0 or mixed > rank:
                 found, rank = row, mixed
-            count += 1
-    log.best[pod] = count
+            ties += 1
+    log.best[pod] = ties
     return found
 
 
@@ -293,35 +275,52 @@ def _place(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
 
 
 @compiled
-def _reason(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> int:
+def _reason(
+    numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int, is_related: bool
+) -> int:
     """Why the next pod of a class cannot be decided here and now; DONE if it can."""
     if totals.stopped[c]:
         return CHANGED
     if not totals.built[c]:
         return NEW
     catch_up(numbers, specs, totals, log, c)
-    return MOVED if totals.moved[c] else DONE
+    return MOVED if totals.moved[c] and not is_related else DONE
 
 
 @compiled
-def run(numbers: Numbers, specs: Specs, totals: Totals, log: Log, start: int) -> tuple[int, int]:
+def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple[int, int]:
+    """(DONE and the row for a pod of a class that looks at rows alone, or why there is none)."""
+    top = totals.top[c]
+    highest = NOWHERE
+    for block in range(top.shape[0]):
+        highest = max(highest, top[block])
+    if totals.bound[c] != NOWHERE and highest <= totals.bound[c]:
+        return KEPT_BACK, -1
+    if highest == NOWHERE:
+        return NO_ROW, -1
+    log.feasible[pod], log.total[pod] = totals.feasible[c], highest
+    return DONE, _choose(numbers, totals, log, pod, c, highest)
+
+
+@compiled
+def run(
+    numbers: Numbers, specs: Specs, totals: Totals, rel: Relations, log: Log, start: int
+) -> tuple[int, int]:
     """Decides pods from `start` on: (how far it came, why it came back)."""
     for pod in range(start, log.classes.shape[0]):
         c = log.classes[pod]
-        reason = _reason(numbers, specs, totals, log, c)
+        is_related = rel.of_class[c] >= 0
+        reason = _reason(numbers, specs, totals, log, c, is_related)
+        row = -1
+        if reason == DONE and is_related:
+            reason, row = decide(numbers, totals, rel, log, pod, c)
+        elif reason == DONE:
+            reason, row = _best(numbers, totals, log, pod, c)
         if reason != DONE:
             return pod, reason
-        top = totals.top[c]
-        highest = NOWHERE
-        for block in range(top.shape[0]):
-            highest = max(highest, top[block])
-        if totals.bound[c] != NOWHERE and highest <= totals.bound[c]:
-            return pod, KEPT_BACK
-        if highest == NOWHERE:
-            return pod, NO_ROW
-        row = _choose(numbers, totals, log, pod, c, highest)
-        log.row[pod], log.feasible[pod], log.total[pod] = row, totals.feasible[c], highest
+        log.row[pod] = row
         _place(numbers, specs, c, row)
+        count(rel, rel.face[c], row)
         log.changed[log.length[0]] = row
         log.length[0] += 1
         affects, stopped = specs.affects[c], totals.stopped

@@ -12,6 +12,7 @@ from roadstead.facts.pod import HostPort
 from roadstead.facts.resources import is_scalar_resource
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
+from roadstead.framework.profile import Profile
 from roadstead.kernel.arrays import LEAST, MOST, OFF, RATIO
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import CPU, MEMORY, PodClasses, PodInfo
@@ -55,8 +56,11 @@ class ClassSpec:
     balanced_lines: tuple[tuple[int, int], ...]
 
 
-def why_not(evaluation: Evaluation) -> str:
-    """Why a class, after PreFilter and PreScore, is left to the reference; "" if it is covered."""
+def why_not(evaluation: Evaluation, handled: tuple[type[Plugin], ...]) -> str:
+    """Why a class, after PreFilter and PreScore, is left to the reference; "" if it is covered.
+
+    handled: plugins that look across nodes and are found by the kernel itself.
+    """
     if not evaluation.pre_filter.status.is_success:
         return "rejected by PreFilter"
     if not evaluation.pre_score.is_success:
@@ -65,11 +69,13 @@ def why_not(evaluation: Evaluation) -> str:
     if not profile.score:
         return "no score plugins"
     for plugin in profile.filter:
-        if plugin.name not in state.skip_filter and not _is_known(plugin):
+        if plugin.name not in state.skip_filter and not _is_known(plugin, handled):
             return plugin.name
     for each in profile.score:
-        if each.plugin.name not in state.skip_score and not _is_known(each.plugin):
+        if each.plugin.name not in state.skip_score and not _is_known(each.plugin, handled):
             return each.plugin.name
+    if handled and not _is_whole(profile, handled):
+        return "a plugin is enabled in part"
     if _has_failed(evaluation):
         return "a Filter failed"
     kinds = {type(plugin) for plugin in profile.filter}
@@ -91,8 +97,14 @@ def _has_failed(evaluation: Evaluation) -> bool:
     return any((codes == code).any() for code in failed)
 
 
-def _is_known(plugin: Plugin) -> bool:
-    known = (NodeResourcesFit, NodePorts, NodeResourcesBalancedAllocation)
+def _is_whole(profile: Profile, handled: tuple[type[Plugin], ...]) -> bool:
+    """Whether plugins that are found here are at work before they score."""
+    scoring: set[Plugin] = {*profile.pre_score}
+    return all(type(each.plugin) not in handled or each.plugin in scoring for each in profile.score)
+
+
+def _is_known(plugin: Plugin, handled: tuple[type[Plugin], ...]) -> bool:
+    known = (NodeResourcesFit, NodePorts, NodeResourcesBalancedAllocation, *handled)
     return type(plugin) in known or plugin.reads is Reads.NODE
 
 

@@ -28,9 +28,11 @@ class KernelKeeper:
         node_count: int,
         classes: Mapping[Hashable, KernelClass],
         chooser: Chooser,
+        *,
+        is_whole: bool = False,
     ) -> Kernel:
         """A kernel for the classes of a batch: the last one, if it knows them as they are."""
-        made_for = (code, table, node_count, table.node_version, chooser)
+        made_for = (code, table, node_count, table.node_version, chooser, is_whole)
         kernel = self._kernel
         if kernel is not None and made_for == self._made_for and self._knows(kernel, classes):
             kernel.resume()
@@ -40,7 +42,7 @@ class KernelKeeper:
             kept = {}
         self._classes = {**kept, **classes}
         self._made_for = made_for
-        self._kernel = Kernel(code, table, node_count, self._classes, chooser)
+        self._kernel = Kernel(code, table, node_count, self._classes, chooser, is_whole=is_whole)
         return self._kernel
 
     def _knows(self, kernel: Kernel, classes: Mapping[Hashable, KernelClass]) -> bool:

@@ -23,6 +23,8 @@ from roadstead.kernel.arrays import CHANGED, KEPT_BACK, MOVED, NEW, NO_ROW, Log
 from roadstead.kernel.cover import ClassSpec, spec_of, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
 from roadstead.kernel.mirror import Mirror
+from roadstead.kernel.relation_layout import relate, with_classes
+from roadstead.kernel.relations import HANDLED
 from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import KeptBack, Still, key_of, normalized, still_of
 from roadstead.nodes.columns import I64
@@ -107,7 +109,11 @@ class Kernel:
         node_count: int,
         classes: Mapping[Hashable, KernelClass],
         chooser: Chooser,
+        *,
+        is_whole: bool = False,
     ) -> None:
+        """is_whole: the table holds all nodes, so that what looks across them is found here."""
+        self._handled = HANDLED if is_whole and len(table) == node_count else ()
         self._code = code
         self._table = table
         self._tie_break = chooser.tie_break
@@ -129,10 +135,23 @@ class Kernel:
         profiles = [each.each.evaluation.profile for each in self._covered]
         places = {id(still): place for place, still in enumerate(stills)}
         fixed = [places[id(each.still)] for each in self._covered]
-        self._specs = lay_out_specs(specs, infos, fixed, ports, affected_by(profiles, infos))
+        affected = affected_by(profiles, infos, self._handled)
+        self._specs = lay_out_specs(specs, infos, fixed, ports, affected)
         self._totals = empty_totals(len(specs), stills, len(table))
+        groups = self._totals.alive.shape[1]
+        related = self._related() if self._handled else []
+        found = relate(related, table, fixed, groups)
+        if found is None:
+            # Too much to count: the reference decides.
+            self._why |= dict.fromkeys(self._admitted, "too many domains")
+            found = relate((), table, (), groups)
+        assert found is not None
+        self._relations = with_classes(found, len(specs))
         self._changed = np.zeros(1024, dtype=np.int64)
         self._length = np.zeros(1, dtype=np.int64)
+
+    def _related(self) -> list[tuple[Evaluation, Summaries, Summaries]]:
+        return [(e.each.evaluation, e.each.filters, e.each.scores) for e in self._covered]
 
     def _admit(self, classes: Mapping[Hashable, KernelClass], node_count: int) -> Sequence[Still]:
         """Finds out which classes are covered; what NODE facts say of them, each thing once."""
@@ -141,7 +160,7 @@ class Kernel:
             evaluation = each.evaluation
             evaluation.restart(node_count, each.filters)
             evaluation.restart_scores(each.scores)
-            why = why_not(evaluation)
+            why = why_not(evaluation, self._handled)
             if not why:
                 key = key_of(evaluation)
                 still = stills.get(key)
@@ -195,7 +214,7 @@ class Kernel:
         done = 0
         while True:
             done, reason = self._code.run(
-                self._mirror.numbers, self._specs, self._totals, log, done
+                self._mirror.numbers, self._specs, self._totals, self._relations, log, done
             )
             if reason == NEW:
                 self._build(log.classes[done:])
@@ -248,7 +267,11 @@ class Kernel:
         """Finds what normalizing plugins add now; why the reference must decide, or ""."""
         each = self._covered[c]
         groups = each.still.raw.shape[1]
-        alive = self._totals.alive[c, :groups] > 0
+        relations = self._relations
+        is_related = relations.of_class[c] >= 0
+        alive = (relations.alive if is_related else self._totals.alive[c])[:groups] > 0
+        if is_related:
+            relations.seen[c, :groups], relations.is_seen[c] = alive, True
         found = normalized(each.each.evaluation, each.still.raw, alive, each.each.kept_back)
         if found is None:
             return _OUT_OF_RANGE
@@ -261,7 +284,9 @@ class Kernel:
     def best_rows(self, signature: Hashable, total: int) -> Rows:
         """The rows that were the best for the last pod of a run."""
         index = self._admitted[signature].index
-        best: Rows = np.flatnonzero(self._totals.total[index] == total)
+        is_related = self._relations.of_class[index] >= 0
+        totals = self._relations.total if is_related else self._totals.total[index]
+        best: Rows = np.flatnonzero(totals == total)
         return best
 
     def flush(self) -> None:

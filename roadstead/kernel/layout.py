@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadstead.facts.pod import HostPort, PodFacts
+from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
 from roadstead.kernel.arrays import BLOCK, END, NOWHERE, Specs, Totals
 from roadstead.kernel.cover import ClassSpec
@@ -89,20 +90,25 @@ def empty_totals(classes: int, stills: Sequence[Still], rows: int) -> Totals:
     )
 
 
-def affected_by(profiles: Sequence[Profile], infos: Sequence[PodInfo]) -> Bools:
+def affected_by(
+    profiles: Sequence[Profile], infos: Sequence[PodInfo], handled: tuple[type[Plugin], ...]
+) -> Bools:
     """Whether placing one class may change another on other nodes: bool[placed, asked].
 
-    The classes are covered: PodTopologySpread does not concern them, InterPodAffinity could only
-    come to where one of the two has terms, those of volumes to where one has any.
+    handled: plugins that the kernel keeps up to date itself. The classes are covered: where it does
+    not, PodTopologySpread does not concern them, InterPodAffinity could only come to where one of
+    the two has terms, and those of volumes to where one has any.
     """
     result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
-    related = [place for place, info in enumerate(infos) if _has_relations(info.facts)]
+    related = [place for place, info in enumerate(infos) if _has_relations(info.facts, handled)]
     everyone = range(len(infos))
-    wary = {profile for profile in set(profiles) if _has_unknown(profile)}
+    plugins = {p: [x for x in p.cross_node if type(x) not in handled] for p in set(profiles)}
+    wary = {profile for profile in plugins if _has_unknown(profile)}
     for asked, (profile, info) in enumerate(zip(profiles, infos, strict=True)):
-        all_matter = profile in wary or _has_relations(info.facts)
+        all_matter = profile in wary or _has_relations(info.facts, handled)
         for placed in everyone if all_matter else related:
-            result[placed, asked] = profile.may_be_changed_by(info, infos[placed])
+            other = infos[placed]
+            result[placed, asked] = any(x.affected_by(info, other) for x in plugins[profile])
     return result
 
 
@@ -114,11 +120,9 @@ def _has_unknown(profile: Profile) -> bool:
     return any(type(plugin) not in known for plugin in profile.cross_node)
 
 
-def _has_relations(facts: PodFacts) -> bool:
-    return bool(
-        facts.pod_affinity
-        or facts.pod_anti_affinity
-        or facts.preferred_pod_affinity
-        or facts.preferred_pod_anti_affinity
-        or facts.volumes
+def _has_relations(facts: PodFacts, handled: tuple[type[Plugin], ...]) -> bool:
+    terms = (
+        *(facts.pod_affinity, facts.pod_anti_affinity),
+        *(facts.preferred_pod_affinity, facts.preferred_pod_anti_affinity),
     )
+    return bool(facts.volumes) or (InterPodAffinity not in handled and any(terms))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Protocol, cast
 
 import numpy as np
 
 from roadstead.kernel.arrays import Log, Numbers, Specs, Totals
+from roadstead.kernel.relation_arrays import Relations
+from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.table import NodeTable
+
+SOURCES = ("compiled.py", "compiled_relations.py", "jit.py", "arrays.py", "relation_arrays.py")
+"""Modules whose changes are changes of machine code."""
 
 
 class Stats(Protocol):
@@ -35,7 +43,7 @@ class Dispatcher(Protocol):
 class CompiledCode:
     """The compiled functions; see `roadstead.kernel.compiled`. started_s: how long loading took."""
 
-    run: Callable[[Numbers, Specs, Totals, Log, int], tuple[int, int]]
+    run: Callable[[Numbers, Specs, Totals, Relations, Log, int], tuple[int, int]]
     build: Callable[[Numbers, Specs, Totals, I64, int], None]
     renormalize: Callable[[Specs, Totals, int, I32], None]
     started_s: float = 0.0
@@ -56,20 +64,38 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
         _cache_nowhere()
         from roadstead.kernel import compiled
     code = CompiledCode(compiled.run, compiled.build, compiled.renormalize)
-    if tell is not None and not _is_kept(Path(compiled.__file__)):
+    is_kept = _is_kept([Path(compiled.__file__).with_name(name) for name in SOURCES])
+    if tell is not None and not is_kept:
         tell("compiling the kernel, once for this machine; the reference decides meanwhile")
         _compile_apart()
     warm_up(code)
     return CompiledCode(code.run, code.build, code.renormalize, time.perf_counter() - started)
 
 
-def _is_kept(module: Path) -> bool:
-    """Whether machine code of a module is there that is not older than its source."""
+def compiled_of() -> ModuleType:
+    """The compiled module, which imports numba."""
     from roadstead.kernel import compiled
 
-    folder = Path(cast(Dispatcher, compiled.run).stats.cache_path)
-    kept = [index.stat().st_mtime for index in folder.glob(f"{module.stem}.run-*.nbi")]
-    return bool(kept) and max(kept) >= module.stat().st_mtime
+    return compiled
+
+
+def _is_kept(modules: Sequence[Path]) -> bool:
+    """Whether machine code of the first module is there; what is older than any of them goes.
+
+    numba looks at the module of a function, and not at those of the functions that it calls.
+    """
+    folder = Path(cast(Dispatcher, compiled_of().run).stats.cache_path)
+    newest = max(module.stat().st_mtime for module in modules)
+    kept = [*folder.glob(f"{modules[0].stem}.*.nbi")]
+    for index in kept:
+        if index.stat().st_mtime < newest:
+            with contextlib.suppress(OSError):
+                index.unlink()
+    return any(
+        index.match("*.run-*") and index.stat().st_mtime >= newest
+        for index in kept
+        if index.exists()
+    )
 
 
 def _compile_apart() -> None:
@@ -97,7 +123,13 @@ def warm_up(code: CompiledCode) -> None:
     numbers, specs, totals, log = _nothing()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0)
     code.renormalize(specs, totals, 0, np.zeros(1, np.int32))
-    code.run(numbers, specs, totals, log, 0)
+    code.run(numbers, specs, totals, with_classes(_no_relations(), 1), log, 0)
+
+
+def _no_relations() -> Relations:
+    found = relate((), NodeTable(), (), 1)
+    assert found is not None
+    return found
 
 
 def _nothing() -> tuple[Numbers, Specs, Totals, Log]:

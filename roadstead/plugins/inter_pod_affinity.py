@@ -78,6 +78,7 @@ from roadstead.plugins.inter_pod_terms import (
     Line,
     NamespaceLabels,
     NewPod,
+    Relation,
     WaitingTerms,
     matches_all,
 )
@@ -159,6 +160,27 @@ class InterPodAffinity(
         self._terms = TermIndex(handle.classes)
         self._counts: OrderedDict[Kind, Counts] = OrderedDict()
         self._cells = 0
+
+    def relation(self, pod: PodInfo, other: PodInfo) -> Relation:
+        """What one pod of a class on a node adds to the counts of another that is to be placed."""
+        counts = self._counts_of(pod)
+        relation = counts.relation_to(other)
+        self._settle(counts)
+        return relation
+
+    def required_keys(self, pod: PodInfo) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Topology keys of the pod's required terms: affinity, anti-affinity."""
+        terms = self._counts_of(pod).pod.terms
+        near = dict.fromkeys(term.topology_key for term in terms.affinity)
+        return tuple(near), tuple(dict.fromkeys(t.topology_key for t in terms.anti_affinity))
+
+    def is_near_itself(self, pod: PodInfo) -> bool:
+        """Whether the pod is what it wants to be near."""
+        return matches_all(self._counts_of(pod).pod.terms.affinity, pod)
+
+    def scores(self, pod: PodInfo) -> bool:
+        """Whether preferred terms, its own or others', are looked at for the pod."""
+        return self._counts_of(pod).pod.scores
 
     def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
         vectors = self._find(pod, table)

@@ -170,6 +170,14 @@ class PodTopologySpread(
     def _find(self, pod: PodInfo) -> PodSpread:
         return self._source.of(pod.facts)
 
+    def constraints(self, pod: PodInfo) -> PodSpread:
+        """The constraints of a pod, its own or the defaults."""
+        return self._of_pod(pod)
+
+    def on_nodes(self, pod: PodInfo, spread: Spread, table: Table) -> I64:
+        """How many pods on each row a constraint of the pod counts: int64[row]."""
+        return self._matching.on_rows(table, pod.facts.namespace, spread.selector)
+
     def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
         hard = self._of_pod(pod).hard
         if not hard:

@@ -183,3 +183,80 @@ def test_counts_of_coverage_name_what_stood_in_the_way():
         ("kernel: stopped: no feasible node", 1),
     )
     assert Coverage().counts() == ()
+
+
+SOFT_ZONE = fleets.spread(when="ScheduleAnyway", selector=fleets.apps("web"))
+SOFT_HOST = fleets.spread(fleets.HOSTNAME, 3, "ScheduleAnyway", fleets.apps("web"))
+WEB = {"app": "web"}
+RELATED = {
+    "hard spread": {"spread_constraints": (fleets.spread(selector=fleets.apps("web")),)},
+    "soft spread": {"spread_constraints": (SOFT_HOST, SOFT_ZONE)},
+    "affinity": {"pod_affinity": (fleets.near(fleets.apps("web")),)},
+    "anti-affinity": {"pod_anti_affinity": (fleets.near(fleets.apps("web"), fleets.HOSTNAME),)},
+    "preferred affinity": {
+        "preferred_pod_affinity": (fleets.near(fleets.apps("web"), weight=10),),
+        "preferred_pod_anti_affinity": (
+            fleets.near(fleets.apps("web"), fleets.HOSTNAME, weight=5),
+        ),
+    },
+}
+
+
+def whole(batch):
+    """The same batch over a table that holds all nodes of the cluster."""
+    batch.run._is_whole = True
+    return batch
+
+
+def zones(count=6):
+    return table_of(*(fleets.host(number, "abc"[number % 3]) for number in range(count)))
+
+
+@pytest.mark.parametrize("kind", RELATED)
+def test_over_all_nodes_a_class_that_looks_across_them_is_covered(kind):
+    related = pod(cpu=100, labels=WEB, **RELATED[kind])
+    batch = whole(Batch(zones(), *[related] * 4, pod(cpu=100)))
+
+    placed = batch.decide()
+
+    assert len(placed) == 5
+    assert batch.coverage.by_kernel == 5
+    assert not batch.coverage.by_reference
+
+
+def test_a_pod_whose_own_kind_refuses_the_next_everywhere_ends_the_run():
+    alone = pod(labels=WEB, **RELATED["anti-affinity"])
+    batch = whole(Batch(zones(3), *[alone] * 4))
+
+    assert sorted(batch.decide()) == ["n0", "n1", "n2"]
+    assert batch.coverage.stops == {"no feasible node": 1}
+
+
+def test_pods_of_others_that_come_in_the_run_keep_a_class_away():
+    wary = pod(labels={"app": "db"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
+    batch = whole(Batch(zones(3), wary, *[pod(labels=WEB)] * 3))
+
+    first, *others = batch.decide()
+
+    assert len(others) == 3
+    assert first not in others
+
+
+def test_with_too_many_domains_the_reference_decides(monkeypatch):
+    monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_PLACES", 3)
+    batch = whole(Batch(zones(), pod(labels=WEB, **RELATED["hard spread"])))
+
+    assert batch.decide() == []
+    assert batch.coverage.by_reference == {"too many domains": 1}
+
+
+def test_a_plugin_that_is_not_asked_first_is_left_to_the_reference():
+    points = ROW_PLUGINS | {
+        "preFilter": ["PodTopologySpread"],
+        "filter": [*ROW_PLUGINS["filter"], "PodTopologySpread"],
+        "score": [*ROW_PLUGINS["score"], ("PodTopologySpread", 2)],
+    }
+    batch = whole(Batch(zones(), pod(), config=config_of(points)))
+
+    assert batch.decide() == []
+    assert batch.coverage.by_reference == {"a plugin is enabled in part": 1}

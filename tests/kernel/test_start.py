@@ -1,34 +1,38 @@
 """How compiled code is loaded, and that it is what its source says."""
 
-import importlib.util
+import importlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from roadstead.config.model import default_config
 from roadstead.cycle.batch import Accelerator
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel import compiled, start
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import CompiledCode, load
-from tests.kernel.test_equality import PROFILES, Sharded, play, worlds
+from tests.actors import fleets
+from tests.cycle.test_replica import Replica
+from tests.kernel.test_equality import PROFILES, Sharded, fleet_world, play, worlds
 
 
 @pytest.fixture(scope="module")
 def interpreted():
-    """The functions of `compiled` as Python runs them."""
+    """The compiled functions as Python runs them."""
+    names = [f"roadstead.kernel.{name}" for name in ("jit", "compiled_relations", "compiled")]
+    kept = {name: sys.modules.pop(name) for name in names}
     numba.config.DISABLE_JIT = True
     try:
-        spec = importlib.util.spec_from_file_location("interpreted", compiled.__file__)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = importlib.import_module(names[-1])
     finally:
         numba.config.DISABLE_JIT = False
+        sys.modules.update(kept)
+        sys.modules["roadstead.kernel"].compiled = kept[names[-1]]
     return CompiledCode(module.run, module.build, module.renormalize)
 
 
@@ -37,6 +41,20 @@ def interpreted():
 def test_compiled_code_does_what_its_source_says(interpreted, world, config):
     def played(code):
         return play(Sharded(world, config, TieBreak(), Accelerator(code, Coverage())), world)
+
+    with np.errstate(over="ignore"):
+        from_source = played(interpreted)
+
+    assert from_source == played(load())
+
+
+@settings(deadline=None)
+@given(fleets.inputs())
+def test_compiled_code_across_nodes_does_what_its_source_says(interpreted, inputs):
+    world, config = fleet_world(inputs), default_config().profiles[0]
+
+    def played(code):
+        return play(Replica(world, config, TieBreak(), Accelerator(code, Coverage())), world)
 
     with np.errstate(over="ignore"):
         from_source = played(interpreted)
@@ -77,13 +95,22 @@ def test_where_none_is_kept_another_process_compiles(anew, monkeypatch, tmp_path
     assert options["start_new_session"]
 
 
-def test_machine_code_older_than_its_source_is_not_kept(tmp_path):
-    newer = tmp_path / "compiled.py"
-    newer.write_text("")
-    os.utime(newer, (2**33, 2**33))
+def test_machine_code_older_than_what_it_was_made_of_is_not_kept(monkeypatch, tmp_path):
+    module = tmp_path / "of_the_test.py"
+    module.write_text(
+        "from roadstead.kernel.jit import compiled\n@compiled\ndef run(n): return n\n"
+    )
+    called = tmp_path / "called.py"
+    called.write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(start, "compiled_of", lambda: importlib.import_module("of_the_test"))
+    importlib.import_module("of_the_test").run(1)
 
-    assert not start._is_kept(newer)
-    assert start._is_kept(Path(compiled.__file__))
+    assert start._is_kept([module, called])
+    os.utime(called, (2**33, 2**33))
+    assert not start._is_kept([module, called])
+    os.utime(called, (0, 0))
+    assert not start._is_kept([module, called])
 
 
 def test_a_folder_of_this_process_is_the_cache_where_no_other_can_be_written(monkeypatch):

@@ -1,0 +1,228 @@
+"""The compiled part for classes that look across nodes: spread constraints and inter-pod affinity.
+
+For each pod every row is looked at, twice where scores are to be normalized: what a placement
+changes in a domain it changes on all rows of it. The arithmetic is, operation for operation, that
+of `plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadstead.kernel.arrays import DONE, MOVED, NO_ROW, NOWHERE, Log, Numbers, Totals
+from roadstead.kernel.jit import compiled, rank_of
+from roadstead.kernel.relation_arrays import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    EXISTING_ANTI,
+    HARD,
+    HOST,
+    SCORE,
+    SOFT,
+    Relations,
+)
+
+_UNSCORED = np.iinfo(np.int64).min
+_NONE = np.iinfo(np.int64).max
+
+
+@compiled
+def count(rel: Relations, face: int, row: int) -> None:
+    """A pod of a face came to a row: counts it in every line that it concerns."""
+    for place in range(rel.effects_from[face], rel.effects_from[face + 1]):
+        line, amount = rel.effects[place, 0], rel.effects[place, 1]
+        kind = rel.kind[line]
+        if kind == HOST:
+            rel.counts[rel.at[line] + row] += amount
+        elif kind in (SOFT, HARD):
+            if rel.masks[rel.mask[line], row]:
+                rel.counts[rel.at[line] + rel.marks[rel.axis[line], row]] += amount
+        else:
+            domain = rel.axes[rel.axis[line], row]
+            if domain >= 0:
+                rel.counts[rel.at[line] + domain] += amount
+
+
+@compiled
+def _highest(rel: Relations, line: int) -> int:
+    """The most pods of a hard constraint that the domain of a row may count."""
+    at, lowest, domains = rel.at[line], _NONE, 0
+    for place in range(at, at + rel.size[line]):
+        if rel.present[place]:
+            domains += 1
+            lowest = min(lowest, rel.counts[place])
+    if domains < rel.min_domains[line]:
+        lowest = 0
+    highest: int = rel.skew[line] + lowest
+    return highest
+
+
+@compiled
+def _is_first(rel: Relations, related: int) -> bool:
+    """Whether no pod anywhere is what the class wants near, and it is so itself."""
+    if not rel.near_itself[related]:
+        return False
+    for line in range(rel.begin[related], rel.begin[related + 1]):
+        if rel.kind[line] == AFFINITY:
+            for place in range(rel.at[line], rel.at[line] + rel.size[line]):
+                if rel.counts[place] != 0:
+                    return False
+    return True
+
+
+@compiled
+def _refuse(rel: Relations, related: int) -> None:
+    """Takes rows that constraints and required terms refuse out of `rel.fits`."""
+    fits, is_first = rel.fits, _is_first(rel, related)
+    for line in range(rel.begin[related], rel.begin[related + 1]):
+        kind, domains = rel.kind[line], rel.axes[rel.axis[line]]
+        at = rel.at[line]
+        if kind == HARD:
+            highest = _highest(rel, line)
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                fits[row] = fits[row] and domain >= 0 and rel.counts[at + domain] <= highest
+        elif kind in (EXISTING_ANTI, ANTI_AFFINITY):
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                fits[row] = fits[row] and (domain < 0 or rel.counts[at + domain] <= 0)
+        elif kind == AFFINITY:
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                fits[row] = fits[row] and domain >= 0 and (is_first or rel.counts[at + domain] != 0)
+
+
+@compiled
+def _look(rel: Relations, totals: Totals, c: int) -> bool:
+    """Finds which rows fit; whether groups of rows that normalize alike came or went."""
+    total, group = totals.total[c], totals.group[rel.fixed[c]]
+    for row in range(total.shape[0]):
+        rel.fits[row] = total[row] != NOWHERE
+    _refuse(rel, rel.of_class[c])
+    rel.alive[:] = 0
+    feasible = 0
+    for row in range(total.shape[0]):
+        if rel.fits[row]:
+            feasible += 1
+            rel.alive[group[row]] += 1
+    totals.feasible[c] = feasible
+    moved = not rel.is_seen[c]
+    for each in range(rel.alive.shape[0]):
+        moved = moved or (rel.alive[each] > 0) != rel.seen[c, each]
+    return moved
+
+
+@compiled
+def _domains(rel: Relations, line: int, keys: int) -> int:
+    """Over how many domains the rows that are scored lie."""
+    rel.clock[0] += 1
+    now, found, at = rel.clock[0], 0, rel.at[line]
+    marks, has_keys = rel.marks[rel.axis[line]], rel.masks[keys]
+    for row in range(rel.fits.shape[0]):
+        if rel.fits[row] and has_keys[row]:
+            place = at + marks[row]
+            if rel.stamps[place] != now:
+                rel.stamps[place] = now
+                found += 1
+    return found
+
+
+@compiled
+def _spread(rel: Relations, related: int) -> tuple[int, int]:
+    """Raw scores of soft constraints into `rel.spread`; their extremes over the rows that fit."""
+    keys = rel.keys[related]
+    has_keys, sums, fits = rel.masks[keys], rel.sums, rel.fits
+    scored = 0
+    for row in range(fits.shape[0]):
+        sums[row] = 0.0
+        scored += fits[row] and has_keys[row]
+    for line in range(rel.begin[related], rel.begin[related + 1]):
+        kind = rel.kind[line]
+        if kind != SOFT and kind != HOST:
+            continue
+        weight = rel.logs[scored if kind == HOST else _domains(rel, line, keys)]
+        at, domains, skew = rel.at[line], rel.axes[rel.axis[line]], float(rel.skew[line])
+        for row in range(fits.shape[0]):
+            domain = domains[row]
+            if domain >= 0 and fits[row]:
+                pods = rel.counts[at + (row if kind == HOST else domain)]
+                part = float(pods) * weight
+                sums[row] += part + skew
+    lowest, highest = _NONE, _UNSCORED
+    for row in range(fits.shape[0]):
+        if fits[row] and has_keys[row]:
+            floor = np.floor(sums[row])
+            raw = int(floor) + (1 if sums[row] - floor >= 0.5 else 0)
+            rel.spread[row] = raw
+            lowest, highest = min(lowest, raw), max(highest, raw)
+        else:
+            rel.spread[row] = _UNSCORED
+    return lowest, highest
+
+
+@compiled
+def _near(rel: Relations, related: int) -> tuple[int, int]:
+    """Raw scores of preferred terms into `rel.near`; their extremes over the rows that fit."""
+    near, fits = rel.near, rel.fits
+    near[:] = 0
+    for line in range(rel.begin[related], rel.begin[related + 1]):
+        if rel.kind[line] == SCORE:
+            at, domains = rel.at[line], rel.axes[rel.axis[line]]
+            for row in range(fits.shape[0]):
+                if domains[row] >= 0:
+                    near[row] += rel.counts[at + domains[row]]
+    lowest, highest = _NONE, _UNSCORED
+    for row in range(fits.shape[0]):
+        if fits[row]:
+            lowest, highest = min(lowest, near[row]), max(highest, near[row])
+    return lowest, highest
+
+
+@compiled
+def _sum_up(rel: Relations, totals: Totals, c: int) -> None:
+    """Totals of the rows that fit, with what spread and affinity add: into `rel.total`."""
+    related = rel.of_class[c]
+    spread_weight, near_weight = rel.weights[c, 0], rel.weights[c, 1]
+    total, fits = totals.total[c], rel.fits
+    for row in range(fits.shape[0]):
+        rel.total[row] = total[row] if fits[row] else NOWHERE
+    if spread_weight:
+        lowest, highest = _spread(rel, related)
+        for row in range(fits.shape[0]):
+            if fits[row] and rel.spread[row] != _UNSCORED:
+                score = 100
+                if highest > 0:
+                    score = 100 * (highest + lowest - rel.spread[row]) // highest
+                rel.total[row] += spread_weight * score
+    if near_weight:
+        lowest, highest = _near(rel, related)
+        if highest > lowest:
+            for row in range(fits.shape[0]):
+                if fits[row]:
+                    share = float(rel.near[row] - lowest) / float(highest - lowest)
+                    rel.total[row] += near_weight * int(100.0 * share)
+
+
+@compiled
+def decide(
+    numbers: Numbers, totals: Totals, rel: Relations, log: Log, pod: int, c: int
+) -> tuple[int, int]:
+    """(DONE and the row for a pod of a class whose totals are up to date, or why there is none)."""
+    if _look(rel, totals, c):
+        return MOVED, -1
+    if totals.feasible[c] == 0:
+        return NO_ROW, -1
+    _sum_up(rel, totals, c)
+    draw, use_draws = log.draws[pod], log.use_draws[0]
+    found, ties, highest, best = -1, 0, NOWHERE, np.uint64(0)
+    for row in range(rel.total.shape[0]):
+        if rel.total[row] < highest or rel.total[row] == NOWHERE:
+            continue
+        rank = rank_of(numbers.order[row], draw, use_draws)
+        if rel.total[row] > highest:
+            found, ties, highest, best = row, 0, rel.total[row], rank
+        elif rank > best:
+            found, best = row, rank
+        ties += 1
+    log.best[pod], log.total[pod], log.feasible[pod] = ties, highest, totals.feasible[c]
+    return DONE, found

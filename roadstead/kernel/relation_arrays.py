@@ -1,0 +1,68 @@
+"""What the compiled code works on for classes that look across nodes.
+
+A *line* is one count by domain: a spread constraint, or one family and topology key of inter-pod
+affinity. Classes of which all lines are the same share them: they are of one *relation*. What a
+placed pod adds to which lines depends on its *face*: namespace, labels and terms.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.nodes.columns import I32, I64, Bools
+
+HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
+"""Kinds of lines. HOST: a soft constraint over hostnames, which counts each node's own pods."""
+
+
+class Relations(NamedTuple):
+    """axes: int32[axis, row], code of a label key, -1 for none; marks: the same with a place for
+    nodes that have none. masks: bool[mask, row], rows whose pods count; mask 0 is all rows.
+
+    Per line: kind, axis, at and size (its place in counts), mask, skew, min_domains: int64[line].
+    counts: int64[place]; present: bool[place], domains of a hard constraint; stamps: int64[place].
+    Per relation: begin: int64[relation + 1], its lines; keys: int64[relation], the mask of rows
+    that are scored; near_itself: bool[relation], whether its own pods are what it wants near.
+    Per class: of_class (-1 for none), face, fixed: int64[class]; weights: int64[class, 2] of spread
+    and affinity, 0 where one does not score; seen: bool[class, group], groups that were there when
+    they were normalized; is_seen: bool[class].
+    effects: int64[k, 2], (line, amount), from effects_from[face] on.
+    fits, alive, sums, spread, near, total: per row or group, for the pod at hand.
+    logs: float64[n], ln(n + 2). clock: int64[1].
+    """
+
+    axes: I32
+    marks: I32
+    masks: Bools
+    kind: I64
+    axis: I64
+    at: I64
+    size: I64
+    mask: I64
+    skew: I64
+    min_domains: I64
+    counts: I64
+    present: Bools
+    stamps: I64
+    begin: I64
+    keys: I64
+    near_itself: Bools
+    of_class: I64
+    face: I64
+    fixed: I64
+    weights: I64
+    seen: Bools
+    is_seen: Bools
+    effects: I64
+    effects_from: I64
+    fits: Bools
+    alive: I64
+    sums: NDArray[np.float64]
+    spread: I64
+    near: I64
+    total: I32
+    logs: NDArray[np.float64]
+    clock: I64

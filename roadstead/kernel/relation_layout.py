@@ -1,0 +1,207 @@
+"""How lines of classes are laid out as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.kernel.relation_arrays import HARD, SOFT, Relations
+from roadstead.kernel.relations import Face, Line, RelationOf, relation_key, relation_of
+from roadstead.nodes.columns import I32, I64, Bools
+from roadstead.nodes.table import NodeTable
+
+MAX_PLACES = 1 << 23
+"""Counts of all lines together; with more the reference decides."""
+
+Related = tuple[Evaluation, Summaries, Summaries]
+"""A class with its merged summaries."""
+
+
+def with_classes(relations: Relations, classes: int) -> Relations:
+    """The same for more classes, none of which has to do with others."""
+    more = classes - len(relations.of_class)
+    if not more:
+        return relations
+    assert not len(relations.of_class)
+    none = np.zeros(more, np.int64)
+    return relations._replace(
+        of_class=none - 1,
+        face=none,
+        fixed=none,
+        effects_from=np.zeros(2, np.int64),
+        weights=np.zeros((more, 2), np.int64),
+        seen=np.zeros((more, relations.alive.shape[0]), np.bool_),
+        is_seen=np.zeros(more, np.bool_),
+    )
+
+
+class _Axes:
+    """Topology keys, and what each row has of them."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._place: dict[str, int] = {}
+        self.rows: list[I32] = [np.zeros(len(table), np.int32)]
+        self.marks: list[I32] = [np.zeros(len(table), np.int32)]
+
+    def of(self, key: str) -> int:
+        place = self._place.get(key)
+        if place is None:
+            place = self._place[key] = len(self.rows)
+            column = self._table.columns.label(key)
+            codes = column.codes[: len(self._table)].astype(np.int32)
+            self.rows.append(codes)
+            self.marks.append(np.where(codes < 0, self.without(key), codes).astype(np.int32))
+        return place
+
+    def without(self, key: str) -> int:
+        """The place of nodes that lack the key: that of the empty value."""
+        values = self._table.columns.label(key).values
+        empty = values.find("")
+        return empty if empty >= 0 else len(values)
+
+    def size(self, key: str) -> int:
+        return len(self._table.columns.label(key).values) + 1
+
+    def counts(self, line: Line) -> I64:
+        """What is counted so far: int64[place]."""
+        if isinstance(line.before, np.ndarray):
+            return line.before.astype(np.int64)
+        counts: I64 = np.zeros(self.size(line.key), dtype=np.int64)
+        for place, count in self._placed(line):
+            counts[place] = count
+        return counts
+
+    def present(self, line: Line) -> Bools:
+        """Domains that are there, be it without pods: bool[place]."""
+        present: Bools = np.zeros(len(self.counts(line)), dtype=np.bool_)
+        if line.kind == HARD:
+            present[[place for place, _ in self._placed(line)]] = True
+        return present
+
+    def _placed(self, line: Line) -> list[tuple[int, int]]:
+        assert isinstance(line.before, Mapping)
+        values = self._table.columns.label(line.key).values
+        found = []
+        for value, count in line.before.items():
+            place = (
+                self.without(line.key) if not value and line.kind == SOFT else values.find(value)
+            )
+            if place >= 0:
+                found.append((place, count))
+        return found
+
+
+class _Masks:
+    """Sets of rows, each kept once; the first is that of all rows."""
+
+    def __init__(self, rows: int) -> None:
+        self.all: list[Bools] = [np.ones(rows, dtype=np.bool_)]
+        self._place: dict[bytes, int] = {self.all[0].tobytes(): 0}
+
+    def of(self, mask: Bools | None) -> int:
+        if mask is None:
+            return 0
+        place = self._place.setdefault(mask.tobytes(), len(self.all))
+        if place == len(self.all):
+            self.all.append(mask)
+        return place
+
+
+def relate(
+    classes: Sequence[Related], table: NodeTable, fixed: Sequence[int], groups: int
+) -> Relations | None:
+    """What the classes have to do with each other; None where that is too much."""
+    faces: dict[Hashable, int] = {}
+    face_of = [faces.setdefault(Face.key(e.pod), len(faces)) for e, _, _ in classes]
+    seen = {face_of[place]: Face(e.pod) for place, (e, _, _) in reversed([*enumerate(classes)])}
+    all_faces = [seen[place] for place in range(len(faces))]
+    kinds: dict[Hashable, int] = {}
+    relations: list[RelationOf] = []
+    of_class = []
+    for each in classes:
+        kind = kinds.setdefault(relation_key(each[0]), len(relations))
+        if kind == len(relations):
+            relations.append(relation_of(*each, all_faces))
+        of_class.append(kind if relations[kind].lines else -1)
+    rows = len(table)
+    axes, masks = _Axes(table), _Masks(rows)
+    lines = [line for relation in relations for line in relation.lines]
+    if sum(max(rows, axes.size(line.key)) for line in lines) > MAX_PLACES:
+        return None
+    effects, effects_from = _effects(relations, all_faces)
+    counts = [axes.counts(line) for line in lines]
+    weights = [
+        (
+            relations[kinds[relation_key(e)]].spread_weight,
+            relations[kinds[relation_key(e)]].near_weight,
+        )
+        for e, _, _ in classes
+    ]
+    starts = np.cumsum([0, *(len(relation.lines) for relation in relations)])
+    numbers = {
+        "kind": [line.kind for line in lines],
+        "axis": [axes.of(line.key) for line in lines],
+        "at": np.cumsum([0, *map(len, counts)])[:-1],
+        "size": [len(each) for each in counts],
+        "mask": [masks.of(line.counted) for line in lines],
+        "skew": [line.skew for line in lines],
+        "min_domains": [line.min_domains for line in lines],
+        "begin": starts,
+        "keys": [masks.of(relation.scored) for relation in relations],
+        "of_class": of_class,
+        "face": face_of,
+        "fixed": fixed,
+        "effects_from": effects_from,
+    }
+    flat = _joined(counts)
+    return Relations(
+        axes=np.array(axes.rows, dtype=np.int32),
+        marks=np.array(axes.marks, dtype=np.int32),
+        masks=np.array(masks.all, dtype=np.bool_),
+        **{name: np.array(line, dtype=np.int64) for name, line in numbers.items()},
+        counts=flat,
+        present=_joined([axes.present(line) for line in lines]).astype(np.bool_),
+        stamps=np.zeros(len(flat), np.int64),
+        near_itself=np.array([relation.near_itself for relation in relations], np.bool_),
+        weights=np.array(weights, np.int64).reshape(-1, 2),
+        seen=np.zeros((len(classes), groups), np.bool_),
+        is_seen=np.zeros(len(classes), np.bool_),
+        effects=effects,
+        fits=np.zeros(rows, np.bool_),
+        alive=np.zeros(groups, np.int64),
+        sums=np.zeros(rows),
+        spread=np.zeros(rows, np.int64),
+        near=np.zeros(rows, np.int64),
+        total=np.zeros(rows, np.int32),
+        logs=_logs(rows + 3),
+        clock=np.zeros(1, np.int64),
+    )
+
+
+@cache
+def _logs(count: int) -> NDArray[np.float64]:
+    """ln(n + 2), as the plugin finds it."""
+    return np.array([math.log(n + 2) for n in range(count)])
+
+
+def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
+    return np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)
+
+
+def _effects(relations: Sequence[RelationOf], faces: Sequence[Face]) -> tuple[I64, list[int]]:
+    """What each face adds to the lines of all relations, face by face, and where each begins."""
+    found: list[tuple[int, int]] = []
+    starts = [0]
+    for face in faces:
+        first = 0
+        for relation in relations:
+            found += [(first + line, amount) for line, amount in relation.effects(face)]
+            first += len(relation.lines)
+        starts.append(len(found))
+    return np.array(found, dtype=np.int64).reshape(-1, 2), starts
