@@ -32,16 +32,17 @@ class Columns:
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
     pods: per row, how many pods of each class.
     version: int64[capacity], the table version that last touched the row.
-    class_changed: classes in the order in which they last came or went, each with its number in it.
+    changes: how often pods of a class came or went; class_changed: at which of these each class last
+        did, in that order.
     snapshot_at: int64[capacity], how many nodes had come when the row was last snapshotted.
     """
 
     __slots__ = (
-        "allocatable", "allocatable_pods", "arrival", "capacity", "class_changed", "class_counts",
-        "classes", "facts", "first_snapshot_at", "image_set", "image_sets", "labels", "name_hash",
-        "names", "nonzero_requested", "pod_count", "pods", "port_set", "port_sets", "requested",
-        "size", "snapshot_at", "snapshot_version", "taint_set", "taint_sets", "unschedulable",
-        "version", "zone", "zones",
+        "allocatable", "allocatable_pods", "arrival", "capacity", "changes", "class_changed",
+        "class_counts", "classes", "facts", "first_snapshot_at", "image_set", "image_sets",
+        "labels", "name_hash", "names", "nonzero_requested", "pod_count", "pods", "port_set",
+        "port_sets", "requested", "size", "snapshot_at", "snapshot_version", "taint_set",
+        "taint_sets", "unschedulable", "version", "zone", "zones",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses, capacity: int = _START_CAPACITY) -> None:
@@ -53,6 +54,7 @@ class Columns:
         self.pods: list[dict[PodInfo, int]] = []
         self.class_counts: dict[PodInfo, int] = {}
         self.class_changed: dict[PodInfo, int] = {}
+        self.changes = 0
         resources = len(classes.resources)
         self.allocatable: I64 = np.zeros((resources, capacity), dtype=np.int64)
         self.requested: I64 = np.zeros((resources, capacity), dtype=np.int64)
@@ -88,18 +90,13 @@ class Columns:
         """Counts pods of a class coming (or, with a negative change, going)."""
         left = self.class_counts.get(info, 0) + change
         assert left >= 0, f"fewer than no pods of {info!r}"
-        number = self.changes + 1
+        self.changes += 1
         self.class_changed.pop(info, None)
-        self.class_changed[info] = number
+        self.class_changed[info] = self.changes
         if left:
             self.class_counts[info] = left
         else:
             del self.class_counts[info]
-
-    @property
-    def changes(self) -> int:
-        """The number of the last coming or going of pods of a class."""
-        return next(reversed(self.class_changed.values()), 0)
 
     def fit_resources(self) -> None:
         """Gives every known resource a line of its own (new resources start at 0 everywhere)."""
