@@ -32,8 +32,8 @@ class Columns:
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
     pods: per row, how many pods of each class.
     version: int64[capacity], the table version that last touched the row.
-    changes: how often pods of a class came or went; class_changed: at which of these each class last
-        did, in that order.
+    changes: how often pods came or went; class_changed: at which of these each class last did, in
+        that order.
     snapshot_at: int64[capacity], how many nodes had come when the row was last snapshotted.
     """
 
