@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 from roadstead.actors.messages import DeltaBatch, ViewAsk
 from roadstead.actors.recovery import Restore
-from roadstead.actors.seam import ActorError, Directory, Nothing
+from roadstead.actors.rounds import UnsettledError
+from roadstead.actors.seam import ActorError, DeadlineError, Directory, Nothing
 from roadstead.actors.worker import WorkerActor
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
@@ -51,8 +52,14 @@ class HeldNodes(WorkerActor):
         return self._made
 
     async def catch_up(self, seq: int) -> None:
-        """The table as of change `seq`, without what was decided and did not come to be."""
-        await self._reach(seq)
+        """The table as of change `seq`, without what was decided and did not come to be.
+
+        UnsettledError where the cache's changes do not come in time.
+        """
+        try:
+            await self._reach(seq)
+        except DeadlineError as late:
+            raise UnsettledError(str(late)) from late
         self.cycle.tentative.drop_rest()
 
     @contextmanager

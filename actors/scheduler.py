@@ -244,8 +244,10 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         As many as one reading settles (at least one). Settled without a decision are those that go
         on to other shards.
         """
-        if self._nodes is not None and not lane.cycle.narrows(pods[0]):
-            return await self._decide_here(self._nodes, lane, pods)
+        if self._nodes is not None:
+            await self._nodes.catch_up(self._seqs[0])
+            if not lane.cycle.narrows(pods[0]):
+                return await self._decide_here(self._nodes, lane, pods)
         staleness_s = self._plan.settings.staleness_s
         if self._reads_failed:
             self._own.drop()
@@ -278,7 +280,6 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         started = time.perf_counter()
         self._volumes.catch_up()
         lane.cycle.accelerator = self._kernel.accelerator(len(pods))
-        await nodes.catch_up(self._seqs[0])
         with nodes.deciding(pods) as (batch, decisions):
             self._spend("evaluate", started)
             self._figures.reads += 1

@@ -1,6 +1,6 @@
 """Simulated runs: many seeds in virtual time, faults of every kind, and what must hold after each.
 
-    scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--processes P]
+    scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--among V] [--processes P]
 
 A failure prints its seed and the command that replays it; the exit status is then 1.
 """
@@ -19,23 +19,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.simulation.modes import VARIANTS
 from tests.simulation.simulation import KINDS, Outcome, simulate
 
 SHOWN = 5
 """Problems that are shown of one seed."""
 
 
-def replay_of(seed: int, kinds: Iterable[str]) -> str:
+def replay_of(seed: int, kinds: Iterable[str], among: str = "plain") -> str:
     """The command that runs one seed again."""
-    return f"scripts/simulate.py --start {seed} --seeds 1 --faults {','.join(kinds)}"
+    variant = "" if among == "plain" else f" --among {among}"
+    return f"scripts/simulate.py --start {seed} --seeds 1 --faults {','.join(kinds)}{variant}"
 
 
-def tell(outcome: Outcome, kinds: Sequence[str]) -> None:
+def tell(outcome: Outcome, kinds: Sequence[str], among: str = "plain") -> None:
     """What does not hold after one seed."""
     print(f"seed {outcome.seed}: {len(outcome.problems)} problems")
     for problem in outcome.problems[:SHOWN]:
         print(f"  {problem}")
-    print(f"  replay: {replay_of(outcome.seed, kinds)}", flush=True)
+    print(f"  replay: {replay_of(outcome.seed, kinds, among)}", flush=True)
 
 
 def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
@@ -57,14 +59,17 @@ def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
     return lines
 
 
-def run(seeds: Sequence[int], kinds: Sequence[str], processes: int) -> list[Outcome]:
+def run(
+    seeds: Sequence[int], kinds: Sequence[str], processes: int, among: str = "plain"
+) -> list[Outcome]:
     """All seeds, side by side, told as they end."""
     outcomes = []
     with multiprocessing.Pool(processes, initializer=logging.disable) as pool:
-        for number, outcome in enumerate(pool.imap(partial(simulate, kinds=kinds), seeds), 1):
+        one = partial(simulate, kinds=kinds, among=among)
+        for number, outcome in enumerate(pool.imap(one, seeds), 1):
             outcomes.append(outcome)
             if outcome.problems:
-                tell(outcome, kinds)
+                tell(outcome, kinds, among)
             if number % 100 == 0:
                 print(f"{number} of {len(seeds)} seeds", flush=True)
     return outcomes
@@ -76,13 +81,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--start", type=int, default=0, help="the first one (default 0)")
     parser.add_argument("--faults", default=",".join(KINDS), help=f"of {','.join(KINDS)}")
     parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
+    parser.add_argument(
+        "--among", default="plain", choices=VARIANTS, help="the scenarios (default plain)"
+    )
     asked = parser.parse_args(arguments)
     kinds = [kind for kind in asked.faults.split(",") if kind]
     if unknown := sorted(set(kinds) - set(KINDS)):
         parser.error(f"--faults: {', '.join(unknown)} is none of {', '.join(KINDS)}")
     began_s = time.monotonic()
     seeds = range(asked.start, asked.start + asked.seeds)
-    outcomes = run(seeds, kinds, asked.processes)
+    outcomes = run(seeds, kinds, asked.processes, asked.among)
     print("\n".join(figures(outcomes, time.monotonic() - began_s)))
     return 1 if any(each.problems for each in outcomes) else 0
 

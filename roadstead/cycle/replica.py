@@ -51,8 +51,9 @@ class Tentative:
     def confirms(self, uid: str, node_name: str, info: PodInfo) -> bool:
         """Whether a pod that comes stands there already; the table needs no change then."""
         known = self._pods.pop(uid, None)
-        if known == (node_name, info):
+        if known == (node_name, info) and self._table.residents.is_on(node_name, uid):
             return True
+        # Elsewhere; or its node went with it, and came again.
         if known is not None:
             self._take_back(uid, *known)
         return False

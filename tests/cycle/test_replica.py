@@ -174,6 +174,15 @@ def test_a_node_that_went_took_its_tentative_pods_with_it():
     assert stand.counts() == [0, 0]
 
 
+def test_a_pod_that_its_node_took_with_it_comes_again_with_the_node():
+    stand = Stand()
+    stand.table.remove_node("n1")
+    stand.table.add_node(node("n1"))
+
+    assert not stand.tentative.confirms("u1", "n1", stand.info)
+    assert stand.counts() == [0, 0]
+
+
 def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
 

@@ -74,8 +74,9 @@ def _of_tables(actors):
     yield from (f"I5: cache: {line}" for line in cache.core.compare(rebuilt))
     yield from (f"cache and binder: {line}" for line in _cache_and_binder(actors))
     table = cache.core.placements.store.table
-    for name, worker in sorted(actors.items()):
-        if not name.startswith("worker"):
+    for name, actor in sorted(actors.items()):
+        worker = actor if name.startswith("worker") else getattr(actor, "_nodes", None)
+        if worker is None:
             continue
         mine = set(worker.table.node_names())
         index = int(name.rpartition("-")[2])

@@ -1,4 +1,8 @@
-"""Scenarios of many schedulers: the same clusters, in every mode and with every knob turned."""
+"""Variants of the scenarios: the same clusters, run in other ways.
+
+plain: as they are. modes: many schedulers, in every mode and with every knob turned. beside: one
+scheduler that holds all nodes itself.
+"""
 
 import random
 from dataclasses import replace
@@ -37,6 +41,15 @@ def in_some_mode(scenario, seed):
     return replace(scenario, plan=replace(scenario.plan, settings=settings), waves=waves)
 
 
+def beside(scenario, seed):
+    """The scenario with one scheduler that holds the nodes."""
+    settings = scenario.plan.settings
+    names = set(Settings.model_fields) - {"schedulers", "nodes_at"}
+    kept = {name: getattr(settings, name) for name in names}
+    settings = Settings(**kept, schedulers=1, nodes_at="scheduler")
+    return replace(scenario, plan=replace(scenario.plan, settings=settings))
+
+
 def _thinking(draw):
     # Not so long that all pods could not be tried again within the time that a recovery may take.
     job_s, task_s = draw.choice((0.0, 0.0, 0.05, 0.1)), draw.choice((0.0, 0.01))
@@ -48,3 +61,6 @@ def _jobs(pods):
         (who, replace(facts, owner=Owner("Job", f"j{number // PODS_OF_A_JOB}", "")))
         for number, (who, facts) in enumerate(pods)
     )
+
+
+VARIANTS = {"plain": lambda scenario, seed: scenario, "modes": in_some_mode, "beside": beside}

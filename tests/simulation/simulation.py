@@ -30,6 +30,7 @@ from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.checks import problems_of, problems_of_journal
+from tests.simulation.modes import VARIANTS
 from tests.simulation.scenarios import make
 
 FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
@@ -83,21 +84,23 @@ def faults_of(seed, kinds):
     return Faults(**rates, until_s=draw.choice((4.0, 10.0)))
 
 
-def simulate(seed, kinds=(), room_bytes=None):
+def simulate(seed, kinds=(), room_bytes=None, among="plain"):
     """Runs a seed to its end on a loop of its own. room_bytes: of the disk, where it is small.
+
+    among: the variant of the scenarios, see `modes`.
 
     A disk that is full is no problem of a run that says so and ends.
     """
     found = []
     try:
-        run_virtual(lambda: _run(seed, kinds, found, room_bytes))
+        run_virtual(lambda: _run(seed, kinds, found, room_bytes, among))
     except StalledError as stalled:
         found[0].problems.append(f"hangs: {stalled}")
     return found[0]
 
 
-async def _run(seed, kinds, found, room_bytes=None):
-    scenario = make(seed, changes="changes" in kinds)
+async def _run(seed, kinds, found, room_bytes=None, among="plain"):
+    scenario = VARIANTS[among](make(seed, changes="changes" in kinds), seed)
     network = Network(seed, faults_of(seed, kinds))
     disk = SimulatedDisk(seed, room_bytes)
     runtime = SimulatedRuntime(network, scenario.plan.limits, {BINDER: _binder(scenario, disk)})
