@@ -107,6 +107,8 @@ class CacheActor(CacheRecovery, CacheEdits):
         taken = [each for each in assumptions if each.token not in not_taken]
         bound, without = self._take_volumes(taken)
         self._forget([(each.uid, each.token) for each in without])
+        # Told before, and deleted meanwhile: nobody will ask to forget it.
+        self._free([each.uid for each in answer.refused if self.core.node_of(each.uid) is None])
         refused += [(each.token, _NO_VOLUMES) for each in without]
         return self._answer(refused, batch.known_changes, bound)
 
@@ -130,9 +132,14 @@ class CacheActor(CacheRecovery, CacheEdits):
         """Ends assumptions, and what they alone held of volumes."""
         answer = self.core.forget(attempts)
         self._stream(answer.deltas)
-        kept = {refusal.uid for refusal in answer.refused}
+        # One that was deleted while it was assumed is not there, and its claims are free again.
+        kept = {each.uid for each in answer.refused if self.core.node_of(each.uid) is not None}
+        self._free([uid for uid, _ in attempts if uid not in kept])
+
+    def _free(self, uids: Sequence[str]) -> None:
+        """What attempts that have ended alone held of volumes is free again."""
         known = len(self._volumes.log)
-        self._volumes.forget([uid for uid, _ in attempts if uid not in kept])
+        self._volumes.forget(uids)
         self._stream_changes(self._volumes.log[known:])
 
     async def settle(self, batch: Settle) -> Assumed:

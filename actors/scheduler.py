@@ -21,7 +21,7 @@ from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
 from roadstead.actors.kernel_loader import KernelLoader
 from roadstead.actors.lanes import Lane
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import LEASE, RENEW, ActorStatus, LeaseAsk, Renew
+from roadstead.actors.messages import LEASE, RENEW, ActorStatus, LeaseAsk, Renew, Settle
 from roadstead.actors.names import CACHE, QUEUE, index_of, shard_names
 from roadstead.actors.preemption import after_failure
 from roadstead.actors.roster import RosterCopy
@@ -29,6 +29,7 @@ from roadstead.actors.rounds import UnsettledError, begin_batch
 from roadstead.actors.scheduler_effects import SchedulerEffects
 from roadstead.actors.seam import (
     NOTHING,
+    ActorLostError,
     DeadlineError,
     Directory,
     Nothing,
@@ -50,6 +51,7 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
 
 LEASE_WAIT_S = 0.5
+NOTHING_SETTLED = Settle((), (), ())
 RENEWALS = 3
 """How often a lease is renewed in its time by a scheduler that thinks for long."""
 
@@ -199,7 +201,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         queue = self._ref(QUEUE).ref
         try:
             leased = await queue.call(LEASE, ask, timeout_s=self._call_s + LEASE_WAIT_S)
-        except DeadlineError:
+        except (DeadlineError, ActorLostError):
             # Whatever it lent comes back to it when the lease is over.
             return
         self._spend("lease", started)
@@ -212,6 +214,9 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
             ]
             self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
+            if any(attempt > 1 for attempt in leased.attempts):
+                # Somebody else's change may have woken them: it must be seen when they are decided.
+                await self._settle(NOTHING_SETTLED)
             await self._perform(self.core.lease(leased.lease_id, pods))
         if self._partition is not None:
             self._partition.leased(leased.waiting, leased.turn)

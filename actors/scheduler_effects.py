@@ -30,7 +30,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages import BindAnswer as WireAnswer
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.preemption import carry_out
-from roadstead.actors.seam import DeadlineError, Directory, PatientRef, clock_s
+from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, PatientRef, clock_s
 from roadstead.actors.slow_workers import SlowWorkers
 from roadstead.actors.volumes import SchedulerVolumes
 from roadstead.cycle.core import CycleCore
@@ -167,7 +167,7 @@ class SchedulerEffects:
             binder = self._ref(BINDER).ref
             try:
                 answer = await binder.call(BIND, batch, timeout_s=self._call_s)
-            except DeadlineError:
+            except (DeadlineError, ActorLostError):
                 await self._perform(self.core.lost([a.token for a in attempts]))
                 return
             self._spend("bind", started)
