@@ -201,9 +201,11 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         queue = self._ref(QUEUE).ref
         try:
             leased = await queue.call(LEASE, ask, timeout_s=self._call_s + LEASE_WAIT_S)
-        except (DeadlineError, ActorLostError):
+        except (DeadlineError, ActorLostError) as failure:
             # Whatever it lent comes back to it when the lease is over.
+            self._bear(failure)
             return
+        self._losses = 0
         self._spend("lease", started)
         if leased.lease_id:
             pods = [

@@ -30,7 +30,14 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages import BindAnswer as WireAnswer
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.preemption import carry_out
-from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, PatientRef, clock_s
+from roadstead.actors.seam import (
+    TRIES,
+    ActorLostError,
+    DeadlineError,
+    Directory,
+    PatientRef,
+    clock_s,
+)
 from roadstead.actors.slow_workers import SlowWorkers
 from roadstead.actors.volumes import SchedulerVolumes
 from roadstead.cycle.core import CycleCore
@@ -87,6 +94,7 @@ class SchedulerEffects:
         self._may_bind = asyncio.Semaphore(plan.settings.bounds.inflight_max_batches)
         self._failure: BaseException | None = None
         self._spent_s: dict[str, float] = {}
+        self._losses = 0
         self._volumes = volumes
         deadlines = plan.settings.deadlines
         self._slow = SlowWorkers(self._name, deadlines.evaluate_s, deadlines.call_s)
@@ -145,6 +153,12 @@ class SchedulerEffects:
         self._spend("assume", started)
         await self._perform(self.core.assumed(accepted, refused, clock_s()))
 
+    def _bear(self, failure: DeadlineError | ActorLostError) -> None:
+        """Goes on without an answer; raises where an actor stays away, who may be replaced."""
+        self._losses += isinstance(failure, ActorLostError)
+        if self._losses >= TRIES:
+            raise failure
+
     def _start_binding(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> None:
         task = asyncio.create_task(self._bind(tuple(finishing), tuple(attempts)))
         self._binding.add(task)
@@ -167,9 +181,11 @@ class SchedulerEffects:
             binder = self._ref(BINDER).ref
             try:
                 answer = await binder.call(BIND, batch, timeout_s=self._call_s)
-            except (DeadlineError, ActorLostError):
+            except (DeadlineError, ActorLostError) as failure:
+                self._bear(failure)
                 await self._perform(self.core.lost([a.token for a in attempts]))
                 return
+            self._losses = 0
             self._spend("bind", started)
             self._take_note(attempts, answer.answers)
             answers = [_answer(each) for each in answer.answers]

@@ -14,7 +14,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler import SchedulerActor
-from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
+from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.actors.worker import WorkerActor
 from roadstead.config.settings import Bounds
 from roadstead.cycle.effects import PodReport, Report, ReportKind
@@ -339,7 +339,7 @@ async def test_an_actor_that_is_lost_while_binding_stops_the_run_as_well(actor, 
 
 
 async def test_the_first_failure_is_the_one_that_is_told():
-    outcomes = [ActorLostError("first"), ActorLostError("second")]
+    outcomes = [ActorError("first"), ActorError("second")]
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = lambda _: outcomes.pop(0)
     async with world:
