@@ -38,11 +38,6 @@ _PATH = click.Path(path_type=Path)
     help="Write where the time went, function by function, for https://www.speedscope.app.",
 )  # fmt: skip
 @click.option(
-    "--kernel",
-    type=click.Choice(["on", "off"]),
-    help="Whether compiled code decides what it covers; otherwise as the settings have it.",
-)
-@click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True, max=86_400),
@@ -65,7 +60,6 @@ def bench_command(
     as_json: bool,
     compare: Path | None,
     profile: Path | None,
-    kernel: str | None,
     timeout_s: float,
     plan: PlanOptions,
     concurrency: ConcurrencyOptions,
@@ -101,7 +95,7 @@ def bench_command(
     if not names and file is None:
         raise click.UsageError("say what to run: NAME, or --list to see what there is")
     older = benching.read_older(compare)
-    settings = benching.settings_of(plan, concurrency, kernel)
+    settings = benching.settings_of(plan, concurrency)
     ran = benching.run_all(session, wanted, plan, settings)
     if profile is not None:
         benching.write_profile(profile, ran)

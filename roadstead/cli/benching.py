@@ -71,10 +71,9 @@ def read_older(path: Path | None) -> Json | None:
     return None if path is None else read_result(path)
 
 
-def settings_of(plan: PlanOptions, concurrency: ConcurrencyOptions, kernel: str | None) -> Settings:
+def settings_of(plan: PlanOptions, concurrency: ConcurrencyOptions) -> Settings:
     """The settings of all runs. InputError where they are wrong."""
-    settings = plans.read_settings(plan, None, concurrency.overrides())
-    return settings if kernel is None else settings.model_copy(update={"kernel": kernel == "on"})
+    return plans.read_settings(plan, None, concurrency.overrides())
 
 
 def run_all(session: Session, wanted: Wanted, plan: PlanOptions, settings: Settings) -> Ran:

@@ -1,4 +1,4 @@
-"""Options of several schedulers at once, for the commands that run them."""
+"""Options of how schedulers work, alone and side by side, for the commands that run them."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyOptions:
-    """How several schedulers work side by side; None: as the settings file has it."""
+    """How schedulers work, alone and side by side; None: as the settings file has it."""
 
+    nodes_at: str | None = None
+    kernel: str | None = None
     mode: str | None = None
     conflicts: str | None = None
     transaction: str | None = None
@@ -74,6 +76,8 @@ class ConcurrencyOptions:
             for kind, (job_s, task_s) in self.decision_time
         }
         return times | {
+            "nodes_at": self.nodes_at,
+            "kernel": None if self.kernel is None else self.kernel == "on",
             "mode": self.mode,
             "conflicts": self.conflicts,
             "transaction": self.transaction,
@@ -84,6 +88,18 @@ class ConcurrencyOptions:
 
 
 concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
+    click.option(
+        "--nodes-at",
+        type=click.Choice(["workers", "scheduler"]),
+        help="Who holds the nodes: workers that are asked (the default), or the only scheduler "
+        "itself, which is faster. Decisions stay the same.",
+    ),
+    click.option(
+        "--kernel",
+        type=click.Choice(["on", "off"]),
+        help="Whether compiled code decides large batches where it covers their pods, to the same "
+        "result [default: off].",
+    ),
     click.option(
         "--mode",
         type=click.Choice(["exact", "shared", "partitioned"]),
