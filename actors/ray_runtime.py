@@ -13,11 +13,11 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import ray
 from ray.actor import ActorHandle
@@ -44,6 +44,8 @@ from roadstead.actors.seam import (
 )
 from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError
+
+T = TypeVar("T")
 
 START_S, LEAVE_S = 60.0, 30.0
 """How long Ray may take to start, and the end of the process may wait for it to be left."""
@@ -100,7 +102,7 @@ class RayRef:
         data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self._ask(data)
+                reply = await _told(partial(self.handle.receive.remote, self.actor_name, data))
         except TimeoutError:
             raise late(self.actor_name, method.name, timeout_s) from None
         except RayActorError as lost:
@@ -110,15 +112,6 @@ class RayRef:
                 f"{self.actor_name} cannot be reached: {_first_line(failure)}"
             ) from None
         return open_reply(self.actor_name, method, reply, self.limits)
-
-    async def _ask(self, data: bytes) -> bytes:
-        """The reply to a message, which Ray may lose: it is sent again, and may come twice."""
-        while True:
-            try:
-                reply: bytes = await self.handle.receive.remote(self.actor_name, data)
-                return reply
-            except ActorUnavailableError:
-                await asyncio.sleep(NAME_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +259,7 @@ class RayRuntime:
     async def _await_ready(self, host: str, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
-                answer = await self._handles[host].ready.remote()
+                answer = await _told(self._handles[host].ready.remote)
         except TimeoutError:
             raise late(host, "its start", timeout_s) from None
         except RayError as failure:
@@ -290,6 +283,15 @@ class RayRuntime:
                 ray.kill(handle, no_restart=True)
         self._handles.clear()
         self._ray.leave()
+
+
+async def _told(call: Callable[[], Awaitable[T]]) -> T:
+    """The reply to a call, which Ray may lose: it is made again, and may come twice."""
+    while True:
+        try:
+            return await call()
+        except ActorUnavailableError:
+            await asyncio.sleep(NAME_S)
 
 
 async def _once_free(host: str, begin: Callable[[], ActorHandle], timeout_s: float) -> ActorHandle:
