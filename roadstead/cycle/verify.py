@@ -41,10 +41,12 @@ class _Known:
     """What was found of a class. inputs: what it depends on besides pods; changes: pods that came
     and went before. live: filters beyond NODE facts that are not skipped; passes: bool[row], what
     the others said, once that was found. harmless: classes that cannot change PreFilter's outcome.
+    The two that are called alone leave plugins out that look at the table themselves.
     """
 
     inputs: tuple[int, Hashable]
     changes: int
+    changes_alone: int
     summaries: Summaries
     status: Status
     state: CycleState
@@ -53,6 +55,7 @@ class _Known:
     passes: Bools | None = None
     times: int = 0
     harmless: set[PodInfo] = field(default_factory=set)
+    harmless_alone: set[PodInfo] = field(default_factory=set)
 
 
 class Verifier:
@@ -68,13 +71,16 @@ class Verifier:
         profile = self._profiles[facts.scheduler_name]
         info = self._table.classes.info(facts)
         row = self._table.row_of(node_name)
+        known = self._known.get(info)
+        if known is not None and self._holds(known, profile, info, alone=True):
+            narrowed = bool(known.named) and node_name not in known.named
+            if known.status.is_success and not narrowed and self._admits(known, profile, info, row):
+                return SUCCESS
         known = self._pre_filtered(profile, info)
         if not known.status.is_success:
             return known.status
         if known.named and node_name not in known.named:
             return _NARROWED
-        if self._admits(known, profile, info, row):
-            return SUCCESS
         return _filtered(profile, info, known.state, self._table.view(np.array([row])))
 
     def _admits(self, known: _Known, profile: Profile, info: PodInfo, row: int) -> bool:
@@ -84,54 +90,77 @@ class Verifier:
             if known.times < WORTHWHILE:
                 return False
             known.passes = _standing(profile, info, known.state, self._table)
-            known.live = tuple(
-                plugin
-                for plugin in profile.filter
-                if plugin.reads is not Reads.NODE and plugin.name not in known.state.skip_filter
-            )
         admitted = (plugin.admits(info, self._table, row) for plugin in known.live)
         return bool(known.passes[row]) and all(admitted)
 
     def _pre_filtered(self, profile: Profile, info: PodInfo) -> _Known:
         """PreFilter's outcome, kept while what it depends on stays what it was."""
-        inputs = self._table.node_version, profile.known_state(info)
         known = self._known.get(info)
-        same = known is not None and known.inputs == inputs
-        if known is not None and same and self._is_as_it_was(known, profile, info):
+        if known is not None and self._holds(known, profile, info, alone=False):
             return known
+        inputs = self._table.node_version, profile.known_state(info)
         changes = self._table.columns.changes
         found = {p.name: p.filter_summary(info, self._table) for p in profile.summarizes_filter}
         summaries = {name: summary for name, summary in found.items() if summary is not None}
-        if known is not None and same and known.summaries == summaries:
-            known.changes = changes
+        if known is not None and (known.inputs, known.summaries) == (inputs, summaries):
+            known.changes = known.changes_alone = changes
             return known
         state = CycleState(len(self._table))
         state.filter_summaries.update(summaries)
         status, named = _pre_filter(profile, state, info)
-        known = _Known(inputs, changes, summaries, status, state, named)
+        before = known
+        known = _Known(inputs, changes, changes, summaries, status, state, named)
+        known.live = _live(profile, state)
+        if before is not None and before.inputs == inputs:
+            # Of NODE facts nothing changed.
+            known.times, known.passes = before.times, before.passes
         self._known.pop(info, None)
         self._known[info] = known
         if len(self._known) > MAX_KNOWN:
             del self._known[next(iter(self._known))]
         return known
 
-    def _is_as_it_was(self, known: _Known, profile: Profile, info: PodInfo) -> bool:
-        """Whether all pods that came or went since are of no concern to PreFilter."""
-        changed = self._table.columns.class_changed
-        for other, number in reversed(changed.items()):
-            if number <= known.changes:
+    def _holds(self, known: _Known, profile: Profile, info: PodInfo, *, alone: bool) -> bool:
+        """Whether PreFilter would say the same.
+
+        alone: or at least as far as plugins need it that do not look at the table themselves.
+        """
+        if known.inputs != (self._table.node_version, profile.known_state(info)):
+            return False
+        columns = self._table.columns
+        seen, harmless = known.changes, known.harmless
+        if alone:
+            seen, harmless = known.changes_alone, known.harmless_alone
+        for other, number in reversed(columns.class_changed.items()):
+            if number <= seen:
                 break
-            if other not in known.harmless:
-                if any(each.filter_affected_by(info, other) for each in _filtering(profile)):
+            if other not in harmless:
+                plugins = _filtering(profile, alone=alone)
+                if any(each.filter_affected_by(info, other) for each in plugins):
                     return False
-                known.harmless.add(other)
-        known.changes = self._table.columns.changes
+                harmless.add(other)
+        if alone:
+            known.changes_alone = columns.changes
+        else:
+            known.changes = columns.changes
         return True
 
 
-def _filtering(profile: Profile) -> tuple[Plugin, ...]:
-    """The plugins whose PreFilter looks across nodes."""
-    return tuple(p for p in profile.cross_node if p in profile.filter or p in profile.pre_filter)
+def _filtering(profile: Profile, *, alone: bool) -> list[Plugin]:
+    """Plugins whose PreFilter looks across nodes; alone: of which Filter needs it at all times."""
+    themselves = {p for p in profile.filter if p.admits_alone} if alone else set()
+    filters = {*profile.filter, *profile.pre_filter}
+    return [p for p in profile.cross_node if p in filters and p not in themselves]
+
+
+def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
+    """Filters that a quick yes must ask: beyond NODE facts, and at work."""
+    return tuple(
+        plugin
+        for plugin in profile.filter
+        if plugin.admits_alone
+        or (plugin.reads is not Reads.NODE and plugin.name not in state.skip_filter)
+    )
 
 
 def _standing(profile: Profile, info: PodInfo, state: CycleState, table: NodeTable) -> Bools:

@@ -237,6 +237,13 @@ class PreFilterPlugin(Plugin):
 
 
 class FilterPlugin(Plugin):
+    """A plugin that refuses nodes.
+
+    admits_alone: `admits` looks at the table itself; what PreFilter said need not hold any more.
+    """
+
+    admits_alone: ClassVar[bool] = False
+
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         """Which rows can take the pod, and why the others cannot."""

@@ -152,6 +152,7 @@ class InterPodAffinity(
     reads = Reads.CLUSTER
     normalizes = True
     filter_summary_type = PodCounts
+    admits_alone = True
     score_summary_type = TopologyScores
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
@@ -249,6 +250,28 @@ class InterPodAffinity(
             else:
                 codes[domains.at(table) == 0] = _NOT_NEAR
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
+
+    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
+        counts = self._counts_of(pod)
+        terms = counts.pod.terms
+        if terms.error:
+            return False
+        vectors = counts.find(table)
+        self._settle(counts)
+
+        def beside(family: Family, key: str) -> int:
+            """How many there are in the row's domain; 0 where the node lacks the key."""
+            vector = vectors.get((family, key))
+            codes = label_codes(table, key)[1]
+            if vector is None or codes[row] < 0:
+                return 0
+            return int(vector[codes == codes[row]].sum())
+
+        avoided = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
+        if any(beside(*line) > 0 for line in vectors if line[0] in avoided):
+            return False
+        # Where nobody is near, the pod may be the first of its kind: Filter knows.
+        return all(beside(Family.AFFINITY, each.topology_key) for each in terms.affinity)
 
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools

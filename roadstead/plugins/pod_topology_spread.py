@@ -159,6 +159,7 @@ class PodTopologySpread(
     reads = Reads.CLUSTER
     normalizes = True
     filter_summary_type = DomainCounts
+    admits_alone = True
     score_summary_type = SpreadCounts
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
@@ -228,6 +229,32 @@ class PodTopologySpread(
             said = np.where(missing, 2, too_many).astype(np.int32)
             codes = np.where(codes > 0, codes, said)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
+
+    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
+        hard = self._of_pod(pod).hard
+        if not hard:
+            return not self._of_pod(pod).hard_error
+        keys = with_all_keys(hard, table)
+        if not keys[row]:
+            return False
+        rows = included(pod.facts, hard, table, keys)
+        return all(
+            self._has_room(pod, spread, table, counted, row)
+            for spread, counted in zip(hard, rows, strict=True)
+        )
+
+    def _has_room(
+        self, pod: PodInfo, spread: Spread, table: Table, counted: Bools, row: int
+    ) -> bool:
+        codes = label_codes(table, spread.topology_key)
+        pods = self.on_nodes(pod, spread, table)
+        there = np.bincount(codes[counted])
+        counts = np.bincount(codes[counted], weights=pods[counted])
+        present = counts[there > 0]
+        enough = len(present) >= spread.min_domains
+        lowest = int(present.min()) if enough and len(present) else 0
+        own = int(counts[codes[row]]) if codes[row] < len(counts) else 0
+        return own + int(spread.matches(pod.labels)) - lowest <= spread.max_skew
 
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
