@@ -25,6 +25,6 @@ def scheduler_name(index: int) -> str:
 
 def shard_names(settings: Settings) -> list[str]:
     """The actors that hold nodes, in the order of their shards."""
-    if settings.nodes_at == "scheduler":
+    if not settings.has_workers:
         return [scheduler_name(0)]
     return [worker_name(index) for index in range(settings.shards)]

@@ -86,7 +86,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         self._roster = RosterCopy(whole=self._extenders.wants_manifests)
         self._nodes = (
             None
-            if settings.nodes_at == "workers"
+            if settings.has_workers
             else HeldNodes(
                 *(name, plan, directory, self._classes, self._profiles),
                 tie_break=self._tie_break,
@@ -216,9 +216,9 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
             ]
             self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
-            if any(attempt > 1 for attempt in leased.attempts):
-                # Somebody else's change may have woken them: it must be seen when they are decided.
-                await self._settle(NOTHING_SETTLED)
+            # What the queue heard of before it lent them must be seen when they are decided: nobody
+            # would wake them for it again.
+            await self._settle(NOTHING_SETTLED)
             await self._perform(self.core.lease(leased.lease_id, pods))
         if self._partition is not None:
             self._partition.leased(leased.waiting, leased.turn)

@@ -91,9 +91,10 @@ class Settings(Part):
     shards: int = Field(default=2, ge=1, le=1024)
     """Workers that share the nodes, by zone. Any number gives the same decisions."""
 
-    nodes_at: Literal["workers", "scheduler"] = "workers"
+    nodes_at: Literal["workers", "scheduler"] | None = None
     """`workers`: they share the nodes and are asked about pods. `scheduler`: the only scheduler
-    holds all nodes itself and asks nobody, which is faster where one process is enough."""
+    holds all nodes itself and asks nobody, which is faster where one process is enough. By default
+    a scheduler that is alone does, unless `shards` is given."""
 
     schedulers: Schedulers = 1
     """Schedulers at work at once, or how many for each profile. With one, decisions are those of
@@ -143,7 +144,7 @@ class Settings(Part):
     """Score all feasible nodes, or as many as the configuration's percentageOfNodesToScore says,
     where it says one."""
 
-    kernel: bool = False
+    kernel: bool = True
     """Large batches are decided by compiled code, where it covers their pods; same result."""
 
     journal: Annotated[Path | None, BeforeValidator(_path)] = None
@@ -167,7 +168,15 @@ class Settings(Part):
     @property
     def shard_count(self) -> int:
         """How many actors hold nodes."""
-        return 1 if self.nodes_at == "scheduler" else self.shards
+        return self.shards if self.has_workers else 1
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether workers hold the nodes, and not the scheduler itself."""
+        if self.nodes_at is not None:
+            return self.nodes_at == "workers"
+        is_alone = self.concurrency == "exact" and self.conflicts == "fit"
+        return not is_alone or "shards" in self.model_fields_set
 
     @property
     def concurrency(self) -> Mode:

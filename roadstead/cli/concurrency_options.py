@@ -91,14 +91,15 @@ concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
     click.option(
         "--nodes-at",
         type=click.Choice(["workers", "scheduler"]),
-        help="Who holds the nodes: workers that are asked (the default), or the only scheduler "
-        "itself, which is faster. Decisions stay the same.",
+        help="Who holds the nodes: workers that are asked, or the only scheduler itself, which is "
+        "faster [default: scheduler, if it is alone and --shards is not given]. Decisions stay "
+        "the same.",
     ),
     click.option(
         "--kernel",
         type=click.Choice(["on", "off"]),
         help="Whether compiled code decides large batches where it covers their pods, to the same "
-        "result [default: off].",
+        "result [default: on].",
     ),
     click.option(
         "--mode",

@@ -27,6 +27,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
+from roadstead.protocol.errors import UnsupportedError
 
 MAX_CLASSES = 4096
 """Classes of which something is kept; the one unused for longest is dropped."""
@@ -130,7 +131,11 @@ class ReplicaCycle(ShardedCycle):
         if held is None or held.inputs != inputs or not self._is_as_it_was(held, profile):
             run = self._new_run(profile, pod.info) if held is None else held.given.run
             changes = self.table.columns.changes
-            filters, scores = self._summaries(run.evaluation)
+            try:
+                filters, scores = self._summaries(run.evaluation)
+            except UnsupportedError as missing:
+                obj = f'Pod "{pod.key}"'
+                raise UnsupportedError(missing.plugin, obj, missing.field) from missing
             held = self._held[signature] = _Held(inputs, changes, ClassInput(run, filters, scores))
             if len(self._held) > MAX_CLASSES:
                 self._held.popitem(last=False)

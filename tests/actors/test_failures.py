@@ -33,7 +33,7 @@ class Run:
     """A run by the launcher on a runtime that a test can reach."""
 
     def __init__(self, monkeypatch, **settings):
-        self.plan = plan_of(**settings)
+        self.plan = plan_of(**({"nodes_at": "workers"} | settings))
         self.runtime = None
         self.told = []
         monkeypatch.setattr(launch, "open_runtime", self.open)

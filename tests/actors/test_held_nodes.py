@@ -100,7 +100,7 @@ def test_pods_that_fit_nowhere_wait_though_their_table_is_at_hand():
 
 async def test_a_scheduler_without_nodes_is_no_worker():
     with pytest.raises(ActorError, match="scheduler-0 holds no nodes"):
-        await SchedulerActor("scheduler-0", plan_of(), NOBODY).apply(None)
+        await SchedulerActor("scheduler-0", plan_of(shards=1), NOBODY).apply(None)
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,15 @@ def test_on_ray_pods_are_placed_as_inline():
     outcome = ActorLauncher().run(inputs, RunPlan(Settings(runtime="ray", **HERE)), lambda _: None)
 
     assert told(outcome) == plainly(inputs, plan_of())
+
+
+def test_a_scheduler_that_is_alone_holds_the_nodes_unless_shards_are_asked_for():
+    def has_workers(text):
+        return load_settings(text).has_workers
+
+    assert not has_workers("")
+    assert not has_workers("schedulers: 1\nshards: 2\nnodes_at: scheduler\n")
+    assert has_workers("shards: 1\n")
+    assert has_workers("schedulers: 2\n")
+    assert has_workers("conflicts: version\n")
+    assert has_workers("nodes_at: workers\n")

@@ -23,7 +23,7 @@ def refill(held, said, **answers):
         "queue": Fake("queue", nominated=said, lent_to=Uids(()), owner_ends=NOTHING, **answers),
     }
     epochs = {"scheduler-0": 2, **dict.fromkeys(refs, 1)}
-    return Refill(refs, epochs, Settings()), refs
+    return Refill(refs, epochs, Settings(nodes_at="workers")), refs
 
 
 async def test_the_cache_learns_who_is_nominated_no_more_and_the_queue_of_the_room():

@@ -309,7 +309,8 @@ def launch(inputs, **how):
 
 
 def test_the_launcher_tells_how_far_a_run_is():
-    outcome, seen = launch(inputs_of([node("n1")], pods_of(*(f"p{n}" for n in range(5)))))
+    inputs = inputs_of([node("n1")], pods_of(*(f"p{n}" for n in range(5))))
+    outcome, seen = launch(inputs, shards=2)
 
     phases = list(dict.fromkeys(each.phase for each in seen))
     assert phases == [
@@ -334,12 +335,13 @@ def test_more_pods_than_the_queue_may_hold_are_an_error():
         )
 
 
-def test_a_plugin_that_is_missing_ends_the_run_with_plugin_object_and_field():
+@pytest.mark.parametrize("nodes_at", ["workers", "scheduler"])
+def test_a_plugin_that_is_missing_ends_the_run_with_plugin_object_and_field(nodes_at):
     wants = pod(resource_claims=("gpu",))
     inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 
     with pytest.raises(UnsupportedError) as refusal:
-        launch(inputs)
+        launch(inputs, nodes_at=nodes_at)
 
     assert refusal.value.obj == 'Pod "default/q"'
     assert refusal.value.field == "spec.resourceClaims"

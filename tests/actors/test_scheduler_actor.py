@@ -11,6 +11,7 @@ from roadstead.actors.messages import (
     Leased,
     NodeBatch,
     PendingNote,
+    Settle,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler import SchedulerActor
@@ -114,6 +115,7 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
 
     steps = [step for step in world.log if step.split()[1] not in ("lease", "evaluate")]
     assert steps == [
+        "cache settle",
         "cache assume",
         "cache settle",
         "binder bind",
@@ -129,7 +131,8 @@ async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
 
     (assume,) = world.cache.told("assume")
     (bind,) = world.binder.told("bind")
-    finish, confirm = world.cache.told("settle")
+    nothing, finish, confirm = world.cache.told("settle")
+    assert nothing == Settle((), (), ())
     assert assume.nodes == bind.nodes == ("n1", "n1")
     assert assume.tokens == bind.tokens
     assert assume.pods == bind.pods
@@ -164,7 +167,7 @@ async def test_a_pod_without_a_node_goes_back_with_its_reasons():
     assert note.key == "default/a"
     assert note.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert note.reasons == (("Insufficient cpu", 1),)
-    assert world.cache.calls == world.binder.calls == []
+    assert world.cache.told("assume") == world.binder.calls == []
 
 
 async def test_an_assumption_that_the_cache_refuses_goes_back_as_a_conflict():

@@ -47,7 +47,7 @@ class Runtime:
 
 async def started(**settings):
     runtime = Runtime()
-    supervisor = Supervisor(runtime, plan_of(**settings))
+    supervisor = Supervisor(runtime, plan_of(**({"nodes_at": "workers"} | settings)))
     await supervisor.start()
     return supervisor, runtime
 
