@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -36,6 +37,9 @@ from roadstead.journal.records import RecordKind
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
+
+MOST_FAILED = 20
+"""Runs that may end early before one without a kill means that this machine cannot do it."""
 
 MOST_PER_RUN = 12
 """Kills in one run: the budget of the supervisor ends it when one actor goes too often."""
@@ -78,9 +82,10 @@ class Soak:
     async def _one(self, inputs: RunInputs, plan: RunPlan, most_kills: int) -> RunOutcome:
         runtime = launch.open_runtime(plan)
         watching = supervisor.Supervisor(runtime, plan)
-        await watching.start()
-        killing = asyncio.create_task(self._kill(runtime, list(watching.refs), most_kills))
+        killing = asyncio.create_task(_nothing())
         try:
+            await watching.start()
+            killing = asyncio.create_task(self._kill(runtime, list(watching.refs), most_kills))
             client = Client(watching, plan, _ignore)
             return await launch.first_of(client.run(inputs), watching.watch())
         finally:
@@ -129,6 +134,10 @@ class Soak:
         }
 
 
+async def _nothing() -> None:
+    """Nobody is killed before all are there."""
+
+
 def _ignore(progress: Progress) -> None:
     """Nobody looks on."""
 
@@ -141,8 +150,14 @@ def main() -> int:
     parser.add_argument("--inline", action="store_true")
     given = parser.parse_args()
     soak, began = Soak(given.seed, inline=given.inline), time.monotonic()
-    while soak.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:
-        soak.run(min(MOST_PER_RUN, given.kills - soak.kills.total()))
+    with contextlib.suppress(KeyboardInterrupt):
+        # What was found until somebody stops it, is told as well.
+        while soak.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:
+            before = soak.kills.total()
+            soak.run(min(MOST_PER_RUN, given.kills - before))
+            print(f"run {soak.runs}: {soak.kills.total()} kills", file=sys.stderr, flush=True)
+            if soak.ended > MOST_FAILED and soak.kills.total() == before:
+                break
     figures = soak.figures()
     print(json.dumps(figures, indent=2))
     return 1 if soak.lost or soak.doubled or soak.violations else 0
