@@ -249,7 +249,9 @@ class QueueActor(QueueEdits):
                 return False
             return pod.uid not in freed
 
-        self._happened(self._events.gone(f for f in known if f is not None), now_s, may_move)
+        gone = self._events.gone(f for f in known if f is not None)
+        # Gangs in flight would wake each other by way of what they see there.
+        self._happened(gone, now_s, may_move, in_flight=not is_worn)
 
     async def observe(self, changes: ClusterChanges) -> Nothing:
         """Nodes came, left or changed; pods left their nodes."""
@@ -259,12 +261,17 @@ class QueueActor(QueueEdits):
         return NOTHING
 
     def _happened(
-        self, events: Sequence[SeenEvent], now_s: float, among: Among | None = None
+        self,
+        events: Sequence[SeenEvent],
+        now_s: float,
+        among: Among | None = None,
+        *,
+        in_flight: bool = True,
     ) -> None:
         """Tells the core of those events that some plugin registered."""
         interesting = [each for each in events if self._hints.is_of_interest(each.event)]
         if interesting:
-            self.core.move(interesting, now_s, among)
+            self.core.move(interesting, now_s, among, in_flight=in_flight)
 
     def _requeue(self, lease_id: int, back: GivenBack) -> Requeue:
         reason = RequeueReason(back.reason)

@@ -218,16 +218,22 @@ class QueueCore(Generic[EventT]):
         return tuple(gone)
 
     def move(
-        self, events: Sequence[EventT], now_s: float, among: Among | None = None
+        self,
+        events: Sequence[EventT],
+        now_s: float,
+        among: Among | None = None,
+        *,
+        in_flight: bool = True,
     ) -> tuple[str, ...]:
         """Cluster events: pods that one may help go to activeQ or backoffQ; answers who moved.
 
-        Pods in flight see them when they come back. among: which waiting pods may move at all.
+        among: which waiting pods may move at all. in_flight: pods in flight see them, too, when they
+        come back.
         """
         moved = self._back.move(
             events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)
         )
-        for event in events:
+        for event in events if in_flight else ():
             self._board.in_flight.record(event)
         return tuple(moved)
 

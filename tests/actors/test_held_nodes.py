@@ -63,6 +63,7 @@ def test_there_are_no_workers():
 def test_with_the_kernel_pods_are_placed_as_without_it(monkeypatch, batch):
     load()
     monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
+    monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
     inputs = overfull()
 
     outcome, actors = run_inline(inputs, plan_of(kernel=True, batch=batch, **HERE))

@@ -189,7 +189,9 @@ def test_a_process_that_is_killed_in_the_middle_ends_the_run_by_its_name(
     monkeypatch.setattr(launch, "open_runtime", open_runtime)
 
     with pytest.raises(RunFailedError) as failure:
-        ActorLauncher().run(fleet(), ray_plan(batch=1, shards=2, control=control), kill_in_the_middle)
+        ActorLauncher().run(
+            fleet(), ray_plan(batch=1, shards=2, control=control), kill_in_the_middle
+        )
 
     assert name not in runtimes[0].pids
     assert str(failure.value).startswith(f"{name} is gone: ")
