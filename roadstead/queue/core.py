@@ -227,8 +227,8 @@ class QueueCore(Generic[EventT]):
     ) -> tuple[str, ...]:
         """Cluster events: pods that one may help go to activeQ or backoffQ; answers who moved.
 
-        among: which waiting pods may move at all. in_flight: pods in flight see them, too, when they
-        come back.
+        among: which waiting pods may move at all. in_flight: pods in flight see them, too, when
+        they come back.
         """
         moved = self._back.move(
             events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)

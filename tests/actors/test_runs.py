@@ -53,7 +53,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Every pod is tried once: what a retry finds depends on when its backoff ends."""
-    monkeypatch.setattr(queue_actor.QueueActor, "_happened", lambda *_: None)
+    monkeypatch.setattr(queue_actor.QueueActor, "_happened", lambda *_, **__: None)
 
 
 def run(inputs, **how):
