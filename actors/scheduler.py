@@ -1,4 +1,4 @@
-"""Scheduler: a shell around CycleCore and ShardedCycle.
+"""Scheduler: a shell around CycleCore and ShardedCycle, or ReplicaCycle where it holds the nodes.
 
     lease ─► begin batch with the workers ─► decide ─► assume ─► bind ─► confirm, done
                                                 │                  └──► forget, requeue

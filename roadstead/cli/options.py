@@ -91,7 +91,8 @@ _SHARDS = click.option(
     "--shards",
     type=int,
     metavar="N",
-    help="Workers that share the nodes by zone [default: 2]. Decisions stay the same.",
+    help="Workers that share the nodes by zone [default: 2], where the scheduler does not hold "
+    "them itself. Decisions stay the same.",
 )
 _SEED = click.option(
     "--seed",
