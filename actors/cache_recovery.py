@@ -18,6 +18,7 @@ from roadstead.actors.recovery import (
     PAGE,
     RESOLVE,
     RESTORE,
+    STORAGE_LOG,
     Attempts,
     Differences,
     Nominated,
@@ -75,6 +76,9 @@ class CacheRecovery:
         raise AssertionError("of the actor")
 
     def _forget(self, attempts: Sequence[tuple[str, str]]) -> None:
+        raise AssertionError("of the actor")
+
+    def _free(self, uids: Sequence[str]) -> None:
         raise AssertionError("of the actor")
 
     async def take_storage(self, message: StorageLog) -> Nothing:
@@ -150,7 +154,29 @@ class CacheRecovery:
         bound = {uid: node for uid, _ in orphans if (node := word.get(uid))}
         self._confirm(bound)
         self._forget([(uid, token) for uid, token in orphans if uid not in bound])
+        if self._orphaned_claims(end.owner):
+            await self._end_claims(end.owner)
         return NOTHING
+
+    def _orphaned_claims(self, owner: Owner) -> list[str]:
+        """Pods that went while earlier lives of a scheduler assumed them, and hold claims."""
+        return [
+            uid
+            for uid in self._volumes.ledger.holders()
+            if self.core.node_of(uid) is None and is_of_earlier_life(self.core.token_of(uid), owner)
+        ]
+
+    async def _end_claims(self, owner: Owner) -> None:
+        """What the binder committed of claims stays; the rest is free, as nobody asks for it."""
+        binder = PatientRef(self._directory.find(BINDER))
+        call_s = self._plan.settings.deadlines.call_s
+        changes = (await binder.call(STORAGE_LOG, NOTHING, timeout_s=call_s)).changes
+        settled = {claim.key for change in changes for claim in change.claims}
+        for uid in self._orphaned_claims(owner):
+            if settled.issuperset(self._volumes.ledger.held(uid)):
+                self._volumes.ledger.confirm(uid)
+            else:
+                self._free([uid])
 
     def _confirm(self, bound: dict[str, str]) -> None:
         placements = [

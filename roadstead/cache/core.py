@@ -237,6 +237,10 @@ class CacheCore:
         record = self._find(uid)
         return uid if record is None else record.key
 
+    def token_of(self, uid: str) -> str:
+        """The attempt by which a pod is, or was, assumed; "" for one that never was."""
+        return record.token if (record := self._find(uid)) else ""
+
     def facts_of(self, uid: str) -> PodFacts:
         """The facts of a pod that is counted, or was. KeyError for any other."""
         record = self._find(uid)
@@ -257,13 +261,9 @@ class CacheCore:
         states = [record.state for record in self._records.values()]
         nodes = self.placements.nodes
         aside = sum(record.node_name not in nodes for record in self._records.values())
-        return CacheCounts(
-            nodes=len(nodes),
-            assumed=states.count(PodState.ASSUMED),
-            asked=states.count(PodState.ASKED),
-            added=states.count(PodState.ADDED),
-            aside=aside,
-        )
+        tried = (PodState.ASSUMED, PodState.ASKED, PodState.ADDED)
+        assumed, asked, added = map(states.count, tried)
+        return CacheCounts(len(nodes), assumed, asked, added, aside)
 
     def snapshot(self) -> list[Delta]:
         """All that is counted, as deltas of the current version: what a new worker starts from."""

@@ -94,6 +94,14 @@ class VolumeLedger:
         for key in self._held.pop(uid, ()):
             self._open.pop(key, None)
 
+    def holders(self) -> tuple[str, ...]:
+        """Pods that hold claims open."""
+        return tuple(self._held)
+
+    def held(self, uid: str) -> tuple[str, ...]:
+        """The claims (`namespace/name`) that a pod holds open."""
+        return tuple(self._held.get(uid, ()))
+
     def commit(self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts) -> bool:
         """Takes over a pod's bindings that were found elsewhere, for good.
 

@@ -1,6 +1,7 @@
 """The cache's part in a recovery: expiry by the binder's word, whole shards, orphans, comparing."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -9,12 +10,22 @@ from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.cache_recovery import is_of_earlier_life
 from roadstead.actors.cluster_events import ClusterChanges
 from roadstead.actors.messages import AssumeBatch, NodeBatch
-from roadstead.actors.recovery import Attempts, Owner, OwnerEnds, PodsGone, Restream, Words
+from roadstead.actors.recovery import (
+    Attempts,
+    Owner,
+    OwnerEnds,
+    PodsGone,
+    Restream,
+    StorageLog,
+    Words,
+)
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.actors.worker import WorkerActor
 from roadstead.cache import PodState
+from roadstead.facts.cluster import ClusterFacts
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of, turns, until
 from tests.builders import node
+from tests.storage.world import claim, storage, using, volume, waiting
 
 OWNER = Owner("scheduler-0", 2)
 
@@ -22,8 +33,8 @@ OWNER = Owner("scheduler-0", 2)
 class World:
     """A cache over one worker, and a binder that says what a test wants."""
 
-    def __init__(self, nodes_of=()):
-        self.plan = plan_of(shards=1)
+    def __init__(self, nodes_of=(), facts=None):
+        self.plan = replace(plan_of(shards=1), cluster=ClusterFacts(storage=facts or storage()))
         self.worker = Fake("worker-0", apply=NOTHING, restore=NOTHING)
         self.said = dict(nodes_of)
         self.binder = Fake("binder", resolve=self.word)
@@ -33,10 +44,11 @@ class World:
     def word(self, ask):
         return Words(tuple(self.said.get(uid) for uid in ask.uids))
 
-    async def assuming(self, *names, epoch=1):
+    async def assuming(self, *names, epoch=1, facts=None):
         await self.cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
         tokens = tuple(f"scheduler-0/{epoch}/{number}" for number, _ in enumerate(names))
-        await self.cache.assume(AssumeBatch(batch_of(*names), ("n1",) * len(names), tokens))
+        pods = batch_of(*names, facts=facts)
+        await self.cache.assume(AssumeBatch(pods, ("n1",) * len(names), tokens))
         return self
 
     def states(self, *names):
@@ -105,6 +117,57 @@ async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay(
 
     assert held.uids == ("uid-a", "uid-b")
     assert world.states("a", "b", "c") == [PodState.ADDED, PodState.INITIAL, PodState.ASSUMED]
+
+
+async def claim_of_a_pod_deleted_while_assumed():
+    """A cache that assumed a pod with a claim, which was deleted before its scheduler said more."""
+    facts = storage(waiting("local"), claim("c"), volume("a"))
+    world = await World(facts=facts).assuming("p", facts=using("c"))
+    ledger = world.cache._volumes.ledger
+    committed = StorageLog(tuple(world.cache._volumes.log))
+    await world.cache.gone(PodsGone(("uid-p",), revision=1))
+    assert ledger.storage.claims["default/c"].volume_name == "a"
+    return world, ledger, committed
+
+
+async def end_of_the_owner(world):
+    held = await world.cache.assumed_by(OWNER)
+    await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ()))
+    world.cache._volumes.ledger.validate()
+
+
+async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler_ends():
+    world, ledger, _ = await claim_of_a_pod_deleted_while_assumed()
+    world.binder.answers["storage_log"] = StorageLog(())
+
+    await end_of_the_owner(world)
+
+    assert ledger.holders() == ()
+    assert ledger.storage.claims["default/c"] == claim("c")
+    await turns()
+    told = [change for each in world.worker.told("apply") for change in each.changes]
+    assert [change.claims[0].is_bound for change in told] == [True, False]
+
+
+async def test_claims_of_a_pod_deleted_when_bound_stay_bound_when_its_scheduler_ends():
+    world, ledger, committed = await claim_of_a_pod_deleted_while_assumed()
+    world.binder.answers["storage_log"] = committed
+
+    await end_of_the_owner(world)
+
+    assert ledger.holders() == ()
+    assert ledger.storage.claims["default/c"].volume_name == "a"
+
+
+async def test_claims_held_by_a_present_life_are_left_to_it():
+    facts = storage(waiting("local"), claim("c"), volume("a"))
+    world = await World(facts=facts).assuming("p", epoch=2, facts=using("c"))
+    await world.cache.gone(PodsGone(("uid-p",), revision=1))
+
+    await end_of_the_owner(world)
+
+    assert world.binder.calls == []
+    assert world.cache._volumes.ledger.held("uid-p") == ("default/c",)
 
 
 def test_lives_are_told_apart_by_owner_and_epoch():

@@ -51,6 +51,13 @@ def kinds(deltas) -> list[tuple[str, str, str]]:
 
 
 class TestAssume:
+    def test_the_attempt_of_a_pod_is_known_also_when_it_is_gone(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1", token="t7")], 0.0)
+        core.remove_pods(["uid-a"])
+        assert core.token_of("uid-a") == "t7"
+        assert core.token_of("uid-b") == ""
+
     def test_assumed_pod_is_counted_and_told_to_the_workers(self):
         core = cache_with("n1")
         answer = core.assume([assumption("a", "n1")], 0.0)

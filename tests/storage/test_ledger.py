@@ -66,6 +66,19 @@ def test_pods_that_share_a_claim_hold_it_open_together():
     assert not found.storage.claims["default/c"].is_bound
 
 
+def test_whoever_holds_a_claim_open_is_told_until_that_ends():
+    found = ledger(claim("c"), volume("a"))
+    found.assume("p", using("c"), N1)
+    found.assume("q", using("c"), N1)
+    assert found.holders() == ("p", "q")
+    assert found.held("q") == ("default/c",)
+
+    found.forget("p")
+    found.confirm("q")
+
+    assert found.holders() == found.held("q") == ()
+
+
 def test_a_claim_stays_bound_once_a_pod_that_holds_it_is_committed():
     found = ledger(claim("c"), volume("a"))
     found.assume("p", using("c"), N1)
