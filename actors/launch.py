@@ -16,6 +16,7 @@ import uvloop
 from roadstead.actors.bench_run import BenchRun
 from roadstead.actors.client import Client
 from roadstead.actors.explainer import explain_pod
+from roadstead.actors.garbage import seldom_collected
 from roadstead.actors.inline_runtime import InlineRuntime
 from roadstead.actors.journals import mark_finished, with_journal
 from roadstead.actors.logs import close_logs, open_log
@@ -220,5 +221,6 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    with seldom_collected(), loops as runner:
         return runner.run(work)

@@ -23,6 +23,7 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
+from roadstead.actors.garbage import collect_seldom
 from roadstead.actors.logs import open_log
 from roadstead.actors.ray_node import lean_node
 from roadstead.actors.seam import (
@@ -67,6 +68,7 @@ class RayHost:
         log_dir: str,
     ) -> None:
         open_log(log_dir, process)
+        collect_seldom()
         self._dispatchers: dict[str, Dispatcher] = {}
         self._failure: Failure | None = None
         try:

@@ -1,0 +1,27 @@
+"""Python's collector of cycles while actors run."""
+
+import gc
+
+from roadstead.actors.garbage import THRESHOLDS, seldom_collected
+
+
+def test_thresholds_are_as_before_once_the_run_is_over() -> None:
+    before = gc.get_threshold()
+
+    with seldom_collected():
+        meanwhile = gc.get_threshold()
+
+    assert meanwhile == THRESHOLDS
+    assert gc.get_threshold() == before
+
+
+def test_thresholds_are_as_before_after_a_run_that_failed() -> None:
+    before = gc.get_threshold()
+
+    try:
+        with seldom_collected():
+            raise ValueError
+    except ValueError:
+        pass
+
+    assert gc.get_threshold() == before
