@@ -22,6 +22,7 @@ from bench import commit, machine
 from roadstead.config.load import load_config
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import HOSTNAME_LABEL
 from roadstead.facts.pod import (
     HostPort,
     PodAffinityTerm,
@@ -45,7 +46,6 @@ from roadstead.facts.storage import (
 )
 from roadstead.fleet.openb import MIB_BYTES, ZONE_LABEL, task_facts
 from roadstead.fleet.ten import ten_node
-from roadstead.fleet.trace import HOSTNAME_LABEL
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import FilterPlugin, Handle, ScorePlugin

@@ -12,10 +12,9 @@ from typing import TypeVar
 from roadstead.bench.templates import Document, Template
 from roadstead.facts.compile import compile_node, compile_pod
 from roadstead.facts.compile_storage import BIND_COMPLETED, compile_claim, compile_volume
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.storage import ClaimFacts, ClaimReference, VolumeFacts
-from roadstead.fleet.trace import HOSTNAME_LABEL, OWN_NAME
 from roadstead.manifests.defaults import default_node, default_pod
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import (

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from roadstead.bench.script import AddNodes, Script, SubmitPods, Wait
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts, class_of_node
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
 from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, ZONE_LABEL, task_facts
 from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
-from roadstead.fleet.trace import HOSTNAME_LABEL, OWN_NAME, Trace, class_of_node
+from roadstead.fleet.trace import Trace
 from roadstead.protocol.errors import InputError
 
 NAMESPACE = "bench"

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, named_node
 from roadstead.facts.pod import PodFacts
-from roadstead.fleet.trace import named_node
 
 ENDLESS = 1 << 62
 """The count of a series of which churn takes as many as it wants."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadstead.facts.pod import Labels
 from roadstead.facts.taints import Taint
@@ -10,6 +10,11 @@ from roadstead.facts.taints import Taint
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 """Where both stand, the older label counts, as upstream."""
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+OWN_NAME = "\0"
+"""Value of the hostname label in a node class: the node's own name (no label value holds a NUL)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +43,18 @@ class NodeFacts:
         zone = next((labels[key] for key in ZONE_LABELS if key in labels), "")
         region = next((labels[key] for key in REGION_LABELS if key in labels), "")
         return f"{region}:\x00:{zone}" if zone or region else ""
+
+
+def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
+    """A node of this class: its name, also as the hostname label where the class says so."""
+    labels = tuple((key, name if value == OWN_NAME else value) for key, value in node_class.labels)
+    return replace(node_class, name=name, labels=labels)
+
+
+def class_of_node(facts: NodeFacts) -> NodeFacts:
+    """The facts without what tells one node of a kind from the next."""
+    labels = tuple(
+        (key, OWN_NAME if (key, value) == (HOSTNAME_LABEL, facts.name) else value)
+        for key, value in facts.labels
+    )
+    return replace(facts, name="", labels=labels)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.openb import (
     GPU_MILLI,
@@ -34,7 +34,7 @@ from roadstead.fleet.shapes import (
     PodShape,
 )
 from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
-from roadstead.fleet.trace import HOSTNAME_LABEL, Trace, TraceBuilder
+from roadstead.fleet.trace import Trace, TraceBuilder
 
 DEMO_NAMESPACE = "demo"
 DEMO_IMAGE = "demo/task:1"

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
-from roadstead.fleet.trace import HOSTNAME_LABEL, NEVER_S, Trace, TraceBuilder
+from roadstead.fleet.trace import NEVER_S, Trace, TraceBuilder
 from roadstead.protocol.errors import InputError, cut_short
 
 NODE_LIST = "openb_node_list_all_node.csv"

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, class_of_node, named_node
 from roadstead.facts.pod import Labels, PodFacts, PodIdentity
 from roadstead.protocol.errors import InputError, cut_short
 
-HOSTNAME_LABEL = "kubernetes.io/hostname"
 NEVER_S = -1
 """The deletion time of a pod that is never deleted."""
-
-OWN_NAME = "\0"
-"""Value of the hostname label in a node class: the node's own name (no label value holds a NUL)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,21 +101,6 @@ def _check_unique(field_name: str, names: list[str]) -> None:
     if len(set(names)) != len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise InputError("stands there twice", field=field_name, value=cut_short(twice))
-
-
-def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
-    """A node of this class: its name, also as the hostname label where the class says so."""
-    labels = tuple((key, name if value == OWN_NAME else value) for key, value in node_class.labels)
-    return replace(node_class, name=name, labels=labels)
-
-
-def class_of_node(facts: NodeFacts) -> NodeFacts:
-    """The facts without what tells one node of a kind from the next."""
-    labels = tuple(
-        (key, OWN_NAME if (key, value) == (HOSTNAME_LABEL, facts.name) else value)
-        for key, value in facts.labels
-    )
-    return replace(facts, name="", labels=labels)
 
 
 @dataclass(slots=True)

@@ -17,8 +17,8 @@ from roadstead.bench.script import (
     Wait,
 )
 from roadstead.bench.series import ENDLESS
+from roadstead.facts.node import HOSTNAME_LABEL
 from roadstead.facts.storage import ClaimReference
-from roadstead.fleet.trace import HOSTNAME_LABEL
 from roadstead.protocol.errors import InputError
 from tests.bench.cases import NODES, POD, PODS, case, script_of, write_cases
 

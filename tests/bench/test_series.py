@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
-from roadstead.facts.node import NodeFacts
-from roadstead.fleet.trace import HOSTNAME_LABEL, OWN_NAME
+from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts
 from tests.builders import pod
 
 A, B, C = (pod(cpu=cpu) for cpu in (100, 200, 300))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, class_of_node, named_node
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Taint
-from roadstead.fleet.trace import NEVER_S, TraceBuilder, class_of_node, named_node
+from roadstead.fleet.trace import NEVER_S, TraceBuilder
 from roadstead.protocol.errors import InputError
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=3)

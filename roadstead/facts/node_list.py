@@ -1,0 +1,81 @@
+"""Many nodes as classes and names: what a fleet is, in memory and on its way.
+
+A node's class is its facts without its name, also where the hostname label tells it
+(`class_of_node`); a fleet of a million nodes has a few hundred of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts, class_of_node, named_node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeList(Sequence[NodeFacts]):
+    """Nodes in order; a node's facts are made when they are wanted.
+
+    classes: facts without a name. class_of: the bytes of int32[node], places in `classes`.
+    Raises ValueError where the columns are of different lengths or point nowhere.
+    """
+
+    classes: tuple[NodeFacts, ...] = ()
+    names: tuple[str, ...] = ()
+    class_of: bytes = b""
+
+    def __post_init__(self) -> None:
+        if len(self.class_of) != 4 * len(self.names):
+            raise ValueError(f"{len(self.class_of)} bytes for the classes of {len(self.names)}")
+        codes = self.codes
+        if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(self.classes):
+            raise ValueError(f"a node of none of the {len(self.classes)} classes")
+
+    @staticmethod
+    def of(nodes: Iterable[NodeFacts]) -> NodeList:
+        """Nodes one by one as a list; equal classes become one."""
+        if isinstance(nodes, NodeList):
+            return nodes
+        codes: dict[NodeFacts, int] = {}
+        names, column = [], []
+        for facts in nodes:
+            names.append(facts.name)
+            column.append(codes.setdefault(class_of_node(facts), len(codes)))
+        return NodeList.made(tuple(codes), names, np.array(column, dtype=np.int32))
+
+    @staticmethod
+    def made(
+        classes: tuple[NodeFacts, ...], names: Iterable[str], class_of: NDArray[np.int32]
+    ) -> NodeList:
+        """A list of columns. class_of: int32[node]."""
+        return NodeList(classes, tuple(names), class_of.astype(np.int32, copy=False).tobytes())
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """Which class each node has: int32[node]."""
+        return np.frombuffer(self.class_of, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> NodeFacts: ...
+    @overload
+    def __getitem__(self, place: slice) -> NodeList: ...
+    def __getitem__(self, place: int | slice) -> NodeFacts | NodeList:
+        if isinstance(place, slice):
+            return NodeList.made(self.classes, self.names[place], self.codes[place])
+        return named_node(self.classes[self.codes[place]], self.names[place])
+
+    def __iter__(self) -> Iterator[NodeFacts]:
+        for code, name in zip(self.codes.tolist(), self.names, strict=True):
+            yield named_node(self.classes[code], name)
+
+    def at(self, places: NDArray[np.intp]) -> NodeList:
+        """The nodes of some places, in their order."""
+        names = [self.names[place] for place in places.tolist()]
+        return NodeList.made(self.classes, names, self.codes[places])
