@@ -148,8 +148,7 @@ class CacheActor(CacheRecovery, CacheEdits):
         self._forget(batch.forget)
         self.core.finish_binding(batch.finish, now_s)
         # One that was evicted meanwhile is counted no more, and stays so.
-        counted = [uid for uid in batch.confirm if self.core.node_of(uid) is not None]
-        self._stream(self.core.confirm([self.core.placement_of(uid) for uid in counted]))
+        self.core.confirm_assumed(batch.confirm)
         for uid in batch.confirm:
             self._volumes.ledger.confirm(uid)
         self._stream_versions(batch.rows)

@@ -11,13 +11,15 @@ keeps an imaginary node for them (pkg/scheduler/backend/cache/cache.go, AddPod a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.nodes.table import NodeTable
+
+FEW_PODS = 8
+"""Fewer come one by one."""
 
 
 class NodeStore(Protocol):
@@ -32,6 +34,8 @@ class NodeStore(Protocol):
     def has_node(self, name: str) -> bool: ...
 
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None: ...
+
+    def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> None: ...
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None: ...
 
@@ -59,6 +63,11 @@ class TableStore:
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
         self.table.add_pod(node_name, self.table.classes.info(facts), count)
 
+    def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> None:
+        """Pods come to nodes, one to each name."""
+        row_of, info = self.table.row_of, self.table.classes.info
+        self.table.add_pods([row_of(name) for name in node_names], [info(each) for each in pods])
+
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
         self.table.remove_pod(node_name, self.table.classes.info(facts))
 
@@ -76,8 +85,7 @@ class DeltaKind(StrEnum):
     WITHDRAW = "withdraw"
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """One change of the store; `version` is one more than that of the delta before it.
 
     pod and uid are there for pods and nominations, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE
@@ -96,7 +104,8 @@ class Placements:
     """Nodes, pods on nodes, and the store that follows them.
 
     nominated: pods that are to come to a node (known or not) once it has room, by UID. They are
-    counted by nobody here; a pod that is placed is nominated no more.
+    counted by nobody here; a pod that is placed is nominated no more. counted: how many pods the
+    store counts.
     """
 
     def __init__(self, store: NodeStore) -> None:
@@ -107,6 +116,12 @@ class Placements:
         self._pods_on: dict[str, dict[str, PodFacts]] = {}
         self._node_of: dict[str, str] = {}
         self.nominated: dict[str, tuple[str, PodFacts]] = {}
+        self.counted = 0
+
+    @property
+    def aside(self) -> int:
+        """How many pods are placed on nodes that are not known."""
+        return len(self) - self.counted
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -160,23 +175,28 @@ class Placements:
             deltas.append(self._count(node_name, uid, facts))
         return deltas
 
-    def place_all(self, pods: Sequence[tuple[str, str, PodFacts]]) -> None:
-        """Pods (uid, node, facts) come to nodes, as by `place`; nobody is told of each.
-
-        Pods of one node that share a facts object are counted at once.
-        """
-        together: dict[tuple[str, int], tuple[PodFacts, int]] = {}
+    def place_all(self, pods: Sequence[tuple[str, str, PodFacts]]) -> list[Delta]:
+        """Pods (uid, node, facts), each once, come to nodes, as by `place` in this order."""
+        if len(pods) < FEW_PODS or self.nominated:
+            return [delta for pod in pods for delta in self.place(*pod)]
+        node_of, pods_on, nodes = self._node_of, self._pods_on, self.nodes
         for uid, node_name, facts in pods:
-            assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
-            self._node_of[uid] = node_name
-            self._pods_on.setdefault(node_name, {})[uid] = facts
-            self.withdraw(uid)
-            if node_name in self.nodes:
-                same = node_name, id(facts)
-                together[same] = facts, together.get(same, (facts, 0))[1] + 1
-        for (node_name, _), (facts, count) in together.items():
-            self.store.add_pod(node_name, facts, count)
-            self.version += count
+            assert uid not in node_of, f"{uid} is placed on {node_of[uid]} already"
+            node_of[uid] = node_name
+            on_node = pods_on.get(node_name)
+            if on_node is None:
+                pods_on[node_name] = {uid: facts}
+            else:
+                on_node[uid] = facts
+        counted = [pod for pod in pods if pod[1] in nodes]
+        self.store.add_pods([name for _, name, _ in counted], [facts for _, _, facts in counted])
+        first, kind = self.version + 1, DeltaKind.ADD_POD
+        self.version += len(counted)
+        self.counted += len(counted)
+        return [
+            Delta(version, kind, name, uid, facts)
+            for version, (uid, name, facts) in enumerate(counted, first)
+        ]
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""
@@ -258,6 +278,8 @@ class Placements:
         assert listed == self._node_of, "pods by node and nodes by pod disagree"
         assert all(self._pods_on.values()), "an empty list of pods is kept"
         assert set(self.store.node_names()) == set(self.nodes), "the store has other nodes"
+        aside = sum(name not in self.nodes for name in self._node_of.values())
+        assert aside == self.aside, "a pod is counted and aside"
 
     def _nominated_to(self, node_name: str, kind: DeltaKind) -> list[Delta]:
         return [
@@ -268,10 +290,12 @@ class Placements:
 
     def _count(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
         self.store.add_pod(node_name, facts)
+        self.counted += 1
         return self._delta(DeltaKind.ADD_POD, node_name, uid, facts)
 
     def _discount(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
         self.store.remove_pod(node_name, facts)
+        self.counted -= 1
         return self._delta(DeltaKind.REMOVE_POD, node_name, uid, facts)
 
     def _delta(

@@ -8,7 +8,7 @@ that one line of a log says how things came to this (the idea of dask's worker s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -18,6 +18,9 @@ HISTORY_MAX_STEPS = 10
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
+
+HISTORIES_MAX = 4096
+"""Histories that one arrow remembers to have made, so that a million subjects share a few."""
 
 History = tuple[str, ...]
 """The last steps of one subject, oldest first; each is `event→state`."""
@@ -29,10 +32,16 @@ class Arrow(Generic[State]):
 
     target: State
     step: str
+    _extended: dict[History, History] = field(default_factory=dict, repr=False, compare=False)
 
     def extend(self, history: History) -> History:
         """The history with this step, never longer than `HISTORY_MAX_STEPS`."""
-        return (*history[-HISTORY_MAX_STEPS + 1 :], self.step)
+        found = self._extended.get(history)
+        if found is None:
+            if len(self._extended) >= HISTORIES_MAX:
+                self._extended.clear()
+            found = self._extended[history] = (*history[-HISTORY_MAX_STEPS + 1 :], self.step)
+        return found
 
 
 class TransitionTable(Generic[State, Event]):

@@ -6,8 +6,9 @@ States, arrows and rules: the diagram in `roadstead.cache`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from roadstead.cache.deadlines import Deadlines
 from roadstead.cache.pods import (
     COUNTED,
     ON_TRIAL,
@@ -26,7 +27,6 @@ from roadstead.cache.pods import (
 )
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.lazyheap import LazyHeap
 from roadstead.placements import Delta, NodeStore, Placements
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unresolvable
@@ -43,8 +43,7 @@ class CacheCore:
         self._records: dict[str, PodRecord] = {}
         self._gone: OrderedDict[str, PodRecord] = OrderedDict()
         self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._deadlines: LazyHeap[PodRecord] = LazyHeap()
-        self._puts = 0
+        self._deadlines = Deadlines()
 
     @property
     def version(self) -> int:
@@ -60,18 +59,23 @@ class CacheCore:
         """
         deltas: list[Delta] = []
         refused: list[Refusal] = []
+        news: dict[str, PodRecord] = {}
         for item in batch:
-            record = self._find(item.uid)
+            uid = item.uid
+            if uid in news:
+                deltas += self._count(news.values(), now_s)
+                news = {}
+            record = self._records.get(uid) or self._gone.get(uid)
             if record is not None and self._is_same(record, item):
                 continue
             if record is not None and not TABLE.allows(record.state, PodEvent.ASSUME):
                 refused.append(self._refuse(record, PodEvent.ASSUME))
                 continue
-            if (item.uid, item.token) in self._forgotten:
-                refused.append(Refusal(item.uid, _OVER))
+            if (uid, item.token) in self._forgotten:
+                refused.append(Refusal(uid, _OVER))
                 continue
-            record = PodRecord(item.uid, item.key, item.facts, item.node_name, item.token)
-            deltas += self._assume(record, now_s)
+            news[uid] = self._assumed(item, record)
+        deltas += self._count(news.values(), now_s)
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def forget(self, batch: Sequence[tuple[str, str]]) -> CacheAnswer:
@@ -100,14 +104,16 @@ class CacheCore:
         Pods that are confirmed or gone already are left alone; refused: another attempt's.
         """
         refused: list[Refusal] = []
+        finished: dict[str, PodRecord] = {}
         for uid, token in batch:
             record = self._records.get(uid)
             if record is None or record.state is PodState.ADDED:
                 continue
             if record.token == token:
-                self._go(record, PodEvent.FINISH_BINDING, now_s + self.settings.bind_s)
+                finished[uid] = record
             else:
                 refused.append(self._refuse(record, PodEvent.FINISH_BINDING))
+        self._go_all(finished.values(), PodEvent.FINISH_BINDING, now_s + self.settings.bind_s)
         return CacheAnswer(refused=tuple(refused))
 
     def confirm(self, batch: Sequence[Placement]) -> list[Delta]:
@@ -127,6 +133,11 @@ class CacheCore:
             elif record.facts != item.facts:
                 deltas += self._added(record, PodEvent.UPDATE, item.node_name, item.facts)
         return deltas
+
+    def confirm_assumed(self, uids: Iterable[str]) -> None:
+        """The cluster shows pods as they are counted here; others are left alone."""
+        records = (self._records.get(uid) for uid in dict.fromkeys(uids))
+        self._go_all([r for r in records if r is not None and r.state in ON_TRIAL], PodEvent.ADD)
 
     def update_pod(self, uid: str, facts: PodFacts, node_name: str) -> list[Delta]:
         """A pod on a node changed; one that is assumed or expired is confirmed by that.
@@ -258,12 +269,15 @@ class CacheCore:
         return Placement(uid, record.key, record.facts, record.node_name)
 
     def counts(self) -> CacheCounts:
-        states = [record.state for record in self._records.values()]
-        nodes = self.placements.nodes
-        aside = sum(record.node_name not in nodes for record in self._records.values())
-        tried = (PodState.ASSUMED, PodState.ASKED, PodState.ADDED)
-        assumed, asked, added = map(states.count, tried)
-        return CacheCounts(len(nodes), assumed, asked, added, aside)
+        on_trial = len(self._deadlines)
+        asked = sum(self._records[uid].state is PodState.ASKED for uid in self._deadlines)
+        return CacheCounts(
+            nodes=len(self.placements.nodes),
+            assumed=on_trial - asked,
+            asked=asked,
+            added=len(self._records) - on_trial,
+            aside=self.placements.aside,
+        )
 
     def snapshot(self) -> list[Delta]:
         """All that is counted, as deltas of the current version: what a new worker starts from."""
@@ -280,7 +294,7 @@ class CacheCore:
             fresh._records[copy.uid] = copy
             fresh.placements.place(copy.uid, copy.node_name, copy.facts)
             if copy.state in ON_TRIAL:
-                fresh._time(copy, record.deadline_s)
+                fresh._deadlines.put([copy], record.deadline_s)
         return fresh
 
     def compare(self, other: CacheCore) -> list[str]:
@@ -323,30 +337,35 @@ class CacheCore:
         return record
 
     def _go(self, record: PodRecord, event: PodEvent, deadline_s: float = 0.0) -> None:
-        """The one mutator of states: record, deadline and memory follow; placements do not."""
-        arrow = TABLE.follow(record.uid, record.state, event, record.history)
-        if record.state in ON_TRIAL:
-            self._deadlines.take(record.uid)
-        record.state = arrow.target
-        record.history = arrow.extend(record.history)
-        if record.state in COUNTED:
-            self._gone.pop(record.uid, None)
-            self._records[record.uid] = record
-        else:
-            self._remember(record)
-        if record.state in ON_TRIAL:
-            self._time(record, deadline_s)
+        self._go_all((record,), event, deadline_s)
+
+    def _go_all(
+        self, records: Iterable[PodRecord], event: PodEvent, deadline_s: float = 0.0
+    ) -> None:
+        """The one mutator of states: records, deadlines and memory follow; placements do not."""
+        ended, begun = [], []
+        for record in records:
+            was = record.state
+            arrow = TABLE.follow(record.uid, was, event, record.history)
+            if was in ON_TRIAL:
+                ended.append(record)
+            state = record.state = arrow.target
+            record.history = arrow.extend(record.history)
+            if state not in COUNTED:
+                self._remember(record)
+            elif was not in COUNTED:
+                self._gone.pop(record.uid, None)
+                self._records[record.uid] = record
+            if state in ON_TRIAL:
+                begun.append(record)
+        self._deadlines.take(ended)
+        self._deadlines.put(begun, deadline_s)
 
     def _over(self, uid: str, token: str) -> None:
         """An attempt has ended: a copy of its assumption may still be on its way."""
         self._forgotten[uid, token] = None
         if len(self._forgotten) > self.settings.max_gone_remembered:
             self._forgotten.popitem(last=False)
-
-    def _time(self, record: PodRecord, deadline_s: float) -> None:
-        record.deadline_s = deadline_s
-        self._puts += 1
-        self._deadlines.put(record.uid, (deadline_s,), self._puts, record)
 
     def _remember(self, record: PodRecord) -> None:
         self._records.pop(record.uid, None)
@@ -356,12 +375,18 @@ class CacheCore:
         if len(self._gone) > self.settings.max_gone_remembered:
             self._gone.popitem(last=False)
 
-    def _assume(self, record: PodRecord, now_s: float) -> list[Delta]:
-        before = self._gone.get(record.uid)
+    @staticmethod
+    def _assumed(item: Assumption, before: PodRecord | None) -> PodRecord:
+        """A new record, that goes on with the story of the pod's last one."""
+        record = PodRecord(item.uid, item.key, item.facts, item.node_name, item.token)
         if before is not None:
             record.state, record.history = before.state, before.history
-        self._go(record, PodEvent.ASSUME, now_s + self.settings.assume_s)
-        return self.placements.place(record.uid, record.node_name, record.facts)
+        return record
+
+    def _count(self, records: Collection[PodRecord], now_s: float) -> list[Delta]:
+        """Assumes pods of which nothing forbids it."""
+        self._go_all(records, PodEvent.ASSUME, now_s + self.settings.assume_s)
+        return self.placements.place_all([(r.uid, r.node_name, r.facts) for r in records])
 
     def _added(
         self, record: PodRecord, event: PodEvent, node_name: str, facts: PodFacts

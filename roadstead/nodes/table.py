@@ -22,6 +22,10 @@ from roadstead.nodes.view import Rows, Table, name_hash
 __all__ = ["NodeTable", "Rows", "Table", "name_hash"]
 
 
+FEW_PODS = 4
+"""So few of a class are counted one by one: NumPy takes longer to begin."""
+
+
 class NodeTable(Table):
     """The table that events change. Rows are dense: a removed node's row is taken by the last one.
 
@@ -204,6 +208,42 @@ class NodeTable(Table):
         on_node[info] = on_node.get(info, 0) + count
         self._count_pods(row, info, count)
         return row
+
+    def add_pods(self, rows: Sequence[int], infos: Sequence[PodInfo]) -> None:
+        """Pods come to rows, one to each of `rows`, as by `add_pod`: rows[i] gets infos[i].
+
+        Who they are is for `Residents` to be told.
+        """
+        columns = self.columns
+        pods = columns.pods
+        rows_of: dict[PodInfo, list[int]] = {}
+        for row, info in zip(rows, infos, strict=True):
+            on_node = pods[row]
+            on_node[info] = on_node.get(info, 0) + 1
+            if info in rows_of:
+                rows_of[info].append(row)
+            else:
+                rows_of[info] = [row]
+        for info, its_rows in rows_of.items():
+            if len(its_rows) < FEW_PODS or info.facts.host_ports:
+                for row in its_rows:
+                    self._count_pods(row, info, 1)
+            else:
+                self._count_rows(np.array(its_rows, dtype=np.intp), info)
+
+    def _count_rows(self, rows: Rows, info: PodInfo) -> None:
+        """As `_count_pods` for one pod more on each of many rows, which may come twice."""
+        columns = self.columns
+        if len(columns.requested) < len(columns.classes.resources):
+            columns.fit_resources()
+        for code, amount in info.asked:
+            np.add.at(columns.requested[code], rows, amount)
+        np.add.at(columns.nonzero_requested[0], rows, info.facts.nonzero_cpu_milli)
+        np.add.at(columns.nonzero_requested[1], rows, info.facts.nonzero_memory_bytes)
+        np.add.at(columns.pod_count, rows, 1)
+        columns.count_class(info, len(rows))
+        self.version += 1
+        columns.version[rows] = self.version
 
     def remove_pod(self, node_name: str, info: PodInfo, *, uid: str = "") -> int:
         """A pod of a class leaves a node; the row it changed."""

@@ -12,6 +12,7 @@ from roadstead.cache import (
     PodState,
     TableStore,
 )
+from roadstead.cache.pods import PodRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
@@ -422,15 +423,29 @@ class TestCompare:
         assert (counts.nodes, counts.assumed, counts.asked, counts.added) == (2, 1, 1, 1)
 
 
+def assumed_of(core):
+    return core._records["uid-a"]
+
+
+def stranger():
+    return PodRecord("uid-z", "", SMALL, "")
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda core: setattr(core._records["uid-a"], "state", PodState.DELETED), "is kept as"),
         (lambda core: setattr(core._records["uid-a"], "node_name", "n2"), "is elsewhere"),
         (lambda core: setattr(core._records["uid-a"], "facts", LARGE), "has other facts"),
-        (lambda core: core._deadlines.take("uid-a"), "deadline and state disagree"),
+        (
+            lambda core: core._deadlines.take([core._records["uid-a"]]),
+            "deadline and state disagree",
+        ),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not known"),
-        (lambda core: core._deadlines.put("uid-z", (1.0,), 9, None), "kept for nobody"),
+        (
+            lambda core: core._deadlines.put([PodRecord("uid-z", "", SMALL, "")], 1.0),
+            "kept for nobody",
+        ),
         (lambda core: core._gone.update({"uid-a": None}), "here and gone"),
     ],
 )

@@ -127,6 +127,10 @@ class CacheMachine(RuleBasedStateMachine):
         items = [Placement(uid, uid, one, name) for uid, one, name in batch]
         self.do(lambda core: core.confirm(items))
 
+    @rule(chosen=st.lists(uids, max_size=12))
+    def confirm_assumed(self, chosen) -> None:
+        self.do(lambda core: core.confirm_assumed(chosen))
+
     @rule(uid=uids, new=facts, node_name=node_names)
     def update_pod(self, uid, new, node_name) -> None:
         self.do(lambda core: core.update_pod(uid, new, node_name))

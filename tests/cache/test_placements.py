@@ -34,6 +34,10 @@ class FakeStore:
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
         self.nodes[node_name][1][facts] += count
 
+    def add_pods(self, node_names: list[str], pods: list[PodFacts]) -> None:
+        for node_name, facts in zip(node_names, pods, strict=True):
+            self.add_pod(node_name, facts)
+
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
         pods = self.nodes[node_name][1]
         assert pods[facts] > 0, f"no such pod on {node_name}"

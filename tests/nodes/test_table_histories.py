@@ -65,6 +65,20 @@ class History(RuleBasedStateMachine):
         self.model[name][1].extend([facts] * count)
         self.touched.add(name)
 
+    @precondition(lambda self: self.model)
+    @rule(
+        picks=st.lists(st.integers(0, 7), min_size=1, max_size=12),
+        kinds=st.lists(small_pods, min_size=1, max_size=2),
+    )
+    def add_many_pods(self, picks, kinds):
+        names = [self.some_node(pick) for pick in picks]
+        pods = [kinds[place % len(kinds)] for place in range(len(names))]
+        rows = [self.table.row_of(name) for name in names]
+        self.table.add_pods(rows, [self.table.classes.info(facts) for facts in pods])
+        for name, facts in zip(names, pods, strict=True):
+            self.model[name][1].append(facts)
+            self.touched.add(name)
+
     @precondition(lambda self: any(pods for _, pods in self.model.values()))
     @rule(pick=st.integers(0, 7), which=st.integers(0, 7))
     def remove_pod(self, pick, which):

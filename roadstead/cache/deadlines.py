@@ -1,0 +1,66 @@
+"""When assumptions are over: records that came to a deadline together are kept together.
+
+    put(records, deadline) ──► first() ──► the record whose deadline is first
+          take(record): its ticket is forgotten; it is dropped when its group comes up
+
+Most assumptions end long before their deadline: of each only a ticket is written and taken back.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from roadstead.cache.pods import PodRecord
+
+_Group = tuple[float, int, deque[PodRecord]]
+
+
+class Deadlines:
+    """Records by deadline, those of one deadline in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._groups: list[_Group] = []
+        self._ticket_of: dict[str, int] = {}
+        self._tickets = 0
+
+    def __len__(self) -> int:
+        return len(self._ticket_of)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._ticket_of
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ticket_of)
+
+    def put(self, records: Sequence[PodRecord], deadline_s: float) -> None:
+        """Records, each once and none of them here, get a deadline."""
+        if not records:
+            return
+        self._tickets += 1
+        for record in records:
+            record.deadline_s = deadline_s
+        self._ticket_of.update(dict.fromkeys([each.uid for each in records], self._tickets))
+        heapq.heappush(self._groups, (deadline_s, self._tickets, deque(records)))
+
+    def take(self, records: Sequence[PodRecord]) -> None:
+        """Records that are here have no deadline any more."""
+        for record in records:
+            del self._ticket_of[record.uid]
+        self._drop_dead()
+
+    def first(self) -> PodRecord | None:
+        """The record whose deadline is first, left in place; None where there is none."""
+        self._drop_dead()
+        return self._groups[0][2][0] if self._groups else None
+
+    def _drop_dead(self) -> None:
+        groups, ticket_of = self._groups, self._ticket_of
+        while groups:
+            _, ticket, records = groups[0]
+            while records and ticket_of.get(records[0].uid) != ticket:
+                records.popleft()
+            if records:
+                return
+            heapq.heappop(groups)
