@@ -129,7 +129,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(chosen=st.lists(uids, max_size=12))
     def confirm_assumed(self, chosen) -> None:
-        self.do(lambda core: core.confirm_assumed(chosen))
+        self.do(lambda core: core.confirm_assumed(chosen) or ())
 
     @rule(uid=uids, new=facts, node_name=node_names)
     def update_pod(self, uid, new, node_name) -> None:
