@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+import numpy as np
+
 from roadstead.actors.logs import log
 from roadstead.actors.messages import STORAGE, VERSION, ActorStatus, DeltaBatch, ViewAsk
 from roadstead.actors.recovery import Restore
@@ -181,7 +183,7 @@ class WorkerActor:
             ) from None
 
     async def status(self, _: Nothing) -> ActorStatus:
-        zones = sorted({facts.zone for facts in self.table.columns.facts})
+        zones = sorted({self.table.zones[code] for code in np.unique(self.table.zone_codes)})
         shown = ", ".join(
             zone.replace(":\x00:", "/").strip("/") or "(no zone)" for zone in zones[:4]
         )

@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.nodes.table import NodeTable, Rows, name_hash
+from roadstead.nodes.columns import name_hash
+from roadstead.nodes.table import NodeTable, Rows
 
 TieBreakKind = Literal["random", "first"]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, named_node
 from roadstead.facts.pod import HostPort
 from roadstead.facts.taints import Taint
 from roadstead.nodes.interning import Interner
@@ -25,12 +28,25 @@ I32 = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 
+def name_hash(name: str) -> int:
+    """A stable 64-bit hash of a name: tie-breaks must not depend on process, shard or order."""
+    return int(name_hashes((name,))[0])
+
+
+def name_hashes(names: Sequence[str]) -> NDArray[np.uint64]:
+    """The hashes of names: uint64[name]."""
+    blake2b = hashlib.blake2b
+    digests = [blake2b(name.encode(), digest_size=8).digest() for name in names]
+    return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
 class Columns:
     """Rows are dense: row i of every array is the same node, rows `size` and above are free.
 
     allocatable, requested: int64[resource, capacity] in the units of `NodeFacts`.
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
-    pods: per row, how many pods of each class.
+    facts: per row, the node or its class (see `node`). pods: how many pods of each class.
+    name_hash: uint64[capacity], found when it is first asked for.
     version: int64[capacity], the table version that last touched the row.
     changes: how often pods came or went; class_changed: at which of these each class last did, in
         that order.
@@ -38,11 +54,11 @@ class Columns:
     """
 
     __slots__ = (
-        "allocatable", "allocatable_pods", "arrival", "capacity", "changes", "class_changed",
-        "class_counts", "classes", "facts", "first_snapshot_at", "image_set", "image_sets",
-        "labels", "name_hash", "names", "nonzero_requested", "pod_count", "pods", "port_set",
-        "port_sets", "requested", "size", "snapshot_at", "snapshot_version", "taint_set",
-        "taint_sets", "unschedulable", "version", "zone", "zones",
+        "_hashed", "_name_hash", "allocatable", "allocatable_pods", "arrival", "capacity",
+        "changes", "class_changed", "class_counts", "classes", "facts", "first_snapshot_at",
+        "image_set", "image_sets", "labels", "names", "nonzero_requested", "pod_count", "pods",
+        "port_set", "port_sets", "requested", "size", "snapshot_at", "snapshot_version",
+        "taint_set", "taint_sets", "unschedulable", "version", "zone", "zones",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses, capacity: int = _START_CAPACITY) -> None:
@@ -66,7 +82,8 @@ class Columns:
         self.snapshot_at: I64 = np.zeros(capacity, dtype=np.int64)
         self.first_snapshot_at = UP_TO_DATE
         self.snapshot_version = 0
-        self.name_hash: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
+        self._name_hash: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
+        self._hashed = 0
         self.unschedulable: Bools = np.zeros(capacity, dtype=np.bool_)
         self.zone: I32 = np.zeros(capacity, dtype=np.int32)
         self.taint_set: I32 = np.zeros(capacity, dtype=np.int32)
@@ -82,9 +99,28 @@ class Columns:
         """Names of the columns whose last axis is the row and that move as plain numbers."""
         return (
             "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
-            "version", "arrival", "snapshot_at", "name_hash", "unschedulable", "zone", "taint_set",
+            "version", "arrival", "snapshot_at", "_name_hash", "unschedulable", "zone", "taint_set",
             "image_set", "port_set",
         )  # fmt: skip
+
+    @property
+    def name_hash(self) -> NDArray[np.uint64]:
+        new = self.names[self._hashed : self.size]
+        if new:
+            self._name_hash[self._hashed : self.size] = name_hashes(new)
+            self._hashed = self.size
+        return self._name_hash
+
+    def put_hashes(self, start: int, hashes: NDArray[np.uint64]) -> None:
+        """Takes over the hashes of the last rows, from `start` on."""
+        assert len(self.name_hash) >= start + len(hashes), "rows have no room yet"
+        self._name_hash[start : start + len(hashes)] = hashes
+        self._hashed = start + len(hashes)
+
+    def node(self, row: int) -> NodeFacts:
+        """The node of a row."""
+        facts = self.facts[row]
+        return facts if facts.name else named_node(facts, self.names[row])
 
     def count_class(self, info: PodInfo, change: int) -> None:
         """Counts pods of a class coming (or, with a negative change, going)."""
@@ -125,10 +161,13 @@ class Columns:
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.capacity)
+        column.settle(self.names)
         return column
 
     def move_row(self, source: int, target: int) -> None:
         """Copies every column of one row over another."""
+        if source >= self._hashed > target:
+            self._name_hash[source] = name_hash(self.names[source])
         for name in self.matrices():
             array = getattr(self, name)
             array[..., target] = array[..., source]
@@ -139,7 +178,8 @@ class Columns:
         self.pods[target] = self.pods[source]
 
     def clear_row(self, row: int) -> None:
-        """Empties a row that is no longer used, so that reuse starts from zeros."""
+        """Empties the last row, so that reuse starts from zeros."""
+        self._hashed = min(self._hashed, row)
         for name in self.matrices():
             getattr(self, name)[..., row] = 0
         for column in self.labels.values():

@@ -15,16 +15,31 @@ from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.nodes.interning import Interner
 
 MISSING = -1
+OWN = -2
+"""The value is the node's own name, which got no code yet: see `LabelColumn.settle`."""
 
 
 class LabelColumn:
-    """Codes of one label key: int32[capacity], `MISSING` where the node lacks the key."""
+    """Codes of one label key: int32[capacity], `MISSING` where the node lacks the key.
 
-    __slots__ = ("codes", "values")
+    has_own: some rows may be `OWN`. `Columns.label` gives columns of which none is.
+    """
+
+    __slots__ = ("codes", "has_own", "values")
 
     def __init__(self, capacity: int) -> None:
         self.values: Interner[str] = Interner()
         self.codes: NDArray[np.int32] = np.full(capacity, MISSING, dtype=np.int32)
+        self.has_own = False
+
+    def settle(self, names: list[str]) -> None:
+        """Gives own names their codes: who never asks for hostnames never keeps them twice."""
+        if not self.has_own:
+            return
+        rows = np.flatnonzero(self.codes == OWN)
+        code = self.values.code
+        self.codes[rows] = [code(names[row]) for row in rows.tolist()]
+        self.has_own = False
 
     def grow(self, capacity: int) -> None:
         wider = np.full(capacity, MISSING, dtype=np.int32)

@@ -93,8 +93,10 @@ def _add_rows(table: NodeTable, each: RowSlice) -> None:
     lines = [table.classes.resources.code(name) for name in each.resources]
     columns.fit_resources()
     columns.fit_rows(columns.size + len(each.names))
-    _place(columns, columns.size, each, lines)
+    start = columns.size
+    _place(columns, start, each, lines)
     columns.size += len(each.names)
+    columns.put_hashes(start, np.frombuffer(each.name_hashes, np.uint64))
 
 
 def _place(columns: Columns, start: int, each: RowSlice, lines: list[int]) -> None:
@@ -107,7 +109,6 @@ def _place(columns: Columns, start: int, each: RowSlice, lines: list[int]) -> No
     columns.nonzero_requested[:, here] = nonzero
     columns.allocatable_pods[here] = np.frombuffer(each.allocatable_pods, np.int64)
     columns.pod_count[here] = np.frombuffer(each.pod_count, np.int64)
-    columns.name_hash[here] = np.frombuffer(each.name_hashes, np.uint64)
     for place, ports in each.ports:
         in_use = tuple((HostPort(ip, protocol, port), n) for ip, protocol, port, n in ports)
         columns.port_set[start + place] = columns.port_sets.code(in_use)

@@ -12,12 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from roadstead.facts.node import NodeFacts
-from roadstead.nodes.columns import I64, UP_TO_DATE, Columns
+from roadstead.facts.node_list import NodeList
+from roadstead.nodes.bulk import write_nodes
+from roadstead.nodes.columns import I64, UP_TO_DATE, Columns, name_hash
 from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.ports import counted, listed
 from roadstead.nodes.residents import Nominations, Residents
-from roadstead.nodes.view import Rows, Table, name_hash
+from roadstead.nodes.view import Rows, Table
 
 __all__ = ["NodeTable", "Rows", "Table", "name_hash"]
 
@@ -70,9 +72,10 @@ class NodeTable(Table):
         target.version[:] = 0
         for key, column in columns.labels.items():
             copied = target.label(key)
-            copied.values = column.values
+            copied.values, copied.has_own = column.values, column.has_own
             copied.codes[: len(rows)] = column.codes[rows]
         target.names = [columns.names[row] for row in rows]
+        target.put_hashes(0, columns.name_hash[rows])
         target.facts = [columns.facts[row] for row in rows]
         target.pods = [dict(columns.pods[row]) for row in rows]
         for on_node in target.pods:
@@ -126,12 +129,31 @@ class NodeTable(Table):
         columns.names.append(facts.name)
         columns.facts.append(facts)
         columns.pods.append({})
-        columns.name_hash[row] = name_hash(facts.name)
         columns.arrival[row] = self.arrived if arrival is None else arrival
         self.arrived = int(columns.arrival[row]) + 1
         columns.snapshot_at[row] = UP_TO_DATE
         self._row_of[facts.name] = row
         self._write_facts(row, facts)
+
+    def add_nodes(self, nodes: NodeList, arrivals: I64 | None = None) -> None:
+        """Nodes appear, as by `add_node` one after another. arrivals: int64[node]."""
+        columns, start = self.columns, self.columns.size
+        rows = dict(zip(nodes.names, range(start, start + len(nodes)), strict=True))
+        assert len(rows) == len(nodes), "a node stands twice in a list"
+        assert self._row_of.keys().isdisjoint(rows), "a node is in the table already"
+        zones = write_nodes(columns, nodes)
+        here = slice(start, columns.size)
+        first = self.arrived
+        columns.arrival[here] = (
+            np.arange(first, first + len(rows)) if arrivals is None else arrivals
+        )
+        if rows:
+            self.arrived = int(columns.arrival[columns.size - 1]) + 1
+        self._row_of.update(rows)
+        self.tree.put_all(nodes.names, zones)
+        columns.version[here] = np.arange(self.version + 1, self.version + len(rows) + 1)
+        self.version += len(rows)
+        self.node_version = self.version
 
     def update_node(self, facts: NodeFacts) -> None:
         """A node's own facts change; its pods stay."""
@@ -177,7 +199,7 @@ class NodeTable(Table):
         columns.taint_set[row] = columns.taint_sets.code(facts.taints)
         columns.image_set[row] = columns.image_sets.code(facts.images)
         for key, value in facts.labels:
-            column = columns.label(key)
+            column = columns.labels.get(key) or columns.label(key)
             column.codes[row] = column.values.code(value)
         self.version += 1
         self.node_version = self.version
@@ -305,7 +327,8 @@ class NodeTable(Table):
     def validate(self) -> None:
         """Asserts that every sum equals a recount from the pods on the node."""
         rebuilt = NodeTable(self.classes)
-        for row, facts in enumerate(self.columns.facts):
+        for row in range(len(self)):
+            facts = self.facts(row)
             rebuilt.add_node(facts)
             assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
             for info, count in self.columns.pods[row].items():
@@ -330,7 +353,7 @@ class NodeTable(Table):
         row, columns = self._row_of[name], self.columns
         resources = self.resource_names
         return {
-            "facts": columns.facts[row],
+            "facts": columns.node(row),
             "allocatable": _nonzero(resources, columns.allocatable[:, row]),
             "requested": _nonzero(resources, columns.requested[:, row]),
             "nonzero_requested": columns.nonzero_requested[:, row].tolist(),
@@ -343,8 +366,8 @@ class NodeTable(Table):
             "ports": columns.port_sets.values[columns.port_set[row]],
             "labels": {
                 key: column.values.values[column.codes[row]]
-                for key, column in sorted(columns.labels.items())
-                if column.codes[row] >= 0
+                for key in sorted(columns.labels)
+                if (column := columns.label(key)).codes[row] >= 0
             },
             "pods": {info.facts: count for info, count in columns.pods[row].items()},
         }

@@ -5,7 +5,6 @@ A `Table` is a view: `view(rows)` sees the same columns through other rows, with
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,11 +18,6 @@ from roadstead.nodes.labels import match_requirement, match_term
 from roadstead.nodes.pod_info import PodInfo
 
 Rows = NDArray[np.intp]
-
-
-def name_hash(name: str) -> int:
-    """A stable 64-bit hash of a name: tie-breaks must not depend on process, shard or order."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
 class Table:
@@ -157,7 +151,7 @@ class Table:
 
     def facts(self, row: int) -> NodeFacts:
         """The node itself, for what no column holds."""
-        return self.columns.facts[row if self._rows is None else self._rows[row]]
+        return self.columns.node(row if self._rows is None else int(self._rows[row]))
 
     def pods(self, row: int) -> Mapping[PodInfo, int]:
         """The classes on a node and how many pods of each."""

@@ -1,0 +1,73 @@
+"""Many nodes come at once: columns are written class by class, not node by node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadstead.facts.node import OWN_NAME, NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.nodes.columns import I32, I64, UP_TO_DATE, Columns
+from roadstead.nodes.labels import MISSING, OWN
+
+
+def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
+    """Appends rows without pods; what orders them is left to the table. The zone of each node."""
+    classes, of_class = _used(nodes)
+    start, stop = columns.size, columns.size + len(nodes)
+    columns.fit_rows(stop)
+    columns.size = stop
+    here = slice(start, stop)
+    columns.names.extend(nodes.names)
+    columns.facts.extend([classes[code] for code in of_class.tolist()])
+    columns.pods.extend([{} for _ in nodes.names])
+    columns.snapshot_at[here] = UP_TO_DATE
+    columns.allocatable[:, here] = _allocatable(columns, classes)[:, of_class]
+    columns.allocatable_pods[here] = _line([c.allocatable_pods for c in classes])[of_class]
+    columns.unschedulable[here] = _line([c.unschedulable for c in classes])[of_class]
+    zones = [each.zone for each in classes]
+    columns.zone[here] = _line(list(map(columns.zones.code, zones)))[of_class]
+    columns.taint_set[here] = _line([columns.taint_sets.code(c.taints) for c in classes])[of_class]
+    columns.image_set[here] = _line([columns.image_sets.code(c.images) for c in classes])[of_class]
+    for key, codes in _label_codes(columns, classes).items():
+        column = columns.labels[key]
+        column.codes[here] = codes[of_class]
+        column.has_own |= bool((codes == OWN).any())
+    return [zones[code] for code in of_class.tolist()]
+
+
+def _used(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
+    """Classes in the order in which nodes of them come, and the place of each node's among them."""
+    used, first, code = np.unique(nodes.codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(used), dtype=np.int64)
+    place[order] = np.arange(len(used))
+    return [nodes.classes[each] for each in used[order].tolist()], place[code.reshape(-1)]
+
+
+def _line(values: list[int] | list[bool]) -> I64:
+    return np.array(values, dtype=np.int64)
+
+
+def _allocatable(columns: Columns, classes: list[NodeFacts]) -> I64:
+    """int64[resource, class]."""
+    code = columns.classes.resources.code
+    coded = [[(code(name), amount) for name, amount in each.allocatable] for each in classes]
+    columns.fit_resources()
+    found = np.zeros((len(columns.allocatable), len(classes)), dtype=np.int64)
+    for place, each in enumerate(coded):
+        for resource, amount in each:
+            found[resource, place] = amount
+    return found
+
+
+def _label_codes(columns: Columns, classes: list[NodeFacts]) -> dict[str, I32]:
+    """By key, int32[class]."""
+    found: dict[str, I32] = {}
+    for place, each in enumerate(classes):
+        for key, value in each.labels:
+            codes = found.get(key)
+            if codes is None:
+                codes = found[key] = np.full(len(classes), MISSING, dtype=np.int32)
+            column = columns.labels.get(key) or columns.label(key)
+            codes[place] = OWN if value == OWN_NAME else column.values.code(value)
+    return found
