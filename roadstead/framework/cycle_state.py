@@ -46,6 +46,10 @@ class CycleState:
     def write(self, key: str, value: object) -> None:
         self._values[key] = value
 
+    def has(self, key: str) -> bool:
+        """Whether somebody wrote it."""
+        return key in self._values
+
     def read(self, key: str, kind: type[T]) -> T:
         """The value under `key`. KeyError if nobody wrote it, TypeError if it is another kind."""
         value = self._values[key]

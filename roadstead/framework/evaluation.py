@@ -363,7 +363,7 @@ class Evaluation:
                 self.state.skip_score.add(plugin.name)
             elif not status.is_success:
                 return phase_failure("PreScore", Status(status.code, status.reasons, plugin.name))
-        return SUCCESS
+        return self.profile.unprepared_score
 
     def _run_scores(self, changed: Rows | None) -> None:
         if changed is None:

@@ -240,9 +240,11 @@ class FilterPlugin(Plugin):
     """A plugin that refuses nodes.
 
     admits_alone: `admits` looks at the table itself; what PreFilter said need not hold any more.
+    unprepared, unprepared_score: see `roadstead.framework.unprepared`.
     """
 
     admits_alone: ClassVar[bool] = False
+    unprepared: ClassVar[str] = ""
 
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
@@ -315,6 +317,7 @@ class ScorePlugin(Plugin):
     """`normalizes` says that `normalize` does something; without it raw scores are final."""
 
     normalizes: ClassVar[bool] = False
+    unprepared_score: ClassVar[str] = ""
 
     @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:

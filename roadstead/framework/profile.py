@@ -35,6 +35,7 @@ from roadstead.framework.plugin import (
     SummarizesScore,
 )
 from roadstead.framework.registry import Registry
+from roadstead.framework.unprepared import prepared, unprepared_score
 from roadstead.nodes.interning import Interner
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.protocol.errors import InputError
@@ -65,13 +66,16 @@ class Profile:
         self.pre_enqueue = self._at("preEnqueue", PreEnqueuePlugin)
         self.queue_sort = self._at("queueSort", QueueSortPlugin)[0]
         self.pre_filter = self._at("preFilter", PreFilterPlugin)
-        self.filter = self._at("filter", FilterPlugin)
+        filters = self._at("filter", FilterPlugin)
+        self.filter = tuple(prepared(plugin, self.pre_filter) for plugin in filters)
         self.post_filter = self._at("postFilter", PostFilterPlugin)
         self.pre_score = self._at("preScore", PreScorePlugin)
         self.score = tuple(
             WeightedScore(plugin, ref.weight)
             for plugin, ref in zip(self._at("score", ScorePlugin), config.at("score"), strict=True)
         )
+        scoring = (each.plugin for each in self.score)
+        self.unprepared_score = unprepared_score(scoring, self.pre_score)
         self.reserve = self._at("reserve", ReservePlugin)
         self.permit = self._at("permit", PermitPlugin)
         self.pre_bind = self._at("preBind", PreBindPlugin)

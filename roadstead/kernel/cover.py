@@ -12,7 +12,6 @@ from roadstead.facts.pod import HostPort
 from roadstead.facts.resources import is_scalar_resource
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
-from roadstead.framework.profile import Profile
 from roadstead.kernel.arrays import LEAST, MOST, OFF, RATIO
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import CPU, MEMORY, PodClasses, PodInfo
@@ -74,8 +73,6 @@ def why_not(evaluation: Evaluation, handled: tuple[type[Plugin], ...]) -> str:
     for each in profile.score:
         if each.plugin.name not in state.skip_score and not _is_known(each.plugin, handled):
             return each.plugin.name
-    if handled and not _is_whole(profile, handled):
-        return "a plugin is enabled in part"
     if _has_failed(evaluation):
         return "a Filter failed"
     kinds = {type(plugin) for plugin in profile.filter}
@@ -95,12 +92,6 @@ def _has_failed(evaluation: Evaluation) -> bool:
     codes = evaluation.fixed()[0]
     failed = [k for k, each in enumerate(evaluation.statuses, 1) if each.code is Code.ERROR]
     return any((codes == code).any() for code in failed)
-
-
-def _is_whole(profile: Profile, handled: tuple[type[Plugin], ...]) -> bool:
-    """Whether plugins that are found here are at work before they score."""
-    scoring: set[Plugin] = {*profile.pre_score}
-    return all(type(each.plugin) not in handled or each.plugin in scoring for each in profile.score)
 
 
 def _is_known(plugin: Plugin, handled: tuple[type[Plugin], ...]) -> bool:

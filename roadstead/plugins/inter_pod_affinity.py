@@ -153,6 +153,8 @@ class InterPodAffinity(
     normalizes = True
     filter_summary_type = PodCounts
     admits_alone = True
+    unprepared = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
+    unprepared_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
     score_summary_type = TopologyScores
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:

@@ -113,12 +113,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         problem = selector_error(term for weight, term in preferred if weight)
         if problem:
             return error(problem)
-        state.write(self.name, (*(self._added_preferred or ()), *preferred))
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         raw = np.zeros(len(table), dtype=np.int64)
-        for weight, term in state.read(self.name, tuple):
+        preferred = ((each.weight, each.term) for each in pod.facts.preferred_node_terms)
+        for weight, term in (*(self._added_preferred or ()), *preferred):
             raw += weight * table.match_term(term)
         return raw
 

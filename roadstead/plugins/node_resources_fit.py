@@ -60,6 +60,7 @@ class NodeResourcesFit(
 ):
     name = "NodeResourcesFit"
     reads = Reads.ROW
+    unprepared = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = frozenset(args.ignored_resources)

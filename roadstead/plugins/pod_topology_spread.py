@@ -160,6 +160,8 @@ class PodTopologySpread(
     normalizes = True
     filter_summary_type = DomainCounts
     admits_alone = True
+    unprepared = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+    unprepared_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
     score_summary_type = SpreadCounts
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:

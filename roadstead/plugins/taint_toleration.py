@@ -51,6 +51,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     name = "TaintToleration"
     reads = Reads.NODE
     normalizes = True
+    unprepared_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         statuses: list[Status] = []

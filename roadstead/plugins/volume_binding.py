@@ -87,6 +87,7 @@ class VolumeBinding(
 ):
     name = "VolumeBinding"
     reads = Reads.CLUSTER
+    unprepared = "not found"
 
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage

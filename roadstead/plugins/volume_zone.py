@@ -102,6 +102,12 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return None if found.waits else unresolvable("PersistentVolume had no name")
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        if not state.has(self.name):
+            # PreFilter is not enabled.
+            status = self.pre_filter(state, pod).status
+            if not status.is_success:
+                everywhere = np.full(len(table), not status.is_skip)
+                return FilterResult.refuse(everywhere, status)
         constrained = np.zeros(len(table), dtype=np.bool_)
         for key in _KEYS:
             constrained |= table.match(Requirement(key, "Exists"))

@@ -11,6 +11,8 @@ def test_what_was_written_is_read_by_key_and_kind():
 
     assert state.read("Fit", int) == 7
     assert state.read("Fit", object) == 7
+    assert state.has("Fit")
+    assert not state.has("Other")
 
 
 def test_what_nobody_wrote_is_a_key_error():

@@ -420,7 +420,8 @@ def test_summaries_of_one_table_are_its_own_part_of_the_map():
 def test_in_tree_plugins_refuse_in_upstreams_order():
     table = table_of(node("n1", unschedulable=True, cpu=0), node("n2", cpu=0), node("n3"))
     put(table, "n3", pod(cpu=3800, memory=GIB))
-    profile = profile_of({"filter": ["NodeUnschedulable", "NodeAffinity", "NodeResourcesFit"]})
+    filters = ["NodeUnschedulable", "NodeAffinity", "NodeResourcesFit"]
+    profile = profile_of({"preFilter": ["NodeResourcesFit"], "filter": filters})
 
     evaluation = evaluated(profile, pod(cpu=500, required_node_terms=(named("n1", "n3"),)), table)
 

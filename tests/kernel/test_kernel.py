@@ -250,7 +250,7 @@ def test_with_too_many_domains_the_reference_decides(monkeypatch):
     assert batch.coverage.by_reference == {"too many domains": 1}
 
 
-def test_a_plugin_that_is_not_asked_first_is_left_to_the_reference():
+def test_a_plugin_that_scores_unprepared_is_left_to_the_reference():
     points = ROW_PLUGINS | {
         "preFilter": ["PodTopologySpread"],
         "filter": [*ROW_PLUGINS["filter"], "PodTopologySpread"],
@@ -259,4 +259,4 @@ def test_a_plugin_that_is_not_asked_first_is_left_to_the_reference():
     batch = whole(Batch(zones(), pod(), config=config_of(points)))
 
     assert batch.decide() == []
-    assert batch.coverage.by_reference == {"a plugin is enabled in part": 1}
+    assert batch.coverage.by_reference == {"narrowed, or failed on a shard": 1}

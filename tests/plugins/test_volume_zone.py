@@ -5,7 +5,7 @@ import pytest
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Volume
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import Handle
+from roadstead.framework.plugin import ALL_PASS, Handle
 from roadstead.plugins.volume_zone import VolumeZone, topologies_of
 from roadstead.protocol.status import SKIP, Code
 from tests.builders import node, pod, table_of
@@ -27,13 +27,14 @@ def plugin_over(*objects, table=None):
     return VolumeZone(Handle(table.classes, ClusterFacts(storage=storage(*objects))))
 
 
-def refused(volume_labels, node_labels):
+def refused(volume_labels, node_labels, *, prepared=True):
     """Whether a node with these labels is refused to a volume with those."""
     table = table_of(node("n1", labels=node_labels))
     labels = tuple(sorted(volume_labels.items()))
     plugin = plugin_over(bound("c", "a"), volume("a", labels=labels), table=table)
     state, info = CycleState(1), table.classes.info(using("c"))
-    assert plugin.pre_filter(state, info).status.is_success
+    if prepared:
+        assert plugin.pre_filter(state, info).status.is_success
     found = plugin.filter(state, info, table)
     return found.codes is not None and found.statuses[0].reasons == (CONFLICT,)
 
@@ -59,6 +60,7 @@ def refused(volume_labels, node_labels):
 )
 def test_zone_and_region_labels_of_a_volume_are_the_nodes(volume_labels, node_labels, refusal):
     assert refused(volume_labels, node_labels) == refusal
+    assert refused(volume_labels, node_labels, prepared=False) == refusal
 
 
 def test_labels_that_cannot_be_read_are_left_out():
@@ -111,6 +113,15 @@ def test_a_pod_whose_volumes_have_no_labels_is_skipped(objects):
     info = table_of(node("n1")).classes.info(using("c"))
 
     assert plugin_over(*objects).pre_filter(CycleState(1), info).status == SKIP
+
+
+def test_without_pre_filter_filter_says_what_that_would_have_said():
+    plugin = plugin_over(table=(table := table_of(node("n1"))))
+    state = CycleState(1)
+
+    found = plugin.filter(state, table.classes.info(using("c")), table)
+    assert found.statuses[0].reasons == ('persistentvolumeclaim "c" not found',)
+    assert plugin.filter(state, table.classes.info(pod()), table) == ALL_PASS
 
 
 def test_a_pod_is_signed_by_its_claims():

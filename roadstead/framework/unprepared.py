@@ -1,0 +1,51 @@
+"""What is said where a plugin's Filter or Score runs without its PreFilter or PreScore.
+
+Most find nothing in the CycleState then and say so, which fails the attempt of every pod that
+comes to them. The others (`unprepared` is "") do without.
+
+Upstream: getPreFilterState and getPreScoreState of the plugins; framework/runtime/framework.go
+(RunFilterPlugins, RunScorePlugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+
+import numpy as np
+
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads, ScorePlugin
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import SUCCESS, Code, Status
+
+
+class UnpreparedFilter(FilterPlugin):
+    """Fails for every node, under the name of the plugin that it stands for."""
+
+    reads = Reads.NODE
+
+    def __init__(self, plugin: FilterPlugin) -> None:
+        self.name = plugin.name  # type: ignore[misc]
+        self._status = Status(Code.ERROR, (plugin.unprepared,))
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        return FilterResult.refuse(np.ones(len(table), dtype=np.bool_), self._status)
+
+    def sign(self, pod: PodFacts) -> Hashable | None:
+        return ()
+
+
+def prepared(plugin: FilterPlugin, pre_filter: Collection[Plugin]) -> FilterPlugin:
+    """The plugin, or what stands for it where its PreFilter is not among these and it needs it."""
+    return UnpreparedFilter(plugin) if plugin.unprepared and plugin not in pre_filter else plugin
+
+
+def unprepared_score(score: Iterable[ScorePlugin], pre_score: Collection[Plugin]) -> Status:
+    """Success, or the Error of the first Score plugin that needs its PreScore and lacks it."""
+    for plugin in score:
+        if plugin.unprepared_score and plugin not in pre_score:
+            text = f'running Score plugins: plugin "{plugin.name}" failed with: '
+            return Status(Code.ERROR, (text + plugin.unprepared_score,), plugin.name)
+    return SUCCESS
