@@ -124,7 +124,7 @@ def stress_command(
 
     \b
     Presets: quick, omega-decision-time, omega-schedulers, omega-choices,
-      parsync-schedulers, parsync-gap, parsync-variance, parsync-partitions,
+      omega-trace, parsync-schedulers, parsync-gap, parsync-variance, parsync-partitions,
       parsync-policies, constraint-heavy
 
     \b

@@ -34,13 +34,17 @@ class View:
 
 
 class Cell:
-    """Machines alike in what they have; capacity: int64[resources], free: [machines, resources]."""
+    """Machines; capacity: int64[resources] where all are alike, or [machines, resources].
+
+    free: int64[machines, resources]; version: int64[machines].
+    """
 
     def __init__(self, machines: int, capacity: Ints) -> None:
-        self.capacity = capacity
-        self.free = np.tile(capacity, (machines, 1))
+        self.capacity = np.broadcast_to(capacity, (machines, capacity.shape[-1]))
+        self.free = self.capacity.copy()
         self.version = np.zeros(machines, dtype=np.int64)
-        self._used = np.zeros_like(capacity)
+        self._total = self.capacity.sum(axis=0)
+        self._used = np.zeros_like(self._total)
 
     @property
     def machines(self) -> int:
@@ -48,7 +52,7 @@ class Cell:
 
     def used_fraction(self, resource: int = 0) -> float:
         """The used part of a resource of the whole cell."""
-        return int(self._used[resource]) / (int(self.capacity[resource]) * self.machines)
+        return int(self._used[resource]) / int(self._total[resource])
 
     def view(self, now_s: float) -> View:
         """A copy of the present state."""

@@ -14,6 +14,7 @@ Ours beside theirs: `batch` jobs may be decided on one view, and a view may be `
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,9 +24,18 @@ from typing import Final
 import numpy as np
 
 from roadstead.lab.cell import Cell, Detection, Ints, Transaction, View
-from roadstead.lab.placement import PLACEMENTS, first_fit, least_allocated, most_allocated
+from roadstead.lab.cells import EXAMPLE, CellKind
+from roadstead.lab.placement import (
+    PLACEMENTS,
+    Place,
+    Score,
+    first_fit,
+    least_allocated,
+    most_allocated,
+    sampled,
+)
 from roadstead.lab.tally import Tally
-from roadstead.lab.workload import BATCH, SERVICE, Job, JobKind, jobs_of
+from roadstead.lab.workload import Job, JobKind, job_of, jobs_of
 
 FRUITLESS_ATTEMPTS: Final = 100
 ATTEMPTS: Final = 1000
@@ -43,8 +53,7 @@ class OmegaModel:
     """
 
     machines: int = 10_000
-    cpu_milli: int = 4000
-    memory_mib: int = 16_384
+    cell: CellKind = EXAMPLE
     load: float = 0.6
     batch_schedulers: int = 1
     service_schedulers: int = 1
@@ -58,15 +67,20 @@ class OmegaModel:
     transaction: Transaction = "incremental"
     placement: str = "first-fit"
     staleness_s: float = 0.0
+    sample: int = 0
     batch: int = 1
     horizon_s: float = 21_600.0
-    batch_jobs: JobKind = BATCH
-    service_jobs: JobKind = SERVICE
 
     @property
-    def capacity(self) -> Ints:
-        """int64[resources] of one machine."""
-        return np.array([self.cpu_milli, self.memory_mib], dtype=np.int64)
+    def score(self) -> Score:
+        """What the placement goes by (first-fit: what regret is told by)."""
+        return most_allocated if self.placement == "pack" else least_allocated
+
+    def place(self) -> Place:
+        """How the tasks of a job are placed."""
+        if self.placement == "first-fit" or not self.sample:
+            return PLACEMENTS[self.placement]
+        return sampled(self.sample, self.score)
 
 
 class _Scheduler:
@@ -112,23 +126,23 @@ class OmegaRun:
         seeds = iter(np.random.SeedSequence(seed).spawn(3 + _schedulers(model)))
         self.model = model
         self.now_s = 0.0
-        self.cell = Cell(model.machines, model.capacity)
-        self._place = PLACEMENTS[model.placement]
+        self.cell = Cell(model.machines, model.cell.capacity(model.machines))
+        self._place = model.place()
         self._agenda: list[tuple[float, int, _Scheduler | _Arrival | _End]] = []
         self._order = count()
         self._used_s = 0.0
         _prefill(self.cell, model, np.random.default_rng(next(seeds)))
         arrivals = [np.random.default_rng(next(seeds)) for _ in range(2)]
-        self.tallies = {kind.name: Tally() for kind in (model.batch_jobs, model.service_jobs)}
-        batch = self._kind(model.batch_jobs, model.batch_schedulers, model.job_s, model.task_s)
+        self.tallies = {kind.name: Tally() for kind in (model.cell.batch, model.cell.service)}
+        batch = self._kind(model.cell.batch, model.batch_schedulers, model.job_s, model.task_s)
         service = self._kind(
-            model.service_jobs, model.service_schedulers, model.service_job_s, model.service_task_s
+            model.cell.service, model.service_schedulers, model.service_job_s, model.service_task_s
         )
         self.schedulers = (*batch, *service)
         for each in self.schedulers:
             each.random = np.random.default_rng(next(seeds))
-        self._expect(model.batch_jobs, model.batch_rate, batch, arrivals[0])
-        self._expect(model.service_jobs, model.service_rate, service, arrivals[1])
+        self._expect(model.cell.batch, model.batch_rate, batch, arrivals[0])
+        self._expect(model.cell.service, model.service_rate, service, arrivals[1])
 
     def _kind(self, kind: JobKind, number: int, job_s: float, task_s: float) -> list[_Scheduler]:
         tally = self.tallies[kind.name]
@@ -160,8 +174,8 @@ class OmegaRun:
         model = self.model
         figures = {"utilization": self._used_s / model.horizon_s}
         numbers = {
-            model.batch_jobs.name: model.batch_schedulers,
-            model.service_jobs.name: model.service_schedulers,
+            model.cell.batch.name: model.batch_schedulers,
+            model.cell.service.name: model.service_schedulers,
         }
         for name, tally in self.tallies.items():
             figures |= tally.figures(name, numbers[name] * model.horizon_s, model.horizon_s)
@@ -210,10 +224,10 @@ class OmegaRun:
     def _attempt(self, scheduler: _Scheduler, job: Job) -> None:
         """Places a job on what the scheduler saw, commits it, and plans what follows."""
         assert scheduler.view is not None
-        seen, request, model = scheduler.view, job.kind.request, self.model
+        seen, request, model = scheduler.view, job.request, self.model
         think_s = scheduler.think_s(job)
         job.attempts += 1
-        tasks = self._place(seen.free, model.capacity, request, job.left, scheduler.random)
+        tasks = self._place(seen.free, self.cell.capacity, request, job.left, scheduler.random)
         if len(tasks):
             tally = scheduler.tally
             if tally.transactions % REGRET_EVERY == 0:
@@ -248,11 +262,11 @@ class OmegaRun:
         By what the placement goes by (first-fit: LeastAllocated), in points of 100, mean over
         tasks; as a scheduler would see it that is alone and looks at every machine.
         """
-        fits = (self.cell.free >= request).all(axis=1)
-        if not fits.any():
+        fits = np.all(self.cell.free >= request, axis=1)
+        tasks = tasks[fits[tasks]]
+        if not tasks.size:
             return 0.0
-        score = most_allocated if self.model.placement == "pack" else least_allocated
-        scores = score(self.cell.free - request, self.model.capacity)
+        scores = self.model.score(self.cell.free - request, self.cell.capacity)
         return float(scores[fits].max() - scores[tasks].mean())
 
 
@@ -261,10 +275,17 @@ def _schedulers(model: OmegaModel) -> int:
 
 
 def _prefill(cell: Cell, model: OmegaModel, random: np.random.Generator) -> None:
-    """Fills the cell to its load with tasks of the service kind."""
-    request = model.service_jobs.request
-    wanted = round(model.load * model.machines * model.cpu_milli / int(request[0]))
-    cell.claim(first_fit(cell.free, model.capacity, request, wanted, random), request)
+    """Fills the cell to its load with tasks of the service kind, by randomized first fit."""
+    wanted = model.load * int(cell.capacity[:, 0].sum())
+    used = fruitless = 0
+    while used < wanted and fruitless < FRUITLESS_ATTEMPTS:
+        job = job_of(model.cell.service, 0.0, random)
+        cpu_milli = int(job.request[0])
+        count = min(job.tasks, math.ceil((wanted - used) / cpu_milli))
+        tasks = first_fit(cell.free, cell.capacity, job.request, count, random)
+        fruitless = 0 if len(tasks) else fruitless + 1
+        cell.claim(tasks, job.request)
+        used += len(tasks) * cpu_milli
 
 
 def simulate(model: OmegaModel, seed: int) -> dict[str, float]:

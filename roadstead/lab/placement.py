@@ -23,6 +23,9 @@ Place: TypeAlias = Callable[[Ints, Ints, Ints, int, np.random.Generator], Ints]
 """(free[machines, resources], capacity[resources], request[resources], tasks, random) → machines,
 one for each task that found room, in order."""
 
+Score: TypeAlias = Callable[[Ints, Ints], Ints]
+"""(free_after[rows, resources], capacity[rows, resources]) → int64[rows]."""
+
 MAX_SCORE: Final = 100
 SPARE: Final = 8
 """Draws beyond twice the tasks, for machines that are full."""
@@ -48,13 +51,14 @@ def spread(
     free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
 ) -> Ints:
     """The emptiest machines, by LeastAllocated."""
+    capacity = np.broadcast_to(capacity, free.shape)
     rows = np.flatnonzero((free >= request).all(axis=1))
     # A machine's score only falls with each task: one that is not among the best for its first
     # task gets none, and the best of all steps are the greedy ones.
-    rows = rows[_best(least_allocated(free[rows] - request, capacity), count, random)]
+    rows = rows[_best(least_allocated(free[rows] - request, capacity[rows]), count, random)]
     machines = np.repeat(rows, np.minimum(room(free[rows], request), count))
     after = free[machines] - (rank_among_equals(machines)[:, None] + 1) * request
-    return machines[_best(least_allocated(after, capacity), count, random)]
+    return machines[_best(least_allocated(after, capacity[machines]), count, random)]
 
 
 def _best(scores: Ints, count: int, random: np.random.Generator) -> Ints:
@@ -70,10 +74,43 @@ def pack(
     free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
 ) -> Ints:
     """The fullest machines, by MostAllocated: one is filled before the next is begun."""
+    capacity = np.broadcast_to(capacity, free.shape)
     rows = np.flatnonzero((free >= request).all(axis=1))
-    rows = rows[_best(most_allocated(free[rows] - request, capacity), count, random)]
+    rows = rows[_best(most_allocated(free[rows] - request, capacity[rows]), count, random)]
     machines: Ints = np.repeat(rows, np.minimum(room(free[rows], request), count))[:count]
     return machines
+
+
+def sampled(sample: int, score: Score) -> Place:
+    """The best by score of so many machines with room, drawn anew for every task.
+
+    Borg's relaxed randomization (Verma et al., EuroSys 2015, section 3.4) and kube-scheduler's
+    percentageOfNodesToScore: nodes are looked at in any order until enough have room.
+    """
+
+    def place(
+        free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
+    ) -> Ints:
+        rows = np.flatnonzero((free >= request).all(axis=1))
+        free, capacity = free[rows], np.broadcast_to(capacity, free.shape)[rows]
+        left = room(free, request)
+        scores = score(free - request, capacity)
+        pool, taken = np.arange(len(rows)), list[int]()
+        while len(taken) < count and pool.size:
+            drawn = random.choice(pool.size, min(sample, pool.size), replace=False)
+            at = drawn[scores[pool[drawn]].argmax()]
+            row = int(pool[at])
+            taken.append(row)
+            left[row] -= 1
+            free[row] -= request
+            if left[row]:
+                one = slice(row, row + 1)
+                scores[one] = score(free[one] - request, capacity[one])
+            else:
+                pool = np.delete(pool, at)
+        return rows[taken] if taken else np.empty(0, dtype=np.int64)
+
+    return place
 
 
 PLACEMENTS: Final[Mapping[str, Place]] = MappingProxyType(
@@ -84,14 +121,16 @@ PLACEMENTS: Final[Mapping[str, Place]] = MappingProxyType(
 def least_allocated(free_after: Ints, capacity: Ints) -> Ints:
     """Score 0 to 100 of each row with what it has free once the task is there.
 
-    Follows kube-scheduler's noderesources/least_allocated.go.
+    capacity: [resources] or [rows, resources]. Follows kube-scheduler's
+    noderesources/least_allocated.go.
     """
-    scores: Ints = (np.maximum(free_after, 0) * MAX_SCORE // capacity).sum(axis=1) // len(capacity)
+    parts = np.maximum(free_after, 0) * MAX_SCORE // capacity
+    scores: Ints = parts.sum(axis=1) // parts.shape[1]
     return scores
 
 
 def most_allocated(free_after: Ints, capacity: Ints) -> Ints:
     """Score 0 to 100 of each row; follows kube-scheduler's noderesources/most_allocated.go."""
     used = np.clip(capacity - free_after, 0, capacity)
-    scores: Ints = (used * MAX_SCORE // capacity).sum(axis=1) // len(capacity)
+    scores: Ints = (used * MAX_SCORE // capacity).sum(axis=1) // free_after.shape[1]
     return scores

@@ -54,6 +54,17 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
             },
             seeds=5,
         ),
+        "omega-trace": Preset(
+            "The cluster of the public trace, by what is published of it",
+            "omega",
+            {
+                "service_job_s": (1.0, 10.0, 30.0, 100.0),
+                "placement": ("first-fit", "pack", "spread"),
+                "conflicts": ("fit", "version"),
+            },
+            {"cell": "trace", "machines": 12_583},
+            seeds=5,
+        ),
         "parsync-schedulers": Preset(
             "Extra slots against the number of schedulers",
             "extra-slots",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Final, TypeAlias
 
 from roadstead.lab import omega, parsync, policies
+from roadstead.lab.cells import CELLS
 from roadstead.lab.placement import PLACEMENTS
 from roadstead.protocol.errors import InputError, cut_short
 
@@ -101,7 +102,8 @@ def _given(model: type, values: Values) -> dict[str, object]:
 
 
 def _run_omega(values: Values, seed: int) -> Figures:
-    return omega.simulate(omega.OmegaModel(**_given(omega.OmegaModel, values)), seed)  # type: ignore[arg-type]
+    given = {**_given(omega.OmegaModel, values), "cell": CELLS[str(values["cell"])]}
+    return omega.simulate(omega.OmegaModel(**given), seed)  # type: ignore[arg-type]
 
 
 def _run_gap(values: Values, seed: int) -> Figures:
@@ -130,6 +132,7 @@ OMEGA: Final = Study(
     "omega",
     "service and batch schedulers on one shared cell (Omega, EuroSys 2013)",
     (
+        Parameter("cell", "example", "whose machines and jobs", choices=tuple(CELLS)),
         Parameter("machines", 10_000, "machines of the cell", 1, 1_000_000),
         Parameter("load", 0.6, "part of the cell that is used from the start", 0.0, 0.99),
         Parameter("batch_schedulers", 1, "schedulers for batch jobs", 1, 256),
@@ -143,6 +146,7 @@ OMEGA: Final = Study(
         CONFLICTS,
         TRANSACTION,
         Parameter("placement", "first-fit", "how machines are chosen", choices=tuple(PLACEMENTS)),
+        Parameter("sample", 0, "machines scored for a task (pack, spread; 0: all)", 0, 1_000_000),
         Parameter("staleness_s", 0.0, "how old a view may be", 0.0, DAY_S),
         Parameter("batch", 1, "jobs decided on one view", 1, 65_536),
         Parameter("horizon_s", 14_400.0, "virtual time of a run", 1.0, 100 * DAY_S),

@@ -1,18 +1,25 @@
 """Proves the model of schedulers on one shared cell."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from roadstead.lab.cell import Cell
+from roadstead.lab.cells import EXAMPLE, TRACE, CellKind
 from roadstead.lab.omega import ATTEMPTS, OmegaModel, OmegaRun, simulate
-from roadstead.lab.workload import BATCH, JobKind, jobs_of
+from roadstead.lab.placement import first_fit
+from roadstead.lab.workload import Always, Exponential, JobKind, jobs_of
 
 SMALL = OmegaModel(
     machines=200,
     horizon_s=2000.0,
-    batch_jobs=JobKind("batch", 5.0, 10.0, 20.0),
-    service_jobs=JobKind("service", 20.0, 5.0, 40.0),
+    cell=CellKind(
+        EXAMPLE.shapes,
+        JobKind("batch", 5.0, Exponential(10.0), Exponential(20.0)),
+        JobKind("service", 20.0, Exponential(5.0), Exponential(40.0)),
+    ),
 )
 CROWDED = replace(SMALL, load=0.7, service_job_s=8.0, placement="pack")
 
@@ -86,7 +93,7 @@ def test_a_job_that_never_fits_is_given_up_after_so_many_attempts():
 
 def test_a_job_that_is_never_whole_is_given_up_in_the_end():
     run = OmegaRun(replace(SMALL, batch_rate=1e-6, service_rate=1e-6), 1)
-    job = next(jobs_of(BATCH, 1.0, 1e6, np.random.default_rng(0)))
+    job = next(jobs_of(EXAMPLE.batch, 1.0, 1e6, np.random.default_rng(0)))
     job.attempts = ATTEMPTS + 1
     job.left = 1
     scheduler = run.schedulers[0]
@@ -104,8 +111,39 @@ def test_regret_is_smallest_for_who_goes_by_the_score():
     assert by_score < simulate(calm, 1)["batch_score_regret"]
 
 
+@pytest.mark.parametrize("cell", [EXAMPLE, TRACE])
 @pytest.mark.parametrize("load", [0.0, 0.6])
-def test_the_cell_begins_filled_to_its_load(load):
-    run = OmegaRun(replace(SMALL, load=load), 1)
+def test_the_cell_begins_filled_to_its_load(load, cell):
+    run = OmegaRun(replace(SMALL, machines=2000, load=load, cell=cell), 1)
 
-    assert run.cell.used_fraction() == pytest.approx(load, abs=0.01)
+    assert run.cell.used_fraction() == pytest.approx(load, abs=0.02)
+
+
+def test_a_cell_that_cannot_be_filled_to_its_load_is_filled_as_far_as_tasks_fit():
+    large = JobKind("service", 20.0, Exponential(5.0), Exponential(40.0), Always(3000))
+    run = OmegaRun(replace(SMALL, load=0.99, cell=replace(SMALL.cell, service=large)), 1)
+
+    assert run.cell.used_fraction() == 0.75
+
+
+def test_the_fewer_machines_are_scored_the_fewer_schedulers_meet():
+    all_scored = simulate(CROWDED, 1)["service_conflict_fraction"]
+    few_scored = simulate(replace(CROWDED, sample=3), 1)["service_conflict_fraction"]
+    none_scored = simulate(replace(CROWDED, placement="first-fit"), 1)["service_conflict_fraction"]
+
+    assert none_scored < few_scored < all_scored
+
+
+def test_schedulers_that_pick_evenly_meet_as_often_as_slots_of_one_view_are_taken_by_others():
+    machines, others, tasks, repeats = 200, 40, 5, 600
+    random, one = np.random.default_rng(1), np.array([1])
+    clean = 0
+    for _ in range(repeats):
+        cell = Cell(machines, one)
+        seen = cell.view(0.0)
+        cell.claim(first_fit(cell.free, cell.capacity, one, others, random), one)
+        mine = first_fit(seen.free, cell.capacity, one, tasks, random)
+        clean += bool(cell.commit(mine, one, seen, "fit", "incremental").all())
+
+    expected = math.comb(machines - others, tasks) / math.comb(machines, tasks)
+    assert clean / repeats == pytest.approx(expected, abs=0.07)

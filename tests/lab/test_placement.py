@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.lab.placement import PLACEMENTS, least_allocated, most_allocated
+from roadstead.lab.placement import PLACEMENTS, least_allocated, most_allocated, sampled
 
 CAPACITY = np.array([4, 8])
 ONE = np.array([1, 2])
@@ -56,6 +56,43 @@ def test_scores_are_whole_numbers_as_in_the_scheduler():
     assert most_allocated(free, CAPACITY).tolist() == [12, 100, 68]
 
 
+@pytest.mark.parametrize("name", ["spread", "pack"])
+def test_machines_of_several_shapes_are_scored_by_what_each_has(name):
+    free, capacity = np.array([[4, 8], [4, 8]]), np.array([[4, 8], [40, 80]])
+    random = np.random.default_rng(0)
+
+    machines = PLACEMENTS[name](free, capacity, ONE, 1, random)
+
+    assert machines.tolist() == [0 if name == "spread" else 1]
+
+
+def test_a_sample_of_all_machines_is_as_good_as_looking_at_all():
+    free = [[4, 8], [2, 4], [1, 2]]
+    random = np.random.default_rng(0)
+
+    machines = sampled(99, most_allocated)(np.array(free), CAPACITY, ONE, 9, random)
+
+    assert machines.tolist() == [2, 1, 1, 0, 0, 0, 0]
+
+
+def test_a_sample_of_one_takes_any_machine_with_room():
+    place, free = sampled(1, most_allocated), np.array([[4, 8], [2, 4], [0, 0]])
+
+    found = [
+        place(free, CAPACITY, ONE, 1, np.random.default_rng(seed)).tolist() for seed in range(50)
+    ]
+
+    assert sorted(set(map(tuple, found))) == [(0,), (1,)]
+
+
+def test_a_sample_of_nothing_places_nothing():
+    random = np.random.default_rng(0)
+
+    machines = sampled(5, least_allocated)(np.array([[0, 0]]), CAPACITY, ONE, 3, random)
+
+    assert machines.tolist() == []
+
+
 cells = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 8)), min_size=1, max_size=8)
 sizes = st.tuples(st.integers(1, 3), st.integers(0, 4))
 SCORES = {"spread": least_allocated, "pack": most_allocated}
@@ -63,39 +100,25 @@ SCORES = {"spread": least_allocated, "pack": most_allocated}
 
 @pytest.mark.parametrize("name", SCORES)
 @given(free=cells, request=sizes, count=st.integers(1, 12), seed=st.integers(0, 99))
-def test_placing_by_score_is_as_good_as_one_task_after_another(name, free, request, count, seed):
-    wanted = np.array(request)
+def test_every_task_is_placed_on_one_of_the_best_machines_of_its_moment(
+    name, free, request, count, seed
+):
+    wanted, left = np.array(request), np.array(free)
     random = np.random.default_rng(seed)
 
     machines = PLACEMENTS[name](np.array(free), CAPACITY, wanted, count, random)
 
-    assert scores_of(machines, free, wanted, SCORES[name]) == greedy(
-        free, wanted, count, SCORES[name]
-    )
-
-
-def scores_of(machines, free, wanted, score):
-    """What each placement scored when it was made, in falling order."""
-    left, found = np.array(free), []
     for machine in machines.tolist():
+        best = best_of(left, wanted, SCORES[name])
         left[machine] -= wanted
-        assert (left[machine] >= 0).all()
-        found.append(int(score(left[[machine]], CAPACITY)[0]))
-    return sorted(found, reverse=True)
+        assert SCORES[name](left[[machine]], CAPACITY).tolist() == [best]
+    assert len(machines) == count or best_of(left, wanted, SCORES[name]) is None
 
 
-def greedy(free, wanted, count, score):
-    """The scores that a scheduler gets that places a task, looks again, and so on."""
-    left, found = np.array(free), []
-    for _ in range(count):
-        fits = np.flatnonzero((left >= wanted).all(axis=1))
-        if not fits.size:
-            break
-        scores = score(left[fits] - wanted, CAPACITY)
-        best = fits[int(scores.argmax())]
-        found.append(int(scores.max()))
-        left[best] -= wanted
-    return sorted(found, reverse=True)
+def best_of(left, wanted, score):
+    """The highest score that a task can have now; None where it fits nowhere."""
+    fits = left[(left >= wanted).all(axis=1)]
+    return int(score(fits - wanted, CAPACITY).max()) if len(fits) else None
 
 
 @given(free=cells, request=sizes, count=st.integers(1, 12), seed=st.integers(0, 99))

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from roadstead.lab.cells import CELLS, EXAMPLE, TRACE
 from roadstead.lab.tally import Tally
-from roadstead.lab.workload import BATCH, SERVICE, Job, jobs_of
+from roadstead.lab.workload import Always, Job, JobKind, LogNormal, jobs_of
 
 HOUR_S = 3600.0
+BATCH, SERVICE = EXAMPLE.batch, EXAMPLE.service
 
 
 def jobs(kind, rate=1.0, horizon_s=50 * HOUR_S, seed=1):
@@ -18,9 +20,9 @@ def test_jobs_come_as_often_and_are_as_large_and_as_long_as_their_kind_says(kind
     found = jobs(kind)
 
     assert len(found) == pytest.approx(50 * HOUR_S / kind.interarrival_s, rel=0.05)
-    assert np.mean([job.tasks for job in found]) == pytest.approx(kind.tasks_mean, rel=0.08)
+    assert np.mean([job.tasks for job in found]) == pytest.approx(kind.tasks.mean, rel=0.08)
     assert np.mean([job.duration_s for job in found]) == pytest.approx(
-        kind.duration_mean_s, rel=0.05
+        kind.duration_s.mean, rel=0.05
     )
 
 
@@ -38,9 +40,55 @@ def test_the_rate_multiplies_arrivals():
 
 
 def test_a_new_job_waits_with_all_its_tasks_since_it_came():
-    job = Job(BATCH, 7.0, 3, 10.0)
+    job = Job(BATCH, 7.0, 3, 10.0, np.array([1000, 2048]))
 
     assert (job.left, job.queued_s, job.attempts) == (3, 7.0, 0)
+
+
+def test_all_tasks_of_the_public_example_are_alike():
+    assert {tuple(job.request.tolist()) for job in jobs(BATCH)} == {(1000, 2048)}
+
+
+def test_a_request_is_of_at_least_one_of_everything():
+    tiny = JobKind("tiny", 1.0, Always(1.0), Always(1.0), Always(0.2), Always(0.0))
+
+    assert tiny.request(np.random.default_rng(0)).tolist() == [1, 1]
+
+
+def test_a_log_normal_draw_has_its_median_and_its_deviation_and_no_more_than_its_most():
+    random, draw = np.random.default_rng(1), LogNormal(10.0, 1.5, 400.0)
+
+    drawn = np.array([draw.one(random) for _ in range(20_000)])
+
+    assert drawn.max() <= 400.0
+    assert np.median(drawn) == pytest.approx(10.0, rel=0.05)
+    assert np.percentile(drawn, 90) == pytest.approx(10.0 * np.exp(1.2816 * 1.5), rel=0.1)
+
+
+def test_a_log_normal_draw_that_would_seldom_be_kept_is_a_mistake():
+    with pytest.raises(AssertionError, match="drawn again"):
+        LogNormal(10.0, 1.0, 5.0)
+
+
+def test_jobs_of_the_trace_are_mostly_small_and_their_tasks_as_many_as_published():
+    found = jobs(TRACE.batch, horizon_s=100 * HOUR_S) + jobs(TRACE.service, horizon_s=100 * HOUR_S)
+    tasks = np.array([job.tasks for job in found])
+
+    assert len(found) == pytest.approx(672_003 * 100 * HOUR_S / (29 * 24 * HOUR_S), rel=0.03)
+    assert np.median(tasks) <= 2
+    assert tasks.mean() == pytest.approx(37.9, rel=0.2)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_of_any_size_has_its_shapes_in_proportion(name):
+    shapes = CELLS[name].shapes
+    whole = sum(number for number, _, _ in shapes)
+
+    capacity = CELLS[name].capacity(2 * int(whole))
+
+    for number, cpu_milli, memory_mib in shapes:
+        alike = (capacity == (cpu_milli, memory_mib)).all(axis=1)
+        assert alike.sum() == 2 * number
 
 
 def counted(*transactions):

@@ -1,0 +1,89 @@
+"""Cells: fleets and their jobs that the model of Omega knows by name.
+
+example: the public example of the published simulator (google/cluster-scheduler-simulator,
+Workloads.scala, `exampleWorkloadDesc`): machines alike, jobs exponential, tasks of 1 CPU and 2 GB.
+
+trace: the cluster of Google's public trace of May 2011 (clusterdata-2011-2), which is cluster C of
+the Omega paper (README.md of the simulator), after what is published of it:
+- machines: shapes and counts of Reiss et al., "Heterogeneity and Dynamicity of Clouds at Scale"
+  (SoCC 2012), table 1; the largest is 100,000 milli-CPU and 100,000 MiB here;
+- arrivals: 672,003 jobs in 29 days, 25.5 million tasks (same paper). 9.3% of the jobs that end are
+  of production priority, 57% of the jobs of that priority that run when the trace begins are of
+  scheduling classes 2 and 3 (the simulator's rule for service jobs): 5.3% are taken as service;
+- tasks for each job, and what a task uses: log-normal by the median and the 90th percentile of the
+  3,979 jobs that run when the trace begins, cut off at their largest. The mean of 36 to 39 tasks
+  that follows is that of all jobs (37.9);
+- durations: minutes for batch, hours for service, as the Omega paper draws them; not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from roadstead.lab.cell import Ints
+from roadstead.lab.workload import Exponential, JobKind, LogNormal
+
+
+@dataclass(frozen=True, slots=True)
+class CellKind:
+    """shapes: (share or number of the machines, milli-CPU, MiB); the two kinds of jobs."""
+
+    shapes: tuple[tuple[float, int, int], ...]
+    batch: JobKind
+    service: JobKind
+
+    def capacity(self, machines: int) -> Ints:
+        """int64[machines, resources]: the shapes in their proportions."""
+        ends = np.cumsum([share for share, _, _ in self.shapes])
+        places = (np.arange(machines) + 0.5) * ends[-1] / machines
+        sizes = np.array([shape[1:] for shape in self.shapes], dtype=np.int64)
+        found: Ints = sizes[np.searchsorted(ends, places)]
+        return found
+
+
+EXAMPLE: Final = CellKind(
+    ((1, 4000, 16_384),),
+    JobKind("batch", 10.0, Exponential(100.0), Exponential(100.0)),
+    JobKind("service", 20.0, Exponential(10.0), Exponential(500.0)),
+)
+
+_JOB_EVERY_S: Final = 29 * 86_400 / 672_003
+_SERVICE: Final = 0.053
+
+TRACE: Final = CellKind(
+    (
+        (6732, 50_000, 50_000),
+        (3863, 50_000, 25_000),
+        (1001, 50_000, 75_000),
+        (795, 100_000, 100_000),
+        (126, 25_000, 25_000),
+        (52, 50_000, 12_000),
+        (5, 50_000, 3000),
+        (5, 50_000, 97_000),
+        (3, 100_000, 50_000),
+        (1, 50_000, 6000),
+    ),
+    JobKind(
+        "batch",
+        _JOB_EVERY_S / (1 - _SERVICE),
+        LogNormal(1.0, 2.71, 20_010),
+        LogNormal(180.0, 1.5, 86_400.0),
+        LogNormal(40.0, 2.58, 34_000),
+        LogNormal(70.0, 2.1, 37_600),
+    ),
+    JobKind(
+        "service",
+        _JOB_EVERY_S / _SERVICE,
+        LogNormal(2.0, 2.39, 4440),
+        LogNormal(3600.0, 2.0, 29 * 86_400.0),
+        LogNormal(260.0, 2.19, 41_000),
+        LogNormal(450.0, 1.6, 28_400),
+    ),
+)
+
+CELLS: Final[Mapping[str, CellKind]] = MappingProxyType({"example": EXAMPLE, "trace": TRACE})
