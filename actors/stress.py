@@ -7,7 +7,7 @@ what its re-check is worth can be seen. Nothing but the lab starts such a binder
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -55,6 +55,9 @@ class _Trusting(Verifier):
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
+
+    def verify_all(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> bool:
+        return True
 
 
 class LabBinder(BinderActor):
