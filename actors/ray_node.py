@@ -1,4 +1,4 @@
-"""A local Ray without the processes that serve clusters and their viewers.
+"""Ray's private parts: a lean local Ray, and one that may be left while others let go of it.
 
 `ray.init` starts an autoscaler monitor, a log monitor and an API server beside the processes that
 run actors, and waits for the last of them; it has no option that leaves them out. A run that starts
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ray._private.node
+from ray._private import worker
 from ray._private.node import Node
 
 
@@ -40,3 +41,27 @@ def lean_node() -> Iterator[None]:
         yield
     finally:
         ray._private.node.Node = Node
+
+
+class _Leaving:
+    """Ray's core worker, deaf to those who let go of an object."""
+
+    def __init__(self, core: object) -> None:
+        self._core = core
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._core, name)
+
+    def remove_object_ref_reference(self, _: object) -> None:
+        """What is counted here ends with the core worker."""
+
+
+def let_go() -> None:
+    """To be called before `ray.shutdown`: what lets go of an object meanwhile is not heard.
+
+    Ray ends the whole process, with status 1, if a reference to an object is dropped while its core
+    worker goes: by the garbage collector, say, of the thread that writes a run's results.
+    """
+    core = getattr(worker.global_worker, "core_worker", None)
+    if core is not None:
+        worker.global_worker.core_worker = _Leaving(core)

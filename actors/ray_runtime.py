@@ -25,7 +25,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
 from roadstead.actors.garbage import collect_seldom
 from roadstead.actors.logs import open_log
-from roadstead.actors.ray_node import lean_node
+from roadstead.actors.ray_node import lean_node, let_go
 from roadstead.actors.seam import (
     NOBODY,
     A,
@@ -156,9 +156,9 @@ class RaySession:
         self._options = options
         self._joined: Future[None] = Future()
         self._leave = threading.Event()
+        atexit.register(self._end)
         RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
         RaySession._last.start()
-        atexit.register(self._end)
         try:
             self._joined.result(timeout_s)
         except TimeoutError:
@@ -168,6 +168,13 @@ class RaySession:
             raise ActorLostError(f"Ray did not start: {_first_line(failure)}") from failure
 
     def _live(self) -> None:
+        try:
+            self._stay()
+        finally:
+            # A session that is over would be kept, with what stands in the frames of its failure.
+            atexit.unregister(self._end)
+
+    def _stay(self) -> None:
         # Nothing of a run is told to anybody outside.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         logging.getLogger("ray").setLevel(logging.ERROR)
@@ -184,6 +191,7 @@ class RaySession:
             return
         self._joined.set_result(None)
         self._leave.wait()
+        let_go()
         ray.shutdown()
 
     def leave(self) -> None:

@@ -3,10 +3,11 @@
     python scripts/kill_soak.py --kills 1000            on Ray, processes by SIGKILL
     python scripts/kill_soak.py --kills 100 --inline    in this process, actors destroyed
 
-After each run the journal goes through the checker. Figures go to standard output as JSON: kills,
-runs, lost, doubled, overfilled (violations of I1), other violations, and recovery time: p50 and max
-of how long a replacement took, without the time until it was noticed. Exit status 1 where anything
-was lost, doubled or violated.
+Each run has a process of its own. After each its journal goes through the checker. Figures go to
+standard output as JSON: kills, runs, lost, doubled, overfilled (violations of I1), other
+violations, and recovery time: p50 and max of how long a replacement took, without the time until it
+was noticed. The supervisor's budget of replacements is lifted: it would end runs that are killed
+this often. Exit status 1 where anything was lost, doubled or violated, or a run ended early.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ import contextlib
 import json
 import os
 import random
+import resource
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from roadstead.actors import launch, supervisor
+from roadstead.actors import launch
 from roadstead.actors.client import Client
 from roadstead.actors.inline_runtime import InlineRuntime
+from roadstead.actors.replacing import Budget
 from roadstead.actors.seam import Runtime
+from roadstead.actors.supervisor import Supervisor
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
@@ -38,100 +44,188 @@ from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
-MOST_FAILED = 20
-"""Runs that may end early before one without a kill means that this machine cannot do it."""
+NODES, PODS = 600, 5_000
+RUN_S = 900.0
+"""How long one run may take; what is not over by then hangs."""
 
-MOST_PER_RUN = 12
-"""Kills in one run: the budget of the supervisor ends it when one actor goes too often."""
+MOST_PER_RUN = 60
+"""Kills in one run."""
+
+GAP_S = (0.1, 1.5)
+"""Between two kills, in seconds."""
 
 
-class Soak:
-    """Runs with kills in them, and what came of all."""
+@dataclass
+class Figures:
+    """What came of one run, or of all. why: of runs that ended early, with their numbers."""
 
-    def __init__(self, seed: int, *, inline: bool) -> None:
-        self.random = random.Random(seed)  # noqa: S311
-        self.inline = inline
-        self.kills: Counter[str] = Counter()
-        self.runs = self.ended = self.lost = self.doubled = 0
-        self.violations: Counter[str] = Counter()
-        self.took_s: list[float] = []
-        self.why: list[str] = []
+    kills: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+    placed: int = 0
+    lost: int = 0
+    doubled: int = 0
+    violations: Counter[str] = field(default_factory=Counter)
+    took_s: list[float] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+    rss_mib: int = 0
 
-    def run(self, most_kills: int) -> None:
-        """One run. Actors are killed until it ends, or the kills are used up."""
-        self.runs += 1
-        trace = generate_fleet(40, 3_000, self.runs)
-        inputs = RunInputs(tuple(trace.nodes()), (), tuple(trace.pods()))
-        with tempfile.TemporaryDirectory() as folder:
-            settings = Settings(
-                runtime="inline" if self.inline else "ray",
-                shards=2,
-                schedulers=2,
-                batch=8,
-                control="apart",
-                journal=Path(folder),
-            )
-            try:
-                outcome = asyncio.run(self._one(inputs, RunPlan(settings), most_kills))
-            except RoadsteadError as failure:
-                self.ended += 1
-                self.why.append(str(failure)[:300])
-                outcome = None
-            self._judge(inputs, outcome, Path(folder))
+    def add(self, other: Figures) -> None:
+        """Counts another run in."""
+        self.kills.update(other.kills)
+        self.violations.update(other.violations)
+        self.runs += other.runs
+        self.placed += other.placed
+        self.lost += other.lost
+        self.doubled += other.doubled
+        self.took_s += other.took_s
+        self.why += other.why
+        self.rss_mib = max(self.rss_mib, other.rss_mib)
 
-    async def _one(self, inputs: RunInputs, plan: RunPlan, most_kills: int) -> RunOutcome:
-        runtime = launch.open_runtime(plan)
-        watching = supervisor.Supervisor(runtime, plan)
-        killing = asyncio.create_task(_nothing())
-        try:
-            await watching.start()
-            killing = asyncio.create_task(self._kill(runtime, list(watching.refs), most_kills))
-            client = Client(watching, plan, _ignore)
-            return await launch.first_of(client.run(inputs), watching.watch())
-        finally:
-            killing.cancel()
-            self.took_s += [each.took_s for each in watching.restarts]
-            await watching.stop()
+    @property
+    def is_clean(self) -> bool:
+        return not (self.lost or self.doubled or self.violations or self.why)
 
-    async def _kill(self, runtime: Runtime, names: list[str], most: int) -> None:
-        for _ in range(most):
-            await asyncio.sleep(self.random.uniform(0.05, 0.5) * (1 if self.inline else 4))
-            name = self.random.choice(names)
-            if isinstance(runtime, InlineRuntime):
-                await runtime.kill(name)
-            else:
-                try:
-                    os.kill(runtime.pids[name], signal.SIGKILL)  # type: ignore[attr-defined]
-                except ProcessLookupError:
-                    continue
-            self.kills[name.partition("-")[0]] += 1
-
-    def _judge(self, inputs: RunInputs, outcome: RunOutcome | None, folder: Path) -> None:
-        records = list(Reader(RealDisk(folder)).records())
-        self.violations.update(each.invariant for each in check(records).violations)
-        bound = Counter(each.uid for each in records if each.kind is RecordKind.BIND)
-        self.doubled += sum(count > 1 for count in bound.values())
-        if outcome is not None:
-            told = {each.uid for each in (*outcome.placements, *outcome.pending)}
-            self.lost += sum(who.uid not in told for who, _ in inputs.pending)
-            self.lost += sum(each.uid not in bound for each in outcome.placements)
-
-    def figures(self) -> dict[str, object]:
-        """What came of it all."""
+    def told(self) -> dict[str, object]:
+        """As they are printed."""
         others = {name: n for name, n in self.violations.items() if name != "I1"}
         return {
             "kills": self.kills.total(),
             "by_kind": dict(self.kills),
             "runs": self.runs,
-            "runs_that_ended_early": self.ended,
-            "why": self.why[:5],
+            "placed": self.placed,
+            "runs_that_ended_early": len(self.why),
+            "why": self.why,
             "lost": self.lost,
             "doubled": self.doubled,
             "overfilled": self.violations["I1"],
             "other_violations": others,
+            "replacements": len(self.took_s),
             "recovery_p50_s": round(statistics.median(self.took_s), 3) if self.took_s else None,
             "recovery_max_s": round(max(self.took_s), 3) if self.took_s else None,
+            "driver_rss_max_mib": self.rss_mib,
         }
+
+
+class OneRun:
+    """A run in this process, and its kills."""
+
+    def __init__(self, seed: int, folder: Path, most_kills: int, *, inline: bool) -> None:
+        self._random = random.Random(seed)  # noqa: S311
+        self._most = most_kills
+        self._inputs = inputs_of(seed)
+        self._folder = folder
+        self._settings = Settings(
+            runtime="inline" if inline else "ray",
+            shards=2,
+            schedulers=2,
+            batch=8,
+            control="apart",
+            journal=folder,
+        )
+        self.figures = Figures(runs=1)
+
+    def run(self) -> Figures:
+        """Actors are killed until it ends, or the kills are used up."""
+        Budget.TIMES = sys.maxsize
+        outcome = None
+        try:
+            outcome = asyncio.run(self._one(RunPlan(self._settings)))
+        except RoadsteadError as failure:
+            self.figures.why.append(str(failure)[:500])
+        judge(self.figures, self._folder, self._inputs, outcome)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.figures.rss_mib = peak >> (20 if sys.platform == "darwin" else 10)
+        return self.figures
+
+    async def _one(self, plan: RunPlan) -> RunOutcome:
+        runtime = launch.open_runtime(plan)
+        watching = Supervisor(runtime, plan)
+        killing = asyncio.create_task(_nothing())
+        try:
+            await watching.start()
+            killing = asyncio.create_task(self._kill(runtime, list(watching.refs)))
+            client = Client(watching, plan, _ignore)
+            return await launch.first_of(client.run(self._inputs), watching.watch())
+        finally:
+            killing.cancel()
+            self.figures.took_s += [each.took_s for each in watching.restarts]
+            with contextlib.suppress(TimeoutError):
+                await watching.stop()
+
+    async def _kill(self, runtime: Runtime, names: list[str]) -> None:
+        while self.figures.kills.total() < self._most:
+            await asyncio.sleep(self._random.uniform(*GAP_S))
+            name = self._random.choice(names)
+            if isinstance(runtime, InlineRuntime):
+                await runtime.kill(name)
+            elif not kill_process(runtime.pids[name]):  # type: ignore[attr-defined]
+                continue
+            self.figures.kills[name.partition("-")[0]] += 1
+
+
+def inputs_of(seed: int) -> RunInputs:
+    """The cluster of one run."""
+    trace = generate_fleet(NODES, PODS, seed)
+    return RunInputs(tuple(trace.nodes()), (), tuple(trace.pods()))
+
+
+def kill_process(pid: int) -> bool:
+    """SIGKILL to an actor's process; False if it is gone.
+
+    Ids come again within minutes where processes come and go: what bears one that is gone may be
+    anything, Ray's own servers, too. An actor is a child of the raylet, and that of this process.
+    """
+    args, raylet = _process(pid)
+    if not args.startswith("ray::") or _process(raylet)[1] != os.getpid():
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
+def _process(pid: int) -> tuple[str, int]:
+    """The command line of a process and its parent; ("", 0) where there is none."""
+    command = ["ps", "-o", "ppid=,args=", "-p", str(pid)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(
+        None, 1
+    )
+    return (told[1], int(told[0])) if len(told) > 1 else ("", 0)
+
+
+def judge(
+    figures: Figures, folder: Path, inputs: RunInputs, outcome: RunOutcome | None = None
+) -> None:
+    """Counts what the journal and the outcome say that should not be."""
+    records = list(Reader(RealDisk(folder)).records())
+    figures.violations.update(each.invariant for each in check(records).violations)
+    bound = Counter(each.uid for each in records if each.kind is RecordKind.BIND)
+    figures.placed += len(bound)
+    figures.doubled += sum(count > 1 for count in bound.values())
+    if outcome is not None:
+        told = {each.uid for each in outcome.placements} | {each.uid for each in outcome.pending}
+        figures.lost += sum(who.uid not in told for who, _ in inputs.pending)
+        figures.lost += sum(each.uid not in bound for each in outcome.placements)
+
+
+def in_a_process(seed: int, most_kills: int, *, inline: bool) -> Figures:
+    """One run in a process of its own: whatever Ray leaves there, or makes of it, goes with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        one = [sys.executable, __file__, "--one", folder]
+        one += ["--seed", str(seed), "--kills", str(most_kills), *(["--inline"] * inline)]
+        child = subprocess.Popen(one, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            told, _ = child.communicate(timeout=RUN_S)
+            found = Figures(**json.loads(told.splitlines()[-1]))
+        except (subprocess.TimeoutExpired, IndexError, ValueError, TypeError) as failure:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            why = f"its process ended with {child.returncode}: {type(failure).__name__}"
+            found = Figures(runs=1, why=[why])
+            judge(found, Path(folder), inputs_of(seed))
+    found.why = [f"run {seed}: {each}" for each in found.why]
+    return found
 
 
 async def _nothing() -> None:
@@ -148,19 +242,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=600.0)
     parser.add_argument("--inline", action="store_true")
+    parser.add_argument("--one", type=Path, help="only one run, with its journal in this folder")
     given = parser.parse_args()
-    soak, began = Soak(given.seed, inline=given.inline), time.monotonic()
+    if given.one is not None:
+        one = OneRun(given.seed, given.one, given.kills, inline=given.inline)
+        print(json.dumps(vars(one.run())))
+        return 0
+    found, began = Figures(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         # What was found until somebody stops it, is told as well.
-        while soak.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:
-            before = soak.kills.total()
-            soak.run(min(MOST_PER_RUN, given.kills - before))
-            print(f"run {soak.runs}: {soak.kills.total()} kills", file=sys.stderr, flush=True)
-            if soak.ended > MOST_FAILED and soak.kills.total() == before:
-                break
-    figures = soak.figures()
-    print(json.dumps(figures, indent=2))
-    return 1 if soak.lost or soak.doubled or soak.violations else 0
+        while found.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:
+            most = min(MOST_PER_RUN, given.kills - found.kills.total())
+            found.add(in_a_process(given.seed + found.runs, most, inline=given.inline))
+            print(json.dumps(found.told()), file=sys.stderr, flush=True)
+    print(json.dumps(found.told(), indent=2))
+    return 0 if found.is_clean else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -224,3 +225,24 @@ def test_a_ray_that_cannot_start_says_why_in_a_line(monkeypatch):
 
     with pytest.raises(ActorLostError, match=r"^Ray did not start: no such address$"):
         RaySession(GENEROUS_S)
+
+
+@pytest.mark.usefixtures("_no_session_yet")
+def test_sessions_that_failed_are_not_kept_till_the_process_ends(monkeypatch):
+    def refuse(**options):
+        raise ValueError("no such address")
+
+    monkeypatch.setattr(ray_runtime.ray, "init", refuse)
+
+    def kept():
+        gc.collect()
+        return sum(type(each) is RaySession for each in gc.get_objects())
+
+    before = kept()
+    for _ in range(5):
+        with pytest.raises(ActorLostError):
+            RaySession(GENEROUS_S)
+        left()
+
+    # The frames of the last failure may still be somebody's.
+    assert kept() <= before + 1
