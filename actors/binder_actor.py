@@ -75,6 +75,7 @@ class BinderActor(BinderRecovery, BinderEdits):
             missing=gangs.missing,
             fits=self._fits,
             undo=self._volumes.undo,
+            verify_all=self._verify_all,
         )
         self._nodes_known, self._pods_known = Revisions(), Revisions()
         self._bound: dict[str, str] = {}
@@ -93,6 +94,12 @@ class BinderActor(BinderRecovery, BinderEdits):
     def _verify(self, request: BindRequest) -> Status:
         return self._checked(request, self._volumes.commit)
 
+    def _verify_all(self, requests: Sequence[BindRequest]) -> bool:
+        if any(each.facts.volumes for each in requests):
+            return False
+        facts, nodes = [r.facts for r in requests], [r.node_name for r in requests]
+        return self._verifier.verify_all(facts, nodes)
+
     def _fits(self, request: BindRequest) -> Status:
         return self._checked(request, self._volumes.try_out)
 
@@ -109,8 +116,7 @@ class BinderActor(BinderRecovery, BinderEdits):
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear."""
         news = batch.news(self._nodes_known)
-        add = self.core.add_node
-        self._perform([effect for facts in news for effect in add(facts, batch.revision)])
+        self._perform(self.core.add_nodes(news, batch.revision))
         return NOTHING
 
     async def add_running(self, batch: RunningPods) -> Nothing:

@@ -14,6 +14,7 @@ from roadstead.binder.pods import (
 )
 from roadstead.binder.rows import RowVersions
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.journal import JournalRecord, RecordKind, Subject
 from roadstead.placements import NodeStore, Placements
 from roadstead.protocol.errors import IllegalTransitionError
@@ -46,6 +47,19 @@ class NodeBook(PodBook):
         revision: for the journal, where it stands as epoch.
         """
         return self.update_node(facts, revision)
+
+    def add_nodes(self, nodes: NodeList, revision: int = 0) -> list[Effect]:
+        """Nodes appear, as by `add_node` one after another; their records are one group."""
+        effects: list[Effect] = []
+        if self.placements.are_strangers(nodes):
+            self.placements.add_nodes(nodes)
+            if self._tells_all:
+                for facts in nodes:
+                    effects += self._tell(RecordKind.NODE, facts.name, facts, revision)
+        else:
+            for facts in nodes:
+                effects += self.add_node(facts, revision)
+        return together(effects)
 
     def update_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
         """A node's own facts change; an unknown one is added."""
@@ -84,6 +98,13 @@ class NodeBook(PodBook):
     def _check_running(self) -> None:
         if self.halted is not None:
             raise BinderHaltedError(f"binder: halted: {self.halted.reason}")
+
+
+def together(effects: Sequence[Effect]) -> list[Effect]:
+    """Effects with all that is to be journalled in one."""
+    groups = [each.records for each in effects if isinstance(each, AppendJournal)]
+    others = [each for each in effects if not isinstance(each, AppendJournal)]
+    return [*others, *to_journal([record for group in groups for record in group])]
 
 
 def to_journal(journal: Sequence[JournalRecord]) -> list[Effect]:

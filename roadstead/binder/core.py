@@ -26,6 +26,7 @@ from roadstead.binder.pods import (
     Rejected,
     Released,
     Verify,
+    VerifyAll,
 )
 from roadstead.binder.together import Missing, Refusal, refused_together
 from roadstead.binder.tokens import TokenMemory, conflict
@@ -51,7 +52,8 @@ class BinderCore(NodeBook):
     record, one after the last of the journal. tells_all: journal also what binds are bound to,
     nodes and accepted pods, so that the journal alone shows whether they were right. missing: what
     gangs need to be whole. fits: as `verify`, to try a batch out; what that changed is undone by
-    `undo`. rows: the versions of nodes.
+    `undo`. verify_all: whether all of a batch would be let through one after another, where that
+    is found quickly. rows: the versions of nodes.
     """
 
     def __init__(
@@ -65,9 +67,10 @@ class BinderCore(NodeBook):
         missing: Missing = lambda _: 0,
         fits: Verify | None = None,
         undo: Callable[[], None] = lambda: None,
+        verify_all: VerifyAll = lambda _: False,
     ) -> None:
         super().__init__(store, settings or BinderSettings(), next_lsn, tells_all=tells_all)
-        self._verify = verify
+        self._verify, self._verify_all = verify, verify_all
         self._missing, self._fits, self._undo = missing, fits or verify, undo
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
@@ -81,6 +84,9 @@ class BinderCore(NodeBook):
         acknowledged by `flushed`. A request that waits for its flush already has no effect.
         Raises BindConflictError, with nothing changed, for a token that names another request.
         """
+        records = self._all_pending(requests)
+        if records is not None and self._verify_all(requests):
+            return to_journal(self._accept_all(requests, records))
         self._check_tokens(requests)
         effects: list[Effect] = []
         journal: list[JournalRecord] = []
@@ -234,6 +240,53 @@ class BinderCore(NodeBook):
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
+    def _all_pending(self, requests: Sequence[BindRequest]) -> list[PodRecord] | None:
+        """The records of a batch in which each may be bound, but for the filters; else None."""
+        if self.halted is not None or self.settings.checks_versions:
+            return None
+        if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
+            return None
+        records, nodes, epochs = self._records, self.placements.nodes, self._epochs
+        found: dict[str, PodRecord] = {}
+        tokens = set()
+        for request in requests:
+            uid, token = request.uid, request.token
+            record = records.get(uid)
+            if record is None or record.state is not PodState.PENDING or uid in found:
+                return None
+            if request.facts is not record.facts and request.facts != record.facts:
+                return None
+            if request.transaction or record.facts.pod_group is not None:
+                return None
+            if request.node_name not in nodes or token in self._voided or token in self._tokens:
+                return None
+            if request.epoch < epochs.get(request.owner, request.epoch):
+                return None
+            found[uid] = record
+            tokens.add(token)
+        return list(found.values()) if len(tokens) == len(requests) else None
+
+    def _accept_all(
+        self, requests: Sequence[BindRequest], records: Sequence[PodRecord]
+    ) -> list[JournalRecord]:
+        """As `_accept` for one after another."""
+        for owner, epoch in {(each.owner, each.epoch) for each in requests}:
+            self.advance_epoch(owner, epoch)
+        version = self.version
+        self.placements.place_all(
+            [
+                (each.uid, each.node_name, record.facts)
+                for each, record in zip(requests, records, strict=True)
+            ]
+        )
+        assert self.version == version + len(requests), "a pod on a known node is not counted"
+        journal = []
+        for request, record in zip(requests, records, strict=True):
+            version += 1
+            self._go(record, PodEvent.ACCEPT)
+            journal.append(self._accepted(request, record, version))
+        return journal
+
     def _refused_together(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
         """Requests of gangs of which too few fit, and of transactions of which not all do."""
         if all(r.facts.pod_group is None and not r.transaction for r in requests):
@@ -313,13 +366,17 @@ class BinderCore(NodeBook):
 
     def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
         self._go(record, PodEvent.ACCEPT)
+        self.placements.place(record.uid, request.node_name, record.facts)
+        return self._accepted(request, record, self.version)
+
+    def _accepted(self, request: BindRequest, record: PodRecord, version: int) -> JournalRecord:
+        """What is kept of a commit that made a version of the state, and told of it."""
         record.node_name, record.token = request.node_name, request.token
         record.owner, record.epoch = request.owner, request.epoch
-        self.placements.place(record.uid, record.node_name, record.facts)
         entry = self._number(record, RecordKind.BIND, request)
         record.lsn = entry.lsn
         self.rows.changed(record.node_name, entry.lsn, record.owner)
-        record.bound = Bound(record.uid, record.node_name, entry.lsn, self.version)
+        record.bound = Bound(record.uid, record.node_name, entry.lsn, version)
         self._tokens.put(request, None)
         effect = Acknowledge(request.token, request.owner, record.bound)
         self._unflushed.append((entry.lsn, record, effect))

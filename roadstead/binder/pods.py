@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -102,6 +102,10 @@ class BindRequest:
 
 Verify = Callable[[BindRequest], Status]
 """All hard filters of one node, run again on the binder's tables, tentative commits included."""
+
+
+VerifyAll = Callable[[Sequence[BindRequest]], bool]
+"""Whether `Verify` would let a whole batch through, each on top of those before; False: perhaps."""
 
 
 class RejectCause(StrEnum):

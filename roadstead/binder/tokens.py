@@ -30,6 +30,9 @@ class TokenMemory:
     def __len__(self) -> int:
         return len(self._by_token)
 
+    def __contains__(self, token: str) -> bool:
+        return token in self._by_token
+
     def get(self, request: BindRequest) -> Remembered | None:
         """What is remembered of this request; BindConflictError if its token names another."""
         known = self._by_token.get(request.token)

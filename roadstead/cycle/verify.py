@@ -12,7 +12,7 @@ PreFilter's outcome as long as no pod came or went that it may depend on.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,6 +82,46 @@ class Verifier:
         if known.named and node_name not in known.named:
             return _NARROWED
         return _filtered(profile, info, known.state, self._table.view(np.array([row])))
+
+    def verify_all(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> bool:
+        """Whether `verify` would let all these pods to their nodes, each on top of those before.
+
+        True only where that is found quickly; False says nothing. KeyError as `verify`.
+        """
+        table = self._table
+        infos = [table.classes.info(facts) for facts in pods]
+        rows = np.array([table.row_of(name) for name in node_names], dtype=np.intp)
+        rows_of: dict[PodInfo, list[int]] = {}
+        for info, row in zip(infos, rows.tolist(), strict=True):
+            rows_of.setdefault(info, []).append(row)
+        found: dict[PodInfo, _Known] = {}
+        for info in rows_of:
+            profile, known = self._profiles[info.facts.scheduler_name], self._known.get(info)
+            if known is None or not self._is_open(known, profile, info, rows_of):
+                return False
+            found[info] = known
+        for info, its_rows in rows_of.items():
+            passes = found[info].passes
+            if passes is None or not passes[its_rows].all():
+                return False
+        plugins = {plugin: None for known in found.values() for plugin in known.live}
+        return all(plugin.admits_all(infos, table, rows) for plugin in plugins)
+
+    def _is_open(
+        self, known: _Known, profile: Profile, info: PodInfo, coming: Collection[PodInfo]
+    ) -> bool:
+        """Whether all nodes that pass are open to a class, also when others have come."""
+        if not self._holds(known, profile, info, alone=True):
+            return False
+        if known.named or not known.status.is_success:
+            return False
+        for other in coming:
+            if other not in known.harmless_alone:
+                plugins = _filtering(profile, alone=True)
+                if any(each.filter_affected_by(info, other) for each in plugins):
+                    return False
+                known.harmless_alone.add(other)
+        return True
 
     def _admits(self, known: _Known, profile: Profile, info: PodInfo, row: int) -> bool:
         """A quick yes, from what is known of the class; a no says nothing."""

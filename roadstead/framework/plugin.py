@@ -35,7 +35,7 @@ from roadstead.framework.victims import Candidate, Tried
 from roadstead.framework.waiting import WaitingPods
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodClasses, PodInfo
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
 from roadstead.protocol.status import SUCCESS, Status
 from roadstead.storage.state import StorageState
 
@@ -252,6 +252,13 @@ class FilterPlugin(Plugin):
 
     def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
         """A quick yes for one row, where Filter is not skipped; after a no it must be asked."""
+        return False
+
+    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        """A quick yes for pods that come to rows, each on top of those before it.
+
+        pods, rows: one row for each pod. After a no each must be asked by itself.
+        """
         return False
 
 

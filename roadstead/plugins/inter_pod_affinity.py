@@ -22,7 +22,7 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,sco
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +59,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.inter_pod_counts import (
     ByTopology,
     Counts,
@@ -86,6 +86,8 @@ from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
 
 MAX_CELLS = 32_000_000
 """How many numbers are kept for all classes together; the class unused for longest goes first."""
+
+_AVOIDED = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
 
 _STATUSES = (
     unresolvable("node(s) didn't match pod affinity rules"),
@@ -269,11 +271,24 @@ class InterPodAffinity(
                 return 0
             return int(vector[codes == codes[row]].sum())
 
-        avoided = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
-        if any(beside(*line) > 0 for line in vectors if line[0] in avoided):
+        if any(beside(*line) > 0 for line in vectors if line[0] in _AVOIDED):
             return False
         # Where nobody is near, the pod may be the first of its kind: Filter knows.
         return all(beside(Family.AFFINITY, each.topology_key) for each in terms.affinity)
+
+    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        return all(self._is_free(each, table) for each in dict.fromkeys(pods))
+
+    def _is_free(self, pod: PodInfo, table: Table) -> bool:
+        """Whether no required term, of its own or of a pod anywhere, is about it."""
+        counts = self._counts_of(pod)
+        terms = counts.pod.terms
+        if terms.error or terms.affinity or terms.anti_affinity:
+            return False
+        vectors = counts.find(table)
+        self._settle(counts)
+        avoided = (vector for (family, _), vector in vectors.items() if family in _AVOIDED)
+        return not any(vector.any() for vector in avoided)
 
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools

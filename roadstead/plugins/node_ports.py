@@ -7,7 +7,7 @@ staging/src/k8s.io/kube-scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.nodes.columns import PortSet
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
 from roadstead.protocol.status import SKIP, unschedulable
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of a manifest, nothing listens here
@@ -57,6 +57,16 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
         columns = table.columns
         return not conflicts(pod.facts.host_ports, columns.port_sets.values[columns.port_set[row]])
+
+    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        wanting = [
+            (info, row)
+            for info, row in zip(pods, rows.tolist(), strict=True)
+            if info.facts.host_ports
+        ]
+        if len({row for _, row in wanting}) < len(wanting):
+            return False
+        return all(self.admits(info, table, row) for info, row in wanting)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

@@ -41,7 +41,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.resource_scoring import ResourceScorer, build_scorer
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
 
@@ -89,6 +89,29 @@ class NodeResourcesFit(
             code < len(free) and amount <= free[code, row] - taken[code, row]
             for code, amount in pod.asked
         )
+
+    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        columns = table.columns
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+        # Where each row's pods begin, and which of them each pod is.
+        begins = np.flatnonzero(np.diff(rows, prepend=-1))
+        begin_of = np.repeat(begins, np.diff(begins, append=len(rows)))
+        number = np.arange(len(rows)) - begin_of
+        if (columns.pod_count[rows] + number >= columns.allocatable_pods[rows]).any():
+            return False
+        asked = {info: dict(info.asked) for info in pods}
+        for code in sorted({code for each in asked.values() for code in each}):
+            if code >= len(columns.allocatable):
+                return False
+            amount_of = {info: each.get(code, 0) for info, each in asked.items()}
+            amounts = np.array([amount_of[info] for info in pods], dtype=np.int64)[order]
+            up_to = np.cumsum(amounts)
+            before = up_to - amounts
+            taken = columns.requested[code, rows] + up_to - before[begin_of]
+            if ((amounts > 0) & (taken > columns.allocatable[code, rows])).any():
+                return False
+        return True
 
     def is_ignored(self, name: str) -> bool:
         """Whether Filter leaves an extended resource out."""

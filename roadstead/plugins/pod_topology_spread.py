@@ -61,7 +61,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.pod_topology_spread_constraints import (
     HOSTNAME,
     NO_SPREAD,
@@ -244,6 +244,10 @@ class PodTopologySpread(
             self._has_room(pod, spread, table, counted, row)
             for spread, counted in zip(hard, rows, strict=True)
         )
+
+    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        found = map(self._of_pod, dict.fromkeys(pods))
+        return not any(each.hard or each.hard_error for each in found)
 
     def _has_room(
         self, pod: PodInfo, spread: Spread, table: Table, counted: Bools, row: int

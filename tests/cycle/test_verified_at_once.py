@@ -1,0 +1,203 @@
+"""A batch that the verifier lets through at once is one that it would let through pod by pod."""
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from roadstead.binder import BinderCore, BindRequest
+from roadstead.config.model import default_config
+from roadstead.cycle.verify import Verifier
+from roadstead.facts.pod import HostPort
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.placements import TableStore
+from roadstead.plugins.in_tree import in_tree_registry
+from tests.actors import fleets
+from tests.builders import GPU, node, pod
+
+WEB = fleets.apps("web")
+HTTP = (HostPort("0.0.0.0", "TCP", 80),)
+KINDS = {
+    "small": pod(cpu=500),
+    "wide": pod(cpu=1000, memory=1000),
+    "gpu": pod(cpu=100, others={GPU: 1}),
+    "nothing": pod(),
+    "port": pod(cpu=100, host_ports=HTTP),
+    "placed": pod(cpu=100, node_selector={"topology.kubernetes.io/zone": "a"}),
+    "web": pod(cpu=100, labels={"app": "web"}),
+    "alone": pod(cpu=100, labels={"app": "web"}, pod_anti_affinity=(fleets.near(WEB),)),
+    "beside": pod(cpu=100, labels={"app": "web"}, pod_affinity=(fleets.near(WEB),)),
+    "even": pod(cpu=100, labels={"app": "web"}, spread_constraints=(fleets.spread(selector=WEB),)),
+}
+
+
+class Binder:
+    """A binder over the real filters. at_once: it may let batches through as a whole."""
+
+    def __init__(self, *, at_once):
+        store = TableStore()
+        handle = Handle(store.table.classes)
+        self.table = store.table
+        verifier = Verifier(
+            self.table,
+            {p.scheduler_name: Profile(p, in_tree_registry(), handle) for p in all_profiles()},
+        )
+        self.whole = 0
+
+        def verify_all(requests):
+            found = verifier.verify_all(
+                [each.facts for each in requests], [each.node_name for each in requests]
+            )
+            self.whole += found
+            return found
+
+        self.core = BinderCore(
+            store,
+            lambda request: verifier.verify(request.facts, request.node_name),
+            verify_all=verify_all if at_once else lambda _: False,
+        )
+
+    def bind(self, number, wanted):
+        """Binds a batch of (kind, node); what it answered."""
+        pods = [(f"{number}.{place}", kind, name) for place, (kind, name) in enumerate(wanted)]
+        self.core.add_pods((uid, uid, KINDS[kind]) for uid, kind, _ in pods)
+        effects = self.core.bind(
+            [
+                BindRequest(f"t{uid}", uid, uid, name, KINDS[kind], "scheduler-0", 1)
+                for uid, kind, name in pods
+            ]
+        )
+        return effects, self.core.flushed(self.core.last_lsn)
+
+
+def all_profiles():
+    return default_config().profiles
+
+
+def both(*nodes):
+    found = Binder(at_once=False), Binder(at_once=True)
+    for binder in found:
+        for facts in nodes:
+            binder.core.add_node(facts)
+    return found
+
+
+def fleet():
+    zones = ("a", "a", "b", "b")
+    return [
+        node(
+            f"n{number}",
+            cpu=3000,
+            memory=4000,
+            pods=12,
+            others={GPU: 2},
+            labels={"topology.kubernetes.io/zone": zone, "kubernetes.io/hostname": f"n{number}"},
+        )
+        for number, zone in enumerate(zones)
+    ]
+
+
+batches = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(KINDS)), st.sampled_from(["n0", "n1", "n2", "n3"])),
+        min_size=1,
+        max_size=14,
+    ),
+    min_size=1,
+    max_size=5,
+)
+few_kinds = st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=2, unique=True).flatmap(
+    lambda kinds: st.lists(
+        st.lists(
+            st.tuples(st.sampled_from(kinds), st.sampled_from(["n0", "n1", "n2", "n3"])),
+            min_size=1,
+            max_size=14,
+        ),
+        min_size=2,
+        max_size=5,
+    )
+)
+
+
+@given(batches | few_kinds)
+@settings(max_examples=200, deadline=None)
+def test_commits_and_answers_are_those_of_one_after_another(wanted):
+    singly, at_once = both(*fleet())
+
+    for number, batch in enumerate(wanted):
+        assert at_once.bind(number, batch) == singly.bind(number, batch)
+
+    event(f"let through at once: {min(at_once.whole, 3)}")
+    assert singly.table.differences(at_once.table) == []
+    at_once.core.validate()
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "fits"),
+    [
+        ("small", ["n0"] * 4, True),
+        ("small", ["n0"] * 7, False),
+        ("gpu", ["n0", "n1", "n0", "n1"], True),
+        ("gpu", ["n0", "n1", "n0", "n0"], False),
+        ("port", ["n0", "n1"], True),
+        ("port", ["n0", "n0"], False),
+        ("placed", ["n0", "n1"], True),
+        ("placed", ["n0", "n2"], False),
+        ("alone", ["n0", "n1"], False),
+        ("even", ["n0", "n2"], False),
+    ],
+)
+def test_a_whole_batch_is_let_through_where_each_fits_beside_the_others(kind, names, fits):
+    _, binder = both(*fleet(), node("spare", cpu=90_000, others={GPU: 9}))
+    # After a few of a class what NODE facts say is known of all rows.
+    for number in range(5):
+        binder.bind(number, [(kind, "spare")])
+    before = binder.whole
+
+    binder.bind(9, [(kind, name) for name in names])
+
+    assert binder.whole - before == fits
+
+
+def test_a_class_that_was_never_seen_is_looked_at_pod_by_pod():
+    _, binder = both(*fleet())
+
+    binder.bind(0, [("small", "n0")])
+
+    assert binder.whole == 0
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda core: core.bind([BindRequest("t9.0", "x", "x", "n1", KINDS["small"], "s", 1)]),
+        lambda core: core.advance_epoch("scheduler-0", 2),
+        lambda core: core.delete(["9.0"]),
+        lambda core: core.void(["t9.0"]),
+        lambda core: core.remove_node("n0"),
+        lambda core: core.update_pod("9.0", KINDS["wide"]),
+    ],
+)
+def test_a_batch_of_which_one_may_not_be_bound_is_looked_at_pod_by_pod(spoil):
+    singly, at_once = both(*fleet(), node("spare", cpu=90_000))
+    for binder in (singly, at_once):
+        for number in range(5):
+            binder.bind(number, [("small", "spare")])
+        binder.core.add_pods([("9.0", "9.0", KINDS["small"]), ("x", "x", KINDS["small"])])
+        spoil(binder.core)
+    before = at_once.whole
+
+    requests = [
+        BindRequest(f"t9.{n}", f"9.{n}", f"9.{n}", f"n{n}", KINDS["small"], "scheduler-0", 1)
+        for n in range(2)
+    ]
+    answers = []
+    for binder in (singly, at_once):
+        binder.core.add_pods([("9.1", "9.1", KINDS["small"])])
+        try:
+            answers.append(binder.core.bind(requests))
+        except Exception as refused:
+            answers.append(str(refused))
+
+    assert answers[0] == answers[1]
+    assert at_once.whole == before
