@@ -145,6 +145,7 @@ class CacheActor(CacheRecovery, CacheEdits):
     async def settle(self, batch: Settle) -> Assumed:
         """Ends assumptions: forgotten, or finished and confirmed."""
         now_s = clock_s()
+        late = self._held_late(uid for uid, _ in batch.forget)
         self._forget(batch.forget)
         self.core.finish_binding(batch.finish, now_s)
         # One that was evicted meanwhile is counted no more, and stays so.
@@ -152,6 +153,7 @@ class CacheActor(CacheRecovery, CacheEdits):
         for uid in batch.confirm:
             self._volumes.ledger.confirm(uid)
         self._stream_versions(batch.rows)
+        await self._tell_of_room(late)
         return self._answer((), batch.known_changes)
 
     async def nominate(self, batch: Nominations) -> Assumed:
@@ -217,9 +219,10 @@ class CacheActor(CacheRecovery, CacheEdits):
     def _stream_versions(self, told: Sequence[RowVersion]) -> None:
         """Tells workers new versions of their rows, behind the changes that these count."""
         parts: dict[int, list[RowVersion]] = {}
-        for name, version in self._versions.take(told):
-            if name in self.core.placements.nodes:
-                parts.setdefault(self.sharding.shard_of(name), []).append((name, version))
+        # Of a node that is away nothing is noted: it must be news when that is there again.
+        here = [each for each in told if each[0] in self.core.placements.nodes]
+        for name, version in self._versions.take(here):
+            parts.setdefault(self.sharding.shard_of(name), []).append((name, version))
         for shard, rows in parts.items():
             self._start_sending(shard, version_batch(self._seqs[shard] + 1, rows))
 

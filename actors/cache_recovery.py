@@ -36,7 +36,7 @@ from roadstead.actors.row_versions import KnownVersions, version_batch
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import BinderWord, CacheCore, Placement
-from roadstead.facts.pod import PodIdentity
+from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.nodes.sharding import Sharding
 from roadstead.placements import Delta, TableStore
 from roadstead.protocol.errors import RoadsteadError
@@ -153,7 +153,10 @@ class CacheRecovery:
         orphans = self._assumptions_of(end.owner)
         bound = {uid: node for uid, _ in orphans if (node := word.get(uid))}
         self._confirm(bound)
-        self._forget([(uid, token) for uid, token in orphans if uid not in bound])
+        ends = [(uid, token) for uid, token in orphans if uid not in bound]
+        late = self._held_late(uid for uid, _ in ends)
+        self._forget(ends)
+        await self._tell_of_room(late)
         if self._orphaned_claims(end.owner):
             await self._end_claims(end.owner)
         return NOTHING
@@ -224,15 +227,21 @@ class CacheRecovery:
         heeded = [each for each in answers if each.uid not in unheeded]
         self._volumes_end(heeded)
         log(CACHE, "assumptions were over", asked=len(asks), unheeded=len(unheeded))
-        await self._tell_of_room([each.uid for each in heeded if each.node_name is None])
+        expired = [each.uid for each in heeded if each.node_name is None]
+        await self._tell_of_room([self._pod(uid) for uid in expired])
 
-    async def _tell_of_room(self, expired: Sequence[str]) -> None:
+    def _pod(self, uid: str) -> tuple[PodIdentity, PodFacts]:
+        return identity_of(uid, self.core.key_of(uid)), self.core.facts_of(uid)
+
+    def _held_late(self, uids: Iterable[str]) -> list[tuple[PodIdentity, PodFacts]]:
+        """Which of these are counted though they are gone: the queue knows them no more."""
+        is_gone, node_of = self._pods_known.is_gone, self.core.node_of
+        return [self._pod(uid) for uid in uids if is_gone(uid) and node_of(uid) is not None]
+
+    async def _tell_of_room(self, pods: Sequence[tuple[PodIdentity, PodFacts]]) -> None:
         """The queue learns of what is free again: no scheduler gives these attempts back."""
-        if not expired:
+        if not pods:
             return
-        pods = [
-            (identity_of(uid, self.core.key_of(uid)), self.core.facts_of(uid)) for uid in expired
-        ]
         queue = PatientRef(self._directory.find(QUEUE))
         changes = ClusterChanges(gone=pod_batch(pods))
         await queue.call(OBSERVE, changes, timeout_s=self._plan.settings.deadlines.call_s)

@@ -1,0 +1,87 @@
+"""What simulated runs found, each as the smallest history that shows it."""
+
+import asyncio
+
+from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.cluster_events import ClusterChanges
+from roadstead.actors.edits import NodeNames
+from roadstead.actors.messages import AssumeBatch, Settle
+from roadstead.actors.recovery import Owner, OwnerEnds, PodsGone
+from roadstead.actors.seam import NOTHING
+from roadstead.actors.worker import WorkerActor
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of
+from tests.builders import node
+
+
+class Cluster:
+    """A cache that feeds one worker and tells a queue."""
+
+    def __init__(self, **settings):
+        plan = plan_of(shards=1, **settings)
+        self.worker = WorkerActor("worker-0", plan, NOBODY)
+        self.queue = Fake("queue", observe=NOTHING)
+        feeds = Fake("worker-0", apply=self.worker.apply)
+        self.cache = CacheActor(plan, Fakes(feeds, self.queue))
+
+    async def with_nodes(self, *names):
+        for name in names:
+            await self.cache._deliver(self.cache._add_node(node(name)))
+        return self
+
+    async def settle(self, **what):
+        parts = {"finish": (), "confirm": (), "forget": ()} | what
+        await self.cache.settle(Settle(**parts))
+        await asyncio.gather(*self.cache._streams)
+
+    async def assume(self, name, token):
+        await self.cache.assume(AssumeBatch(batch_of(name), ("n1",), (token,)))
+
+
+async def test_a_version_told_while_its_node_was_away_is_news_when_it_is_there_again():
+    cluster = await Cluster(conflicts="version").with_nodes("n1", "n2")
+    await cluster.cache.remove_nodes(NodeNames(("n2",)))
+    await cluster.settle(rows=(("n2", 7),))
+    await cluster.with_nodes("n2")
+
+    await cluster.settle(rows=(("n2", 7),))
+
+    assert cluster.worker._versions.of("n2") == 7
+
+
+async def deleted_and_then_assumed():
+    """A pod that was deleted before the cache heard that a scheduler assumed it."""
+    cluster = await Cluster().with_nodes("n1")
+    await cluster.cache.gone(PodsGone(("uid-a",), revision=1))
+    await cluster.assume("a", "scheduler-0/1/1")
+    assert cluster.cache.core.node_of("uid-a") == "n1"
+    return cluster
+
+
+async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_it_is_forgotten():
+    cluster = await deleted_and_then_assumed()
+
+    await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
+    await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
+
+    assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
+    cluster.cache.crashed()
+
+
+async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_its_scheduler_ends():
+    cluster = await deleted_and_then_assumed()
+    owner = Owner("scheduler-0", 2)
+
+    await cluster.cache.owner_ends(OwnerEnds(owner, ("uid-a",), (None,)))
+
+    assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
+    cluster.cache.crashed()
+
+
+async def test_of_room_that_living_pods_held_the_queue_hears_from_their_scheduler():
+    cluster = await Cluster().with_nodes("n1")
+    await cluster.assume("a", "scheduler-0/1/1")
+
+    await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
+
+    assert cluster.queue.calls == []
+    cluster.cache.crashed()
