@@ -63,8 +63,9 @@ def write_stress(
         text = page(swept, command, versions, advice)
         (directory / FILES[3]).write_text(text, encoding="utf-8")
         (directory / PLOTS).mkdir(exist_ok=True)
-        for each in plots(swept, swept.points()):
-            path = directory / PLOTS / f"{each.title.replace(' ', '-')}.svg"
+        drawn = plots(swept, swept.points())
+        for figure, each in zip(swept.sweep.study.figures, drawn, strict=False):
+            path = directory / PLOTS / f"{figure.replace('_', '-')}.svg"
             path.write_text(svg(each) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error

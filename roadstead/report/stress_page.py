@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Final
 
 from roadstead.lab.recommend import Recommendation
 from roadstead.lab.statistics import Band
+from roadstead.lab.studies import Value
 from roadstead.lab.sweep import Point, Swept
 from roadstead.report.plot import Line, Plot, numbers, svg
 
@@ -16,6 +18,7 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem aut
   color: #1c2126; background: #fff }
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
 .plots { display: flex; flex-wrap: wrap; gap: 1rem }
+.plots svg { max-width: 100%; height: auto }
 table { border-collapse: collapse; font-size: 13px } .wide { overflow-x: auto }
 td, th { padding: .25rem .6rem; border-bottom: 1px solid #e3e6e9; text-align: right }
 td.word, th { text-align: left } small { color: #667 }
@@ -24,7 +27,10 @@ code { background: #f2f3f5; padding: .1rem .3rem }
 """
 
 NAMES: Final = {
-    "conflict_fraction": "conflicts per transaction without one",
+    "transaction_conflict_fraction": "jobs with a conflict / jobs without",
+    "service_conflict_fraction": "transactions with a conflict / without",
+    "batch_conflict_fraction": "transactions with a conflict / without",
+    "conflict_fraction": "conflicts per pod or task placed",
     "busyness": "busyness",
     "wait_s": "wait (s)",
     "score_regret": "score regret (points of 100)",
@@ -81,11 +87,29 @@ def plots(swept: Swept, points: Sequence[Point]) -> list[Plot]:
     for figure in swept.sweep.study.figures:
         lines: dict[str, list[tuple[float, Band]]] = {}
         for point in points:
-            name = ", ".join(f"{other} {point.values[other]}" for other, _ in others)
-            lines.setdefault(name, []).append((place_of[point.values[x_name]], point.bands[figure]))
+            name = ", ".join(f"{plain(other)} {_value(point.values[other])}" for other, _ in others)
+            place = place_of[point.values[x_name]]
+            lines.setdefault(name, []).append((place, _above_zero(point.bands[figure])))
         drawn = tuple(Line(name, tuple(sorted(at, key=_place))) for name, at in lines.items())
-        made.append(Plot(figure.replace("_", " "), x_name, in_words(figure), drawn, words))
+        made.append(Plot(plain(figure), plain(x_name), in_words(figure), drawn, words))
     return made
+
+
+def plain(name: str) -> str:
+    """The name of a parameter or figure for people: its unit in brackets, spaces."""
+    stem, _, unit = name.rpartition("_")
+    if unit == "s" and stem and not stem.endswith("_per"):
+        return f"{stem.replace('_', ' ')} (s)"
+    return name.replace("_", " ").replace(" per ", "/")
+
+
+def _value(value: Value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _above_zero(band: Band) -> Band:
+    """A figure that is nowhere below zero is not said to be: all but score regret are so."""
+    return replace(band, low=max(band.low, 0.0)) if band.mean >= 0.0 else band
 
 
 def _place(point: tuple[float, Band]) -> float:
@@ -97,7 +121,7 @@ def in_words(figure: str) -> str:
     for end, words in NAMES.items():
         if figure.endswith(end):
             return words
-    return figure.replace("_", " ")
+    return plain(figure)
 
 
 def _table(swept: Swept, points: Sequence[Point]) -> str:

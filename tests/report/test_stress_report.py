@@ -2,6 +2,7 @@
 
 import json
 import re
+from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
@@ -14,7 +15,10 @@ from roadstead.lab.sweep import make_sweep, run_sweep
 from roadstead.protocol.errors import InputError
 from roadstead.report.plot import Line, Plot, numbers, svg
 from roadstead.report.stress_output import check_stress_directory, write_stress
-from roadstead.report.stress_page import in_words, page, plots
+from roadstead.report.stress_page import in_words, page, plain, plots
+
+SVG = "{http://www.w3.org/2000/svg}"
+VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 STUDY = Study(
     "toy",
@@ -36,7 +40,7 @@ def swept(axes, seeds=(0, 1)):
 
 def drawn(*lines, words=()):
     root = ElementTree.fromstring(svg(Plot("a <title>", "x & y", "y", lines, words)))
-    return root, [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    return root, [each.text for each in root.iter(f"{SVG}text")]
 
 
 def line(name, *points):
@@ -47,15 +51,15 @@ def test_a_plot_has_title_axes_a_band_and_a_line():
     root, texts = drawn(line("one", (1.0, 5.0), (2.0, 7.0)))
 
     assert {"a <title>", "x & y", "y", "0"} <= set(texts)
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}polygon"))) == 1
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 2
+    assert len(list(root.iter(f"{SVG}polygon"))) == 1
+    assert len(list(root.iter(f"{SVG}circle"))) == 2
     assert "one" not in texts
 
 
 def test_several_lines_have_a_legend_and_colours_of_their_own():
     root, texts = drawn(line("one", (1.0, 5.0)), line("two", (1.0, 6.0)))
 
-    strokes = {each.get("stroke") for each in root.iter("{http://www.w3.org/2000/svg}polyline")}
+    strokes = {each.get("stroke") for each in root.iter(f"{SVG}polyline")}
     assert {"one", "two"} <= set(texts)
     assert len(strokes) == 2
 
@@ -64,7 +68,7 @@ def test_an_axis_over_two_decades_is_logarithmic():
     _, texts = drawn(line("one", (0.1, 1.0), (1.0, 1.0), (10.0, 1.0)))
     root, _ = drawn(line("one", (0.1, 1.0), (1.0, 1.0), (10.0, 1.0)))
 
-    xs = [float(each.get("cx")) for each in root.iter("{http://www.w3.org/2000/svg}circle")]
+    xs = [float(each.get("cx")) for each in root.iter(f"{SVG}circle")]
     assert {"0.1", "1", "10"} <= set(texts)
     assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)
 
@@ -83,9 +87,62 @@ def test_words_stand_on_the_axis_at_their_places():
     assert numbers((1, 2.5)) == ((1.0, 2.5), ())
 
 
+def test_over_words_there_are_dots_side_by_side_and_no_lines():
+    points = ((0.0, 1.0), (1.0, 2.0))
+
+    root, _ = drawn(line("one", *points), line("two", *points), words=("fit", "version"))
+
+    xs = [float(each.get("cx")) for each in root.iter(f"{SVG}circle")]
+    assert not list(root.iter(f"{SVG}polyline"))
+    assert len(set(xs)) == 4
+
+
+def test_few_values_stand_on_the_axis_themselves_and_many_do_not():
+    _, few = drawn(line("one", *((x, 1.0) for x in (1.0, 3.0, 7.0))))
+    _, many = drawn(line("one", *((float(x), 1.0) for x in range(30))))
+
+    assert {"1", "3", "7"} <= set(few)
+    assert "7" not in many
+
+
+def test_ticks_that_would_touch_are_not_written():
+    _, texts = drawn(line("one", (100.0, 1.0), (100.1, 1.0), (200.0, 1.0)))
+
+    assert {"100", "200"} <= set(texts)
+    assert "100.1" not in texts
+
+
+def test_lines_of_one_colour_differ_in_their_dashes():
+    root, _ = drawn(*(line(str(number), (1.0, 1.0), (2.0, 1.0)) for number in range(20)))
+
+    looks = [
+        (each.get("stroke"), each.get("stroke-dasharray")) for each in root.iter(f"{SVG}polyline")
+    ]
+    assert len(set(looks)) == 20
+
+
 def test_figures_are_put_into_words_where_there_are_some():
     assert in_words("service_busyness") == "busyness"
     assert in_words("batch_no_room") == "batch no room"
+
+
+def test_conflicts_are_called_what_they_are_for_each_study():
+    assert in_words("service_conflict_fraction") == "transactions with a conflict / without"
+    assert in_words("transaction_conflict_fraction") == "jobs with a conflict / jobs without"
+    assert in_words("conflict_fraction") == "conflicts per pod or task placed"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("service_job_s", "service job (s)"),
+        ("batch_schedulers", "batch schedulers"),
+        ("pods_per_s", "pods/s"),
+        ("s", "s"),
+    ],
+)
+def test_names_are_told_with_their_unit(name, text):
+    assert plain(name) == text
 
 
 def test_a_page_needs_nothing_beside_itself():
@@ -96,6 +153,63 @@ def test_a_page_needs_nothing_beside_itself():
     assert (links, outside) == ([], [])
     assert text.count("<svg") == 1
     assert "a toy &lt;study&gt;" in text
+
+
+class Strict(HTMLParser):
+    """Knows what is open; holds what a reader would meet."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.links, self.plots = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.links += [given[key] for key in ("src", "href", "srcset", "data") if key in given]
+        if tag == "svg":
+            self.plots.append([])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        if "svg" not in self.open:
+            self.wrong.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["text"]:
+            self.plots[-1].append(data)
+
+
+def test_a_page_is_well_formed_and_every_plot_names_its_axes_and_lines():
+    found = Strict()
+
+    found.feed(page(swept({"number": [1, 2, 40], "word": ["a", "b"]}), "x <y>", {}, ADVICE))
+    found.close()
+
+    assert (found.open, found.wrong, found.links) == ([], [], [])
+    assert len(found.plots) == 1
+    assert {"busyness", "number", "word a", "word b", "1", "40"} <= set(found.plots[0])
+
+
+def test_a_band_of_what_is_never_negative_ends_at_zero():
+    done = swept({"number": [1]}, seeds=(0, 40))
+
+    ((_, shown),) = plots(done, done.points())[0].lines[0].points
+
+    assert done.points()[0].bands["busyness"].low < 0.0
+    assert shown.low == 0.0
+
+
+def test_what_is_negative_keeps_its_band():
+    below = Study("toy", "", STUDY.parameters, lambda values, seed: {"x": -1.0 - seed}, ("x",))
+    done = run_sweep(
+        make_sweep(below, {"number": [1]}, {}, (0, 1), source="x"), lambda done, total, now: None
+    )
+
+    assert plots(done, done.points())[0].lines[0].points[0][1] == done.points()[0].bands["x"]
 
 
 def test_a_page_tells_the_recommendation_with_its_reasons():
