@@ -24,6 +24,7 @@ from roadstead.binder import AppendJournal, BinderCore, Effect, PodState
 from roadstead.binder.pods import COUNTED
 from roadstead.binder.recovery import recover, standing
 from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodIdentity
 from roadstead.journal import Journal, JournalRecord, RecordKind, Subject
 from roadstead.journal.files import FileJournal
@@ -105,8 +106,8 @@ class BinderRecovery:
     async def nodes_page(self, ask: PageAsk) -> NodesPage:
         """Nodes in the order in which they came."""
         nodes = self.core.placements.nodes
-        page = islice(nodes.values(), ask.start, ask.start + ask.count)
-        return NodesPage(tuple(page), len(nodes), self._nodes_known.latest)
+        page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
+        return NodesPage(NodeList.of(page), len(nodes), self._nodes_known.latest)
 
     async def standing_page(self, ask: PageAsk) -> StandingPage:
         """Pods that are here, in the order in which they came."""

@@ -21,6 +21,7 @@ from roadstead.actors.messages import (
     RosterPage,
     RunningPods,
     Settle,
+    nodes_batch,
 )
 from roadstead.actors.names import shard_names
 from roadstead.actors.revisions import Revisions
@@ -29,8 +30,9 @@ from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, 
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import unnominated
-from roadstead.nodes.sharding import Sharding
+from roadstead.nodes.sharding import sharding_over
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
@@ -57,7 +59,7 @@ class CacheActor(CacheRecovery, CacheEdits):
         self.core = CacheCore(store, CacheSettings(bind_s=minds_s))
         self._table = store.table
         self._shard_names = shard_names(plan.settings)
-        self.sharding = Sharding(len(self._shard_names))
+        self.sharding = sharding_over(len(self._shard_names))
         self._workers: list[Ref] = []
         self._seqs = [0] * len(self._shard_names)
         self._unfilled = set(range(len(self._shard_names))) if is_new else set()
@@ -71,10 +73,24 @@ class CacheActor(CacheRecovery, CacheEdits):
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear; the first batches decide how zones are dealt to workers."""
         news = batch.news(self._nodes_known)
-        if not self.core.placements.store.node_names():
-            self.sharding.plan(news)
-        await self._deliver([delta for facts in news for delta in self._add_node(facts)])
+        is_first = not self.core.placements.store.node_names()
+        if self.core.add_nodes(news):
+            self._stream_nodes(news)
+            await self._deliver(())
+        else:
+            if is_first:
+                self.sharding.plan(news)
+            await self._deliver([delta for facts in news for delta in self._add_node(facts)])
         return NOTHING
+
+    def _stream_nodes(self, nodes: NodeList) -> None:
+        """Hands each worker those nodes of a list that it gets; all of them have just come."""
+        arrivals = self._table.arrivals[-len(nodes) :]
+        for shard, places in enumerate(self.sharding.deal(nodes)):
+            if len(places):
+                mine = nodes if len(places) == len(nodes) else nodes.at(places)
+                batch = nodes_batch(self._seqs[shard] + 1, mine, arrivals[places])
+                self._start_sending(shard, batch)
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
         self.sharding.place(facts)
@@ -227,7 +243,7 @@ class CacheActor(CacheRecovery, CacheEdits):
             self._start_sending(shard, version_batch(self._seqs[shard] + 1, rows))
 
     def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
-        self._seqs[shard] += len(batch.kinds)
+        self._seqs[shard] += batch.count
         if shard in self._unfilled:
             return
         task = asyncio.create_task(self._send(shard, batch))

@@ -20,12 +20,12 @@ from roadstead.actors.messages import (
     QUEUE_STATE,
     RUN,
     SUBMIT,
-    NodeBatch,
     Nominations,
     PageAsk,
     PodBatch,
     QueueState,
     RunningPods,
+    node_batch,
     pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
@@ -47,7 +47,10 @@ from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
 T = TypeVar("T")
 
 CHUNK = 5_000
-"""Pods or nodes in one message."""
+"""Pods in one message."""
+
+NODES_CHUNK = 20_000
+"""Nodes in one message."""
 
 LOOK_S = 0.1
 """How often the client looks how far the run is."""
@@ -97,8 +100,8 @@ class Client:
     async def _load(self, inputs: RunInputs) -> None:
         """Nodes and running pods, to the cache (and so to the workers) and to the binder."""
         self._progress(Progress("loading the cluster"))
-        for part in _chunks(inputs.nodes):
-            nodes = NodeBatch(tuple(part))
+        for start in range(0, len(inputs.nodes), NODES_CHUNK):
+            nodes = node_batch(inputs.nodes[start : start + NODES_CHUNK])
             # The binder first: what it does not know, a new cache would not hear of.
             await self._call(BINDER, ADD_NODES, nodes)
             await self._call(CACHE, ADD_NODES, nodes)

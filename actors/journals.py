@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from roadstead.actors.messages import NodeBatch, RunningPods, pod_batch
+from roadstead.actors.messages import RunningPods, node_batch, pod_batch
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.records import JournalError
@@ -111,7 +111,7 @@ def digest_of(plan: RunPlan, inputs: RunInputs) -> str:
 
 def _parts(inputs: RunInputs) -> Iterator[object]:
     for start in range(0, len(inputs.nodes), CHUNK):
-        yield NodeBatch(inputs.nodes[start : start + CHUNK])
+        yield node_batch(inputs.nodes[start : start + CHUNK])
     for start in range(0, len(inputs.running), CHUNK):
         running = inputs.running[start : start + CHUNK]
         pods = pod_batch((identity, facts) for identity, facts, _ in running)

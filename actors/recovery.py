@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from roadstead.actors.messages import DeltaBatch, PageAsk, PodBatch
 from roadstead.actors.seam import Nothing, method
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.storage import StorageChange
 
 PAGE = 5_000
@@ -21,7 +21,7 @@ PAGE = 5_000
 class NodesPage:
     """Binder → supervisor: nodes in the order in which they came."""
 
-    nodes: tuple[NodeFacts, ...]
+    nodes: NodeList
     total: int
     revision: int = 0
 

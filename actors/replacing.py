@@ -27,10 +27,10 @@ from roadstead.actors.messages import (
     REPORT,
     SUBMIT,
     LeaseReport,
-    NodeBatch,
     Nominations,
     PageAsk,
     RunningPods,
+    node_batch,
     pod_batch,
 )
 from roadstead.actors.names import (
@@ -162,7 +162,7 @@ class Refill:
         start, total = 0, 1
         while start < total:
             page = await self._tell(BINDER, NODES_PAGE, PageAsk(start, PAGE))
-            await self._tell(CACHE, ADD_NODES, NodeBatch(page.nodes, page.revision))
+            await self._tell(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
             start, total = start + PAGE, page.total
         async for standing in self._standing():
             pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))

@@ -9,7 +9,7 @@ for names that a counted removal took away.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 MAX_REMEMBERED = 1 << 20
 
@@ -37,6 +37,13 @@ class Revisions:
         self._note(name, revision)
         self._gone.discard(name)
         return True
+
+    def coming(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
+        """Places of the names whose being there is news, as of a revision; None for all of them."""
+        if revision == 0 and not self._gone and not self._last:
+            return None
+        places = [place for place, name in enumerate(names) if self.comes(name, revision)]
+        return None if len(places) == len(names) else places
 
     def goes(self, name: str, revision: int = 0) -> bool:
         """Whether it is news that this is gone; uncounted, the name may come again at once."""

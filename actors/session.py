@@ -24,11 +24,11 @@ from roadstead.actors.messages import (
     RUN,
     SUBMIT,
     ActorStatus,
-    NodeBatch,
     PageAsk,
     PendingNote,
     PodBatch,
     QueueState,
+    node_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
 from roadstead.actors.recovery import GONE, PodsGone
@@ -38,7 +38,10 @@ from roadstead.facts.node import NodeFacts
 from roadstead.run import RunPlan
 
 CHUNK = 5_000
-"""Pods or nodes in one message."""
+"""Pods in one message."""
+
+NODES_CHUNK = 20_000
+"""Nodes in one message."""
 
 SAME_CLOCK_S = 0.5
 """Clocks of two processes that are closer than that are taken for one: messages take time, too."""
@@ -65,8 +68,8 @@ class RunSession:
 
     async def add_nodes(self, nodes: Sequence[NodeFacts], *, tells_queue: bool = True) -> None:
         """Nodes appear; pods that wait may be helped by them (tells_queue)."""
-        for start in range(0, len(nodes), CHUNK):
-            part = NodeBatch(tuple(nodes[start : start + CHUNK]), self._revision)
+        for start in range(0, len(nodes), NODES_CHUNK):
+            part = node_batch(nodes[start : start + NODES_CHUNK], self._revision)
             await self.call(BINDER, ADD_NODES, part)
             await self.call(CACHE, ADD_NODES, part)
             if tells_queue:
@@ -78,7 +81,7 @@ class RunSession:
         self._revision += 1
         for start in range(0, len(changes), CHUNK):
             part = changes[start : start + CHUNK]
-            now = NodeBatch(tuple(new for _, new in part), self._revision)
+            now = node_batch((new for _, new in part), self._revision)
             await self.call(BINDER, ADD_NODES, now)
             await self.call(CACHE, ADD_NODES, now)
             told = tuple(NodeChange(old, new) for old, new in part)

@@ -90,13 +90,15 @@ class WorkerActor:
         return None
 
     def _apply(self, batch: DeltaBatch) -> None:
+        self._nodes_come(batch)
+        first_seq = batch.first_seq + len(batch.came)
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
         changes, versions = iter(batch.changes), iter(batch.versions)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
         started_s = dict(batch.started_s)
         for place, (kind, name, pod) in enumerate(rows):
-            seq = batch.first_seq + place
+            seq = first_seq + place
             with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
             facts, arrival = next(nodes) if with_node else (None, 0)
             change = next(changes) if kind == STORAGE else None
@@ -124,6 +126,13 @@ class WorkerActor:
             elif facts is not None:
                 self.table.update_node(facts)
             self.applied = seq
+
+    def _nodes_come(self, batch: DeltaBatch) -> None:
+        known = max(0, self.applied + 1 - batch.first_seq)
+        news = batch.came[known:]
+        if news:
+            self.table.add_nodes(news, np.frombuffer(batch.came_at, np.int64)[known:])
+            self.applied += len(news)
 
     def _pod_comes(
         self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None

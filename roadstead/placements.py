@@ -10,12 +10,14 @@ keeps an imaginary node for them (pkg/scheduler/backend/cache/cache.go, AddPod a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
+from roadstead.nodes.known_nodes import KnownNodes
 from roadstead.nodes.table import NodeTable
 
 FEW_PODS = 8
@@ -25,7 +27,12 @@ FEW_PODS = 8
 class NodeStore(Protocol):
     """What counts pods on nodes: the node table, behind `TableStore`."""
 
+    @property
+    def nodes(self) -> Mapping[str, NodeFacts]: ...
+
     def add_node(self, facts: NodeFacts) -> None: ...
+
+    def add_nodes(self, nodes: NodeList) -> None: ...
 
     def update_node(self, facts: NodeFacts) -> None: ...
 
@@ -47,9 +54,13 @@ class TableStore:
 
     def __init__(self, table: NodeTable | None = None) -> None:
         self.table = table or NodeTable()
+        self.nodes = KnownNodes(self.table)
 
     def add_node(self, facts: NodeFacts) -> None:
         self.table.add_node(facts)
+
+    def add_nodes(self, nodes: NodeList) -> None:
+        self.table.add_nodes(nodes)
 
     def update_node(self, facts: NodeFacts) -> None:
         self.table.update_node(facts)
@@ -103,6 +114,7 @@ class Delta(NamedTuple):
 class Placements:
     """Nodes, pods on nodes, and the store that follows them.
 
+    nodes: those of the store, in the order in which they came.
     nominated: pods that are to come to a node (known or not) once it has room, by UID. They are
     counted by nobody here; a pod that is placed is nominated no more. counted: how many pods the
     store counts.
@@ -112,7 +124,7 @@ class Placements:
         assert not store.node_names(), "placements start with an empty store"
         self.store = store
         self.version = 0
-        self.nodes: dict[str, NodeFacts] = {}
+        self.nodes = store.nodes
         self._pods_on: dict[str, dict[str, PodFacts]] = {}
         self._node_of: dict[str, str] = {}
         self.nominated: dict[str, tuple[str, PodFacts]] = {}
@@ -138,12 +150,23 @@ class Placements:
         """A node appears, with the pods that waited for it aside; a known one is updated."""
         if facts.name in self.nodes:
             return self.update_node(facts)
-        self.nodes[facts.name] = facts
         self.store.add_node(facts)
         deltas = [self._delta(DeltaKind.ADD_NODE, facts.name, node=facts)]
         aside = self._pods_on.get(facts.name, {})
         deltas += [self._count(facts.name, uid, pod) for uid, pod in aside.items()]
         return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
+
+    def are_strangers(self, nodes: NodeList) -> bool:
+        """Whether nothing is known of any of these nodes, and each stands there once."""
+        wanted = {name for name, _ in self.nominated.values()}
+        known = (self.nodes.keys(), self._pods_on.keys(), wanted)
+        names = set(nodes.names)
+        return len(names) == len(nodes) and all(each.isdisjoint(names) for each in known)
+
+    def add_nodes(self, nodes: NodeList) -> None:
+        """Strangers appear, as by `add_node`; nobody is told of each."""
+        self.store.add_nodes(nodes)
+        self.version += len(nodes)
 
     def update_node(self, facts: NodeFacts) -> list[Delta]:
         """A node's own facts change; an unknown one is added; nothing changed is no delta."""
@@ -152,13 +175,11 @@ class Placements:
             return self.add_node(facts)
         if known == facts:
             return []
-        self.nodes[facts.name] = facts
         self.store.update_node(facts)
         return [self._delta(DeltaKind.UPDATE_NODE, facts.name, node=facts)]
 
     def remove_node(self, name: str) -> list[Delta]:
         """A known node disappears; its pods stay placed on it, aside."""
-        del self.nodes[name]
         pods = self._pods_on.get(name, {})
         deltas = self._nominated_to(name, DeltaKind.WITHDRAW)
         deltas += [self._discount(name, uid, pod) for uid, pod in pods.items()]
@@ -273,11 +294,10 @@ class Placements:
         return found
 
     def validate(self) -> None:
-        """The two directions agree, and the store knows the same nodes."""
+        """The two directions agree."""
         listed = {uid: name for name, pods in self._pods_on.items() for uid in pods}
         assert listed == self._node_of, "pods by node and nodes by pod disagree"
         assert all(self._pods_on.values()), "an empty list of pods is kept"
-        assert set(self.store.node_names()) == set(self.nodes), "the store has other nodes"
         aside = sum(name not in self.nodes for name in self._node_of.values())
         assert aside == self.aside, "a pod is counted and aside"
 

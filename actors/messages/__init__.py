@@ -34,6 +34,7 @@ from roadstead.actors.messages.cluster import (
     RunningPods,
     Settle,
     StorageNews,
+    node_batch,
 )
 from roadstead.actors.messages.common import (
     RUN,
@@ -75,6 +76,7 @@ from roadstead.actors.messages.shards import (
     VIEW,
     DeltaBatch,
     ViewAsk,
+    nodes_batch,
 )
 
 __all__ = [
@@ -139,5 +141,7 @@ __all__ = [
     "StorageNews",
     "Submitted",
     "ViewAsk",
+    "node_batch",
+    "nodes_batch",
     "pod_batch",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roadstead.actors.messages.cluster import BoundVolumes
@@ -45,7 +46,45 @@ class BindAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BindAnswers:
-    answers: tuple[BindAnswer, ...]
+    """Binder → scheduler: as columns, what became of each token.
+
+    refused: (place, cause, reasons, version of the node's row) of those that are not bound.
+    """
+
+    tokens: tuple[str, ...]
+    uids: tuple[str, ...]
+    nodes: tuple[str, ...]
+    lsns: tuple[int, ...]
+    versions: tuple[int, ...]
+    refused: tuple[tuple[int, str, tuple[str, ...], int], ...] = ()
+
+    @property
+    def answers(self) -> tuple[BindAnswer, ...]:
+        """One by one."""
+        refused = {place: rest for place, *rest in self.refused}
+        columns = zip(
+            self.tokens, self.uids, self.nodes, self.lsns, self.versions, strict=True
+        )
+        return tuple(
+            BindAnswer(*row, *refused.get(place, ("", (), row[3])))
+            for place, row in enumerate(columns)
+        )
+
+
+def bind_answers(answers: Sequence[BindAnswer]) -> BindAnswers:
+    """Columns of answers."""
+    return BindAnswers(
+        tuple(each.token for each in answers),
+        tuple(each.uid for each in answers),
+        tuple(each.node_name for each in answers),
+        tuple(each.lsn for each in answers),
+        tuple(each.version for each in answers),
+        tuple(
+            (place, each.cause, each.reasons, each.row_version)
+            for place, each in enumerate(answers)
+            if each.cause
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

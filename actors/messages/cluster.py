@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from roadstead.actors.messages.pods import PodBatch
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import Nothing, method
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.storage import Binding, StorageChange
 
 
@@ -18,12 +22,18 @@ class NodeBatch:
     revision: see `actors/revisions.py`.
     """
 
-    nodes: tuple[NodeFacts, ...]
+    nodes: NodeList
     revision: int = 0
 
-    def news(self, known: Revisions) -> list[NodeFacts]:
+    def news(self, known: Revisions) -> NodeList:
         """The nodes that are not older than what is known."""
-        return [facts for facts in self.nodes if known.comes(facts.name, self.revision)]
+        places = known.coming(self.nodes.names, self.revision)
+        return self.nodes if places is None else self.nodes.at(np.array(places, dtype=np.intp))
+
+
+def node_batch(nodes: Iterable[NodeFacts], revision: int = 0) -> NodeBatch:
+    """Nodes as they travel, in order."""
+    return NodeBatch(NodeList.of(nodes), revision)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from roadstead.actors.seam import Nothing, method
 from roadstead.cycle.messages import ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.framework.victims import Tried
 from roadstead.storage import StorageChange
+
+NO_NODES = NodeList()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +26,8 @@ class DeltaBatch:
     to the whole cluster. uids[i] is a pod's UID, "" for none; keys[i] its namespace/name where the
     UID is another text; started_s: (place among the deltas, start time) of pods that have one.
     changes: of the storage, one for each delta of kind STORAGE. versions: of rows, one for each
-    delta of kind VERSION.
+    delta of kind VERSION. came: nodes that nobody knew, ahead of all else, one number each;
+    came_at: int64[node], as `arrivals`.
     """
 
     first_seq: int
@@ -35,6 +42,13 @@ class DeltaBatch:
     keys: tuple[str, ...] = ()
     started_s: tuple[tuple[int, float], ...] = ()
     versions: tuple[int, ...] = ()
+    came: NodeList = NO_NODES
+    came_at: bytes = b""
+
+    @property
+    def count(self) -> int:
+        """How many changes these are."""
+        return len(self.came) + len(self.kinds)
 
 
 STORAGE = "storage"
@@ -51,6 +65,13 @@ class ViewAsk:
     node_count: int
     table_version: int
     ask: ClassAsk
+
+
+def nodes_batch(first_seq: int, nodes: NodeList, came_at: NDArray[np.int64]) -> DeltaBatch:
+    """Nodes that nobody knew as they go to a worker. came_at: int64[node]."""
+    nothing: tuple[()] = ()
+    columns = (nothing,) * 6
+    return DeltaBatch(first_seq, *columns, came=nodes, came_at=came_at.tobytes())
 
 
 APPLY = method("apply", DeltaBatch, Nothing)

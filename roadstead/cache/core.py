@@ -26,6 +26,7 @@ from roadstead.cache.pods import (
     Refusal,
 )
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.placements import Delta, NodeStore, Placements
 from roadstead.protocol.errors import IllegalTransitionError
@@ -215,6 +216,13 @@ class CacheCore:
     def add_node(self, facts: NodeFacts) -> list[Delta]:
         """A node appears, and with it the pods that were on it before; a known one is updated."""
         return self.placements.add_node(facts)
+
+    def add_nodes(self, nodes: NodeList) -> bool:
+        """Nodes appear at once, where nothing is known of any; whether they did."""
+        if not self.placements.are_strangers(nodes):
+            return False
+        self.placements.add_nodes(nodes)
+        return True
 
     def update_node(self, facts: NodeFacts) -> list[Delta]:
         """A node's own facts change; an unknown one is added."""

@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import numpy as np
+
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.nodes.view import Rows
 
 
 class Sharding:
@@ -55,6 +59,13 @@ class Sharding:
         self._put(facts, shard)
         return shard
 
+    def deal(self, nodes: NodeList) -> list[Rows]:
+        """Deals out nodes that come: the places of each shard's in the list."""
+        if not any(self.sizes):
+            self.plan(nodes)
+        shards = np.array([self.place(facts) for facts in nodes], dtype=np.intp)
+        return [np.flatnonzero(shards == shard) for shard in range(len(self.sizes))]
+
     def shard_of(self, node_name: str) -> int:
         """The shard of a known node. KeyError for another."""
         return self._shard_of[node_name][0]
@@ -73,3 +84,32 @@ class Sharding:
 
     def _smallest(self, shards: Iterable[int]) -> int:
         return min(shards, key=lambda shard: (self.sizes[shard], shard))
+
+
+class OneShard(Sharding):
+    """Everything is in the one shard that there is: nothing has to be known of a node."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def plan(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
+        return [list(nodes)]
+
+    def place(self, facts: NodeFacts) -> int:
+        return 0
+
+    def deal(self, nodes: NodeList) -> list[Rows]:
+        return [np.arange(len(nodes))]
+
+    def shard_of(self, node_name: str) -> int:
+        return 0
+
+    def remove(self, node_name: str) -> int:
+        return 0
+
+
+def sharding_over(shards: int) -> Sharding:
+    """How nodes are dealt to so many shards."""
+    return OneShard() if shards == 1 else Sharding(shards)

@@ -1,7 +1,7 @@
 import pytest
 
 from roadstead.actors.binder_actor import BinderActor
-from roadstead.actors.messages import BindBatch, NodeBatch, PageAsk, RunningPods
+from roadstead.actors.messages import BindBatch, PageAsk, RunningPods, node_batch
 from roadstead.actors.recovery import Attempts, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
@@ -30,7 +30,7 @@ class Broken(MemoryJournal):
 async def binder_of(*pending, facts=HALF, journal=None):
     """A binder with nodes n1, n2 of four CPUs, and pods that may be bound."""
     binder = BinderActor(plan_of(), NOBODY, journal)
-    await binder.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await binder.add_nodes(node_batch((node("n1"), node("n2"))))
     await binder.add_pending(batch_of(*pending, facts=facts))
     return binder
 
@@ -224,7 +224,7 @@ async def test_nodes_and_pods_that_come_twice_change_nothing():
     await bind(binder, "a")
     before = binder.core.counts()
 
-    await binder.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await binder.add_nodes(node_batch((node("n1"), node("n2"))))
     await binder.add_pending(batch_of("a", facts=HALF))
 
     assert binder.core.counts() == before

@@ -5,10 +5,10 @@ import pytest
 from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.messages import (
     AssumeBatch,
-    NodeBatch,
     Nominations,
     RunningPods,
     Settle,
+    node_batch,
 )
 from roadstead.actors.seam import NOTHING, ActorLostError
 from roadstead.actors.worker import WorkerActor
@@ -31,7 +31,7 @@ class World:
         self.cache = CacheActor(plan_of(shards=shards), Fakes(*self.workers))
 
     async def with_nodes(self, *nodes):
-        await self.cache.add_nodes(NodeBatch(nodes or tuple(ZONED)))
+        await self.cache.add_nodes(node_batch(nodes or tuple(ZONED)))
         return self
 
     def streamed(self, worker):
@@ -40,7 +40,11 @@ class World:
             (seq, kind, name)
             for batch in self.workers[worker].told("apply")
             for seq, (kind, name) in enumerate(
-                zip(batch.kinds, batch.names, strict=True), start=batch.first_seq
+                [
+                    *(("add_node", name) for name in batch.came.names),
+                    *zip(batch.kinds, batch.names, strict=True),
+                ],
+                start=batch.first_seq,
             )
         ]
 
@@ -232,12 +236,14 @@ async def test_every_kind_of_delta_brings_a_worker_to_the_state_of_the_cache():
     worker = WorkerActor("worker-0", plan_of(shards=1), NOBODY)
     crossing = Fake("worker-0", apply=lambda batch: worker.apply(crossed(batch)))
     cache = CacheActor(plan_of(shards=1), Fakes(crossing))
-    await cache.add_nodes(NodeBatch(tuple(ZONED)))
+    await cache.add_nodes(node_batch(tuple(ZONED)))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("a1", "b1")))
     await cache._deliver(cache.core.update_node(node("a1", cpu=9000, labels={ZONE: "a"})))
     urgent = pod(cpu=100, priority=3)
     for nodes in (("a1",), ("",), ("b1",)):
         await cache.nominate(Nominations(batch_of("u", facts=urgent), nodes, (True,)))
+    await cache._deliver(cache.core.remove_node("b1"))
+    await cache.add_nodes(node_batch(ZONED))
     await cache._deliver(cache.core.remove_node("b1"))
     await cache.nominate(Nominations(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
     await cache._deliver(())
@@ -269,7 +275,7 @@ async def test_a_worker_that_takes_no_more_changes_is_told_in_status_and_stops_t
 async def test_a_worker_that_was_never_there_is_told_in_status():
     cache = CacheActor(plan_of(shards=1), NOBODY)
 
-    await cache.add_nodes(NodeBatch((ZONED[0],)))
+    await cache.add_nodes(node_batch((ZONED[0],)))
 
     error = (await cache.status(NOTHING)).error
     assert error == "worker-0 no longer takes changes: there is no actor worker-0"

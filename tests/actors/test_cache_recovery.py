@@ -9,7 +9,7 @@ from roadstead.actors import cache_recovery
 from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.cache_recovery import is_of_earlier_life
 from roadstead.actors.cluster_events import ClusterChanges
-from roadstead.actors.messages import AssumeBatch, NodeBatch
+from roadstead.actors.messages import AssumeBatch, node_batch
 from roadstead.actors.recovery import (
     Attempts,
     Owner,
@@ -45,7 +45,7 @@ class World:
         return Words(tuple(self.said.get(uid) for uid in ask.uids))
 
     async def assuming(self, *names, epoch=1, facts=None):
-        await self.cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+        await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
         tokens = tuple(f"scheduler-0/{epoch}/{number}" for number, _ in enumerate(names))
         pods = batch_of(*names, facts=facts)
         await self.cache.assume(AssumeBatch(pods, ("n1",) * len(names), tokens))

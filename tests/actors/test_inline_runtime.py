@@ -9,8 +9,8 @@ from roadstead.actors.messages import (
     STATUS,
     ActorStatus,
     BoundPage,
-    NodeBatch,
     PageAsk,
+    node_batch,
 )
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.protocol.codec import CodecError, Limits
@@ -102,7 +102,7 @@ async def test_a_handler_that_waits_lets_the_next_message_through():
 
 async def test_messages_are_packed_so_that_nothing_is_shared():
     async with World() as world:
-        batch = NodeBatch((node("n1", labels={"disk": "ssd"}),))
+        batch = node_batch((node("n1", labels={"disk": "ssd"}),))
 
         await world.ref.call(ADD_NODES, batch, timeout_s=GENEROUS_S)
 
@@ -112,7 +112,7 @@ async def test_messages_are_packed_so_that_nothing_is_shared():
 
 async def test_a_message_longer_than_its_bound_is_refused():
     async with World(max_bytes=2_000) as world:
-        batch = NodeBatch(tuple(node(f"n{number}") for number in range(100)))
+        batch = node_batch(node(f"a-node-{number}") for number in range(1000))
 
         with pytest.raises(ActorError, match="are more than 2000"):
             await world.ref.call(ADD_NODES, batch, timeout_s=GENEROUS_S)

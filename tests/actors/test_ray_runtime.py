@@ -51,6 +51,9 @@ class Lent:
     def leave(self):
         pass
 
+    def lost(self):
+        return ""
+
 
 @pytest.fixture(scope="module")
 def _one_ray():

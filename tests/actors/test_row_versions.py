@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.messages import NodeBatch, Settle
+from roadstead.actors.messages import Settle, node_batch
 from roadstead.actors.row_versions import KnownVersions, version_batch
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.worker import WorkerActor
@@ -53,7 +53,7 @@ def shard(**settings):
 )
 async def test_what_the_cache_is_told_of_rows_comes_with_the_workers_candidates(settings, told):
     worker, cache = shard(**settings)
-    await cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await cache.add_nodes(node_batch((node("n1"), node("n2"))))
 
     answer = await cache.settle(Settle((), (), (), rows=(("n2", 7), ("gone", 9))))
     await asyncio.gather(*cache._streams)
@@ -65,7 +65,7 @@ async def test_what_the_cache_is_told_of_rows_comes_with_the_workers_candidates(
 
 async def test_a_new_worker_learns_the_versions_with_its_rows():
     worker, cache = shard(conflicts="version")
-    await cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     await cache.settle(Settle((), (), (), rows=(("n2", 7),)))
     await asyncio.gather(*cache._streams)
     seq = worker.applied

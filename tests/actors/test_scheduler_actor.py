@@ -9,9 +9,9 @@ from roadstead.actors.messages import (
     BindAnswer,
     BindAnswers,
     Leased,
-    NodeBatch,
     PendingNote,
     Settle,
+    node_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler import SchedulerActor
@@ -72,7 +72,7 @@ class World:
 
     async def __aenter__(self):
         feed = Fake("worker-0", apply=self.worker.apply)
-        await CacheActor(self.plan, Fakes(feed)).add_nodes(NodeBatch(self.nodes))
+        await CacheActor(self.plan, Fakes(feed)).add_nodes(node_batch(self.nodes))
         await self.scheduler.run(NOTHING)
         return self
 

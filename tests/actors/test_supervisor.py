@@ -26,7 +26,11 @@ class Runtime:
         self.refs = {}
         self.groups = {}
         self.stopped = False
+        self.gone = ""
         self.killed = []
+
+    def lost(self):
+        return self.gone
 
     async def kill(self, name):
         self.killed.append(name)

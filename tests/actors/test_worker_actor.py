@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roadstead.actors import worker as worker_module
 from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.messages import NodeBatch, RunningPods, ViewAsk
+from roadstead.actors.messages import RunningPods, ViewAsk, node_batch
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError
 from roadstead.actors.worker import WorkerActor
 from roadstead.config.settings import Deadlines
@@ -29,9 +29,9 @@ async def stream():
     """What a cache tells its only worker: (batches of deltas, the table it ends with)."""
     sink = Fake("worker-0", apply=NOTHING)
     cache = CacheActor(plan_of(shards=1), Fakes(sink))
-    await cache.add_nodes(NodeBatch((node("n1"), node("n2", others={GPU: 2}))))
+    await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("n1", "n2")))
-    await cache.add_nodes(NodeBatch((node("n3"),)))
+    await cache.add_nodes(node_batch((node("n3"),)))
     await cache._deliver(cache.core.update_node(node("n1", cpu=9000)))
     await cache.add_running(RunningPods(batch_of("r", facts=pod(others={GPU: 1})), ("n2",)))
     await cache._deliver(cache.core.remove_pods(["uid-p"]))
@@ -57,7 +57,7 @@ async def test_deltas_in_order_bring_the_table_to_that_of_the_cache():
         await worker.apply(batch)
 
     assert lines(worker.table) == lines(table)
-    assert worker.applied == batches[-1].first_seq + len(batches[-1].kinds) - 1
+    assert worker.applied == batches[-1].first_seq + batches[-1].count - 1
 
 
 async def test_deltas_that_come_early_wait_for_those_before_them():
@@ -89,10 +89,10 @@ async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
         kinds=first.kinds + second.kinds,
         names=first.names + second.names,
         pods=first.pods + second.pods,
-        nodes=first.nodes,
-        arrivals=first.arrivals,
         uids=first.uids + second.uids,
         keys=first.keys + second.keys,
+        came=first.came,
+        came_at=first.came_at,
     )
     await worker.apply(first)
 
@@ -187,8 +187,8 @@ async def test_nodes_keep_their_place_in_the_order_of_the_whole_cluster():
     sinks = [Fake(f"worker-{index}", apply=NOTHING) for index in range(2)]
     cache = CacheActor(plan_of(shards=2), Fakes(*sinks))
     nodes = [node(f"n{number}", labels={ZONE: "ab"[number % 2]}) for number in range(6)]
-    await cache.add_nodes(NodeBatch(tuple(nodes[:4])))
-    await cache.add_nodes(NodeBatch(tuple(nodes[4:])))
+    await cache.add_nodes(node_batch(tuple(nodes[:4])))
+    await cache.add_nodes(node_batch(tuple(nodes[4:])))
     worker = worker_of()
 
     for batch in sinks[1].told("apply"):
@@ -227,7 +227,7 @@ async def test_status_names_a_few_zones():
     sink = Fake("worker-0", apply=NOTHING)
     cache = CacheActor(plan_of(shards=1), Fakes(sink))
     zoned = [node(f"n{zone}", labels={ZONE: f"zone-{zone}"}) for zone in range(6)]
-    await cache.add_nodes(NodeBatch(tuple(zoned)))
+    await cache.add_nodes(node_batch(tuple(zoned)))
     worker = worker_of()
     await worker.apply(sink.told("apply")[0])
 

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.placements import DeltaKind, Placements, TableStore
 
@@ -16,30 +17,37 @@ class FakeStore:
     """Nodes and how many pods of which facts are on them; strict about both."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, tuple[NodeFacts, Counter[PodFacts]]] = {}
+        self.nodes: dict[str, NodeFacts] = {}
+        self.pods: dict[str, Counter[PodFacts]] = {}
 
     def add_node(self, facts: NodeFacts) -> None:
         assert facts.name not in self.nodes
-        self.nodes[facts.name] = (facts, Counter())
+        self.nodes[facts.name], self.pods[facts.name] = facts, Counter()
+
+    def add_nodes(self, nodes: NodeList) -> None:
+        for facts in nodes:
+            self.add_node(facts)
 
     def update_node(self, facts: NodeFacts) -> None:
-        self.nodes[facts.name] = (facts, self.nodes[facts.name][1])
+        assert facts.name in self.nodes
+        self.nodes[facts.name] = facts
 
     def remove_node(self, name: str) -> None:
-        assert not self.nodes.pop(name)[1], f"{name} is removed with pods on it"
+        assert not self.pods.pop(name), f"{name} is removed with pods on it"
+        del self.nodes[name]
 
     def has_node(self, name: str) -> bool:
         return name in self.nodes
 
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
-        self.nodes[node_name][1][facts] += count
+        self.pods[node_name][facts] += count
 
     def add_pods(self, node_names: list[str], pods: list[PodFacts]) -> None:
         for node_name, facts in zip(node_names, pods, strict=True):
             self.add_pod(node_name, facts)
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
-        pods = self.nodes[node_name][1]
+        pods = self.pods[node_name]
         assert pods[facts] > 0, f"no such pod on {node_name}"
         pods[facts] -= 1
         if not pods[facts]:
@@ -65,7 +73,7 @@ def test_placed_pod_is_counted_and_answered_as_a_delta():
     placements, store = placements_with("n1")
     (delta,) = placements.place("u1", "n1", SMALL)
     assert (delta.kind, delta.node_name, delta.uid, delta.pod) == ("add_pod", "n1", "u1", SMALL)
-    assert store.nodes["n1"][1] == {SMALL: 1}
+    assert store.pods["n1"] == {SMALL: 1}
     assert placements.node_of("u1") == "n1"
     assert placements.facts_of("u1") == SMALL
 
@@ -90,7 +98,7 @@ def test_lifted_pod_leaves_no_trace():
     placements, store = placements_with("n1")
     placements.place("u1", "n1", SMALL)
     assert kinds(placements.lift("u1")) == [("remove_pod", "u1")]
-    assert store.nodes["n1"][1] == {}
+    assert store.pods["n1"] == {}
     assert placements.node_of("u1") is None
     assert len(placements) == 0
     placements.validate()
@@ -102,7 +110,7 @@ def test_pod_of_an_unknown_node_waits_aside_and_comes_with_the_node():
     assert placements.node_of("u1") == "n1"
     deltas = placements.add_node(NodeFacts("n1"))
     assert kinds(deltas) == [("add_node", "n1"), ("add_pod", "u1")]
-    assert store.nodes["n1"][1] == {SMALL: 1}
+    assert store.pods["n1"] == {SMALL: 1}
 
 
 def test_pod_aside_may_leave_before_its_node_comes():
@@ -110,7 +118,7 @@ def test_pod_aside_may_leave_before_its_node_comes():
     placements.place("u1", "n1", SMALL)
     assert placements.lift("u1") == []
     placements.add_node(NodeFacts("n1"))
-    assert store.nodes["n1"][1] == {}
+    assert store.pods["n1"] == {}
 
 
 def test_removed_node_gives_up_its_pods_first_and_gets_them_back():
@@ -121,7 +129,7 @@ def test_removed_node_gives_up_its_pods_first_and_gets_them_back():
     assert kinds(removed) == [("remove_pod", "u1"), ("remove_pod", "u2"), ("remove_node", "n1")]
     assert not store.has_node("n1")
     placements.add_node(NodeFacts("n1"))
-    assert store.nodes["n1"][1] == {SMALL: 1, LARGE: 1}
+    assert store.pods["n1"] == {SMALL: 1, LARGE: 1}
 
 
 def test_removed_node_without_pods_is_one_delta():
@@ -134,7 +142,7 @@ def test_node_added_again_with_other_facts_is_updated():
     cordoned = NodeFacts("n1", unschedulable=True)
     (delta,) = placements.add_node(cordoned)
     assert (delta.kind, delta.node) == (DeltaKind.UPDATE_NODE, cordoned)
-    assert store.nodes["n1"][0] == cordoned
+    assert store.nodes["n1"] == cordoned
 
 
 def test_node_told_twice_is_no_delta():
@@ -161,7 +169,7 @@ def test_replace_with_other_facts_counts_anew():
         ("remove_pod", "u1"),
         ("add_pod", "u1"),
     ]
-    assert store.nodes["n1"][1] == {LARGE: 1}
+    assert store.pods["n1"] == {LARGE: 1}
 
 
 def test_snapshot_builds_a_copy_without_pods_aside():
@@ -177,7 +185,7 @@ def test_snapshot_builds_a_copy_without_pods_aside():
             copy.add_node(delta.node)
         else:
             copy.add_pod(delta.node_name, delta.pod)
-    assert copy.nodes == store.nodes
+    assert (copy.nodes, copy.pods) == (store.nodes, store.pods)
 
 
 def test_compare_names_each_difference():
@@ -211,7 +219,6 @@ def test_placements_start_on_an_empty_store():
     [
         (lambda placements, store: placements._node_of.popitem(), "disagree"),
         (lambda placements, store: placements._pods_on.update(n9={}), "empty list"),
-        (lambda placements, store: store.add_node(NodeFacts("n9")), "other nodes"),
     ],
 )
 def test_validate_finds_damage(damage, message):

@@ -16,7 +16,7 @@ from roadstead.actors.messages import (
     QUEUE_STATE,
     RUN,
     SUBMIT,
-    NodeBatch,
+    node_batch,
     pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
@@ -219,7 +219,7 @@ class _World:
 
     async def appear(self, nodes, changed=()):
         # The binder first: what it does not know, a new cache would not hear of.
-        batch = NodeBatch(tuple(nodes), self.revision)
+        batch = node_batch(tuple(nodes), self.revision)
         await self.tell(BINDER, ADD_NODES, batch)
         await self.tell(CACHE, ADD_NODES, batch)
         changes = [NodeChange(*each) for each in changed or ((None, node) for node in nodes)]

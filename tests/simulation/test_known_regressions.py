@@ -6,9 +6,9 @@ from roadstead.actors.edits import NodeNames
 from roadstead.actors.messages import (
     AssumeBatch,
     BindBatch,
-    NodeBatch,
     Nominations,
     Settle,
+    node_batch,
 )
 from roadstead.actors.recovery import Owner, PodsGone
 from roadstead.actors.seam import NOTHING
@@ -134,7 +134,7 @@ def test_an_event_between_pop_and_requeue_brings_the_pod_back():
 async def binder_of(*names, facts):
     binder = BinderActor(plan_of(), NOBODY)
     hosts = tuple(node(name, cpu=1000, labels={ZONE: "a"}) for name in ("n1", "n2"))
-    await binder.add_nodes(NodeBatch(hosts))
+    await binder.add_nodes(node_batch(hosts))
     await binder.add_pending(batch_of(*names, facts=facts))
     return binder
 
@@ -175,7 +175,7 @@ async def test_anti_affinity_holds_when_the_old_life_was_faster():
 async def cache_of():
     worker, queue = Fake("worker-0", apply=NOTHING), Fake("queue", observe=NOTHING)
     cache = CacheActor(plan_of(shards=1), Fakes(worker, queue))
-    await cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     return cache, queue
 
 
@@ -183,9 +183,9 @@ async def test_a_node_that_was_removed_does_not_come_back_with_a_late_copy():
     cache, _ = await cache_of()
     await cache.remove_nodes(NodeNames(("n1",), revision=1))
 
-    await cache.add_nodes(NodeBatch((node("n1"), node("n2"))))
+    await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     assert sorted(cache.core.placements.nodes) == ["n2"]
-    await cache.add_nodes(NodeBatch((node("n1"),), revision=1))
+    await cache.add_nodes(node_batch((node("n1"),), revision=1))
     await cache.remove_nodes(NodeNames(("n1",), revision=1))
 
     assert sorted(cache.core.placements.nodes) == ["n1", "n2"]
