@@ -91,12 +91,20 @@ class Cell:
         self._used -= len(tasks) * request
 
 
+def has_room(free: Ints, request: Ints) -> Flags:
+    """Which rows have room for one task. free: [rows, resources]."""
+    # Column by column: some times as fast as `all` over an axis of two.
+    found = free[:, 0] >= request[0]
+    for column in range(1, len(request)):
+        found &= free[:, column] >= request[column]
+    return found
+
+
 def room(free: Ints, request: Ints) -> Ints:
     """How many tasks of a size each row has room for. free: [rows, resources]."""
-    wanted = request > 0
-    if not wanted.any():
-        return np.full(len(free), UNBOUNDED, dtype=np.int64)
-    found: Ints = (free[:, wanted] // request[wanted]).min(axis=1)
+    found = np.full(len(free), UNBOUNDED, dtype=np.int64)
+    for column in np.flatnonzero(request > 0):
+        np.minimum(found, free[:, column] // request[column], out=found)
     return np.maximum(found, 0)
 
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from roadstead.lab.cell import Cell, Detection, Ints, Transaction, View
+from roadstead.lab.cell import Cell, Detection, Ints, Transaction, View, has_room
 from roadstead.lab.cells import EXAMPLE, CellKind
 from roadstead.lab.placement import (
     PLACEMENTS,
@@ -262,7 +262,7 @@ class OmegaRun:
         By what the placement goes by (first-fit: LeastAllocated), in points of 100, mean over
         tasks; as a scheduler would see it that is alone and looks at every machine.
         """
-        fits = np.all(self.cell.free >= request, axis=1)
+        fits = has_room(self.cell.free, request)
         tasks = tasks[fits[tasks]]
         if not tasks.size:
             return 0.0

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from roadstead.lab.cell import Ints, rank_among_equals, room
+from roadstead.lab.cell import Ints, has_room, rank_among_equals, room
 
 Place: TypeAlias = Callable[[Ints, Ints, Ints, int, np.random.Generator], Ints]
 """(free[machines, resources], capacity[resources], request[resources], tasks, random) → machines,
@@ -35,9 +35,13 @@ def first_fit(
     free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
 ) -> Ints:
     """Randomized first fit; fewer than `count` only where there is no room for more."""
-    pool = np.arange(len(free))
+    drawn = random.integers(len(free), size=2 * count + SPARE)
+    taken = drawn[rank_among_equals(drawn) < room(free[drawn], request)][:count]
+    if len(taken) == count:
+        return taken
     left = room(free, request)
-    taken = np.empty(0, dtype=np.int64)
+    np.subtract.at(left, taken, 1)
+    pool = np.flatnonzero(left > 0)
     while len(taken) < count and pool.size:
         drawn = random.choice(pool, size=2 * (count - len(taken)) + SPARE)
         found = drawn[rank_among_equals(drawn) < left[drawn]][: count - len(taken)]
@@ -52,7 +56,7 @@ def spread(
 ) -> Ints:
     """The emptiest machines, by LeastAllocated."""
     capacity = np.broadcast_to(capacity, free.shape)
-    rows = np.flatnonzero((free >= request).all(axis=1))
+    rows = np.flatnonzero(has_room(free, request))
     # A machine's score only falls with each task: one that is not among the best for its first
     # task gets none, and the best of all steps are the greedy ones.
     rows = rows[_best(least_allocated(free[rows] - request, capacity[rows]), count, random)]
@@ -75,7 +79,7 @@ def pack(
 ) -> Ints:
     """The fullest machines, by MostAllocated: one is filled before the next is begun."""
     capacity = np.broadcast_to(capacity, free.shape)
-    rows = np.flatnonzero((free >= request).all(axis=1))
+    rows = np.flatnonzero(has_room(free, request))
     rows = rows[_best(most_allocated(free[rows] - request, capacity[rows]), count, random)]
     machines: Ints = np.repeat(rows, np.minimum(room(free[rows], request), count))[:count]
     return machines
@@ -91,7 +95,7 @@ def sampled(sample: int, score: Score) -> Place:
     def place(
         free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
     ) -> Ints:
-        rows = np.flatnonzero((free >= request).all(axis=1))
+        rows = np.flatnonzero(has_room(free, request))
         free, capacity = free[rows], np.broadcast_to(capacity, free.shape)[rows]
         left = room(free, request)
         scores = score(free - request, capacity)
@@ -124,13 +128,17 @@ def least_allocated(free_after: Ints, capacity: Ints) -> Ints:
     capacity: [resources] or [rows, resources]. Follows kube-scheduler's
     noderesources/least_allocated.go.
     """
-    parts = np.maximum(free_after, 0) * MAX_SCORE // capacity
-    scores: Ints = parts.sum(axis=1) // parts.shape[1]
-    return scores
+    return _mean_of_parts(np.maximum(free_after, 0), capacity)
 
 
 def most_allocated(free_after: Ints, capacity: Ints) -> Ints:
     """Score 0 to 100 of each row; follows kube-scheduler's noderesources/most_allocated.go."""
-    used = np.clip(capacity - free_after, 0, capacity)
-    scores: Ints = (used * MAX_SCORE // capacity).sum(axis=1) // free_after.shape[1]
-    return scores
+    return _mean_of_parts(np.clip(capacity - free_after, 0, capacity), capacity)
+
+
+def _mean_of_parts(amount: Ints, capacity: Ints) -> Ints:
+    parts = amount * MAX_SCORE // capacity
+    total = parts[:, 0].copy()
+    for column in range(1, parts.shape[1]):
+        total += parts[:, column]
+    return total // parts.shape[1]
