@@ -94,7 +94,7 @@ class Cell:
 def has_room(free: Ints, request: Ints) -> Flags:
     """Which rows have room for one task. free: [rows, resources]."""
     # Column by column: some times as fast as `all` over an axis of two.
-    found = free[:, 0] >= request[0]
+    found: Flags = free[:, 0] >= request[0]
     for column in range(1, len(request)):
         found &= free[:, column] >= request[column]
     return found

@@ -138,7 +138,8 @@ def most_allocated(free_after: Ints, capacity: Ints) -> Ints:
 
 def _mean_of_parts(amount: Ints, capacity: Ints) -> Ints:
     parts = amount * MAX_SCORE // capacity
-    total = parts[:, 0].copy()
+    total: Ints = parts[:, 0].copy()
     for column in range(1, parts.shape[1]):
         total += parts[:, column]
-    return total // parts.shape[1]
+    total //= parts.shape[1]
+    return total
