@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from subprocess import Popen
 
 import ray._private.node
 from ray._private import worker
@@ -41,6 +42,23 @@ def lean_node() -> Iterator[None]:
         yield
     finally:
         ray._private.node.Node = Node
+
+
+def servers() -> dict[str, Popen[bytes]]:
+    """The processes without which a Ray that this process started can do nothing, by name.
+
+    Of a Ray that was joined there are none.
+    """
+    node = worker._global_node
+    kinds = {} if node is None else node.all_processes
+    return {kind: kinds[kind][0].process for kind in ("gcs_server", "raylet") if kind in kinds}
+
+
+def end_by_force() -> None:
+    """Ends all processes of a Ray that this process started; actors end with their raylet."""
+    node = worker._global_node
+    if node is not None:
+        node.kill_all_processes(check_alive=False, allow_graceful=False)
 
 
 class _Leaving:

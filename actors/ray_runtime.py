@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from subprocess import Popen
 from typing import ClassVar, TypeVar
 
 import ray
@@ -25,7 +26,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
 from roadstead.actors.garbage import collect_seldom
 from roadstead.actors.logs import open_log
-from roadstead.actors.ray_node import lean_node, let_go
+from roadstead.actors.ray_node import end_by_force, lean_node, let_go, servers
 from roadstead.actors.seam import (
     NOBODY,
     A,
@@ -156,6 +157,8 @@ class RaySession:
         self._options = options
         self._joined: Future[None] = Future()
         self._leave = threading.Event()
+        self._by_force = False
+        self._servers: dict[str, Popen[bytes]] = {}
         atexit.register(self._end)
         RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
         RaySession._last.start()
@@ -189,14 +192,26 @@ class RaySession:
         except BaseException as failure:
             self._joined.set_exception(failure)
             return
+        self._servers = servers()
         self._joined.set_result(None)
         self._leave.wait()
+        if self._by_force:
+            end_by_force()
         let_go()
         ray.shutdown()
 
-    def leave(self) -> None:
-        """Begins to leave Ray; returns at once."""
+    def leave(self, *, by_force: bool = False) -> None:
+        """Begins to leave Ray; returns at once. by_force: where it cannot be asked to end."""
+        self._by_force = by_force
         self._leave.set()
+
+    def lost(self) -> str:
+        """Which of the processes of a Ray that was started here ended, and how; "" if none did."""
+        for kind, process in self._servers.items():
+            if (status := process.poll()) is not None:
+                how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+                return f"Ray's {kind} (process {process.pid}) ended: {how}"
+        return ""
 
     def _end(self) -> None:
         self.leave()
@@ -286,8 +301,17 @@ class RayRuntime:
         """Ends an actor's process at once."""
         ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
 
+    def lost(self) -> str:
+        """Which part of Ray itself is gone, and how it ended; "" while all is there."""
+        return self._ray.lost()
+
     async def stop(self) -> None:
         """Ends all actors of the run, and leaves Ray (a local one ends) beside what follows."""
+        if self.lost():
+            # What is left of it would wait for what is gone.
+            self._handles.clear()
+            self._ray.leave(by_force=True)
+            return
         for handle in self._handles.values():
             with contextlib.suppress(RayError):
                 ray.kill(handle, no_restart=True)

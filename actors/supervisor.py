@@ -3,6 +3,7 @@
       watch ── gone, silent ──► replace: its process, and all that rests on what it alone knew
         ▲                          │ no journal, or too often: the run ends with the story
         └── the run goes on ◄──────┘
+      what carries the actors is gone (Ray itself): the run ends with that
 
 An actor that cannot go on (bad input, a broken invariant, a journal that failed) ends the run: a
 new one would fail the same way.
@@ -145,6 +146,7 @@ class Supervisor:
         try:
             self._raw = await self._start(groups)
         except (ActorLostError, DeadlineError) as failure:
+            self._check_ground()
             raise RunFailedError(f"the run did not start: {failure}") from failure
         self.refs = {name: _RunRef(name, self) for name in self._raw}
         self.epochs = dict.fromkeys(self._raw, self._plan.first_epoch)
@@ -160,6 +162,34 @@ class Supervisor:
 
     async def watch(self) -> None:
         """Runs until the run cannot go on; raises RunFailedError or the error that stopped it."""
+        actors = asyncio.create_task(self._watch_actors())
+        ground = asyncio.create_task(self._watch_ground())
+        try:
+            await asyncio.wait({actors, ground}, return_when=asyncio.FIRST_COMPLETED)
+            self._check_ground()
+            await actors
+        finally:
+            actors.cancel()
+            ground.cancel()
+            await asyncio.gather(actors, ground, return_exceptions=True)
+
+    async def _watch_ground(self) -> None:
+        """Ends when what carries the actors is gone, whatever they say themselves."""
+        while not self._runtime.lost():
+            await asyncio.sleep(WATCH_S)
+
+    def _check_ground(self) -> None:
+        """RunFailedError if what carries the actors is gone: nobody can be replaced then."""
+        if lost := self._runtime.lost():
+            journal = self._plan.settings.journal
+            kept = (
+                f"what the binder acknowledged is in {journal}, and --resume goes on with it"
+                if self._has_journal
+                else "there is no journal of what was bound"
+            )
+            raise RunFailedError(f"{lost}. The run ends here; {kept}.")
+
+    async def _watch_actors(self) -> None:
         while True:
             failures = await self._failures(return_when=asyncio.FIRST_EXCEPTION)
             if failures:
@@ -217,6 +247,7 @@ class Supervisor:
 
     async def _replace(self, gone: Iterable[ActorGoneError]) -> None:
         """Replaces actors, and those that rest on what only they knew; the run goes on."""
+        self._check_ground()
         began_s = clock_s()
         why = {each.name: each for each in gone}
         hosts = {host: set(builds) for host, builds in self.groups().items()}
@@ -301,11 +332,15 @@ class Supervisor:
     async def stop(self) -> None:
         """Schedulers take no more, the binder closes its journal, and all actors end, in time."""
         timeout_s = self._plan.settings.deadlines.stop_s
+        if not self._runtime.lost():
+            await self._ask_to_stop(timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await self._runtime.stop()
+
+    async def _ask_to_stop(self, timeout_s: float) -> None:
         schedulers = [ref for name, ref in self._raw.items() if name.startswith(SCHEDULER)]
         stops = (ref.call(STOP, NOTHING, timeout_s=timeout_s) for ref in schedulers)
         await asyncio.gather(*stops, return_exceptions=True)
         if BINDER in self._raw:
             with contextlib.suppress(ActorError, ActorLostError, DeadlineError):
                 await self._raw[BINDER].call(STOP, NOTHING, timeout_s=timeout_s)
-        async with asyncio.timeout(timeout_s):
-            await self._runtime.stop()

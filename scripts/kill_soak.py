@@ -44,7 +44,7 @@ from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
-NODES, PODS = 600, 5_000
+NODES, PODS = 150, 1_500
 RUN_S = 900.0
 """How long one run may take; what is not over by then hangs."""
 
@@ -218,12 +218,13 @@ def in_a_process(seed: int, most_kills: int, *, inline: bool) -> Figures:
             told, _ = child.communicate(timeout=RUN_S)
             found = Figures(**json.loads(told.splitlines()[-1]))
         except (subprocess.TimeoutExpired, IndexError, ValueError, TypeError) as failure:
+            why = f"its process ended with {child.poll()}: {type(failure).__name__}"
+            found = Figures(runs=1, why=[why])
+            judge(found, Path(folder), inputs_of(seed))
+        finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-            why = f"its process ended with {child.returncode}: {type(failure).__name__}"
-            found = Figures(runs=1, why=[why])
-            judge(found, Path(folder), inputs_of(seed))
     found.why = [f"run {seed}: {each}" for each in found.why]
     return found
 
