@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from roadstead.actors.binder_recovery import BinderRecovery, identity_of
@@ -12,7 +13,6 @@ from roadstead.actors.edits import BinderEdits
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
     ActorStatus,
-    BindAnswer,
     BindAnswers,
     BindBatch,
     BoundPage,
@@ -42,7 +42,7 @@ from roadstead.binder import (
     Released,
 )
 from roadstead.binder.gangs import GangNeeds
-from roadstead.binder.pods import COUNTED
+from roadstead.binder.pods import COUNTED, Decision, Rejected
 from roadstead.cycle.verify import Verifier
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, unnominated
@@ -141,7 +141,7 @@ class BinderActor(BinderRecovery, BinderEdits):
         started = time.perf_counter()
         nothing_read, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
         rows = zip(
-            batch.pods.pods(),
+            batch.pods.keyed(),
             batch.nodes,
             batch.tokens,
             batch.read_versions or nothing_read,
@@ -149,23 +149,22 @@ class BinderActor(BinderRecovery, BinderEdits):
             strict=True,
         )
         requests = [
-            BindRequest(
-                token, pod.uid, pod.key, node, facts, batch.owner, batch.epoch, read, transaction
-            )
-            for (pod, facts), node, token, read, transaction in rows
+            BindRequest(token, uid, key, node, facts, batch.owner, batch.epoch, read, transaction)
+            for (uid, key, facts), node, token, read, transaction in rows
         ]
         if self.core.current_epoch(batch.owner) is None:
             self.core.advance_epoch(batch.owner, batch.epoch)
         self._volumes.asked = {each.token: each.bindings for each in batch.volumes}
         known = len(self._volumes.log)
-        answers = self._perform(self._with_claims(self.core.bind(requests), known))
+        found = self._perform(self._with_claims(self.core.bind(requests), known))
         self._bound_journal()
         self._commits.mark()
         self._verifying_s += time.perf_counter() - started
         self._batches += 1
-        bound = sum(not answer.cause for answer in answers.values())
+        answers = _answers({r.token: found[r.token] for r in requests if r.token in found})
+        bound = len(answers.tokens) - len(answers.refused)
         log("binder", "batch committed", asked=len(requests), bound=bound)
-        return BindAnswers(tuple(answers[r.token] for r in requests if r.token in answers))
+        return answers
 
     async def evict(self, ask: Evict) -> Evicted:
         """Takes pods from the cluster; those that are not bound yet will never be."""
@@ -195,16 +194,18 @@ class BinderActor(BinderRecovery, BinderEdits):
         page = self._preempted[ask.start : ask.start + ask.count]
         return PreemptedPage(tuple(page), len(self._preempted))
 
-    def _perform(self, effects: Sequence[Effect]) -> dict[str, BindAnswer]:
-        """Performs effects and those that follow from them; the acknowledgements by token."""
-        answers: dict[str, BindAnswer] = {}
-        waiting = list(effects)
+    def _perform(self, effects: Sequence[Effect]) -> dict[str, Decision]:
+        """Performs effects and those that follow from them; what is acknowledged, by token."""
+        answers: dict[str, Decision] = {}
+        waiting = deque(effects)
         while waiting:
-            effect = waiting.pop(0)
-            if isinstance(effect, AppendJournal):
+            effect = waiting.popleft()
+            if isinstance(effect, Acknowledge):
+                answers[effect.token] = decision = effect.decision
+                if isinstance(decision, Bound):
+                    self._is_bound(decision)
+            elif isinstance(effect, AppendJournal):
                 waiting += self._write(effect)
-            elif isinstance(effect, Acknowledge):
-                answers[effect.token] = self._answer(effect)
             elif isinstance(effect, Released):
                 self._released(effect)
             elif isinstance(effect, Halted):
@@ -220,32 +221,10 @@ class BinderActor(BinderRecovery, BinderEdits):
             return self.core.flush_failed(str(failure))
         return self.core.flushed(effect.last_lsn)
 
-    def _answer(self, effect: Acknowledge) -> BindAnswer:
-        decision = effect.decision
-        if isinstance(decision, Bound):
-            if decision.uid not in self._bound:
-                self._commits.note(decision.uid)
-            self._bound[decision.uid] = decision.node_name
-            return BindAnswer(
-                effect.token,
-                decision.uid,
-                decision.node_name,
-                decision.lsn,
-                decision.version,
-                "",
-                (),
-                decision.lsn,
-            )
-        return BindAnswer(
-            effect.token,
-            decision.uid,
-            "",
-            0,
-            decision.version,
-            str(decision.cause),
-            decision.status.reasons,
-            decision.row_version,
-        )
+    def _is_bound(self, decision: Bound) -> None:
+        if decision.uid not in self._bound:
+            self._commits.note(decision.uid)
+        self._bound[decision.uid] = decision.node_name
 
     async def bound(self, ask: PageAsk) -> BoundPage:
         """Committed binds in commit order, a page at a time."""
@@ -270,6 +249,23 @@ class BinderActor(BinderRecovery, BinderEdits):
             timings_s=(("bind", self._verifying_s),),
             counts=(("bound", len(self._bound)), ("batches", self._batches)),
         )
+
+
+def _answers(decisions: Mapping[str, Decision]) -> BindAnswers:
+    """Decisions as they travel, by token."""
+    found = decisions.values()
+    return BindAnswers(
+        tuple(decisions),
+        tuple(each.uid for each in found),
+        tuple(each.node_name if isinstance(each, Bound) else "" for each in found),
+        tuple(each.lsn if isinstance(each, Bound) else 0 for each in found),
+        tuple(each.version for each in found),
+        tuple(
+            (place, str(each.cause), each.status.reasons, each.row_version)
+            for place, each in enumerate(found)
+            if isinstance(each, Rejected)
+        ),
+    )
 
 
 def open_journal(plan: RunPlan) -> Journal:

@@ -110,17 +110,14 @@ class CacheActor(CacheRecovery, CacheEdits):
     async def assume(self, batch: AssumeBatch) -> Assumed:
         """Counts pods on nodes ahead of their commits."""
         self.mind()
-        rows = zip(batch.pods.pods(), batch.nodes, batch.tokens, strict=True)
-        assumptions = [
-            Assumption(identity.uid, identity.key, facts, node, token)
-            for (identity, facts), node, token in rows
-        ]
+        rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
+        assumptions = [Assumption(*pod, node, token) for pod, node, token in rows]
         answer = self.core.assume(assumptions, clock_s())
         self._stream(answer.deltas)
-        token_of = dict(zip(batch.pods.uids, batch.tokens, strict=True))
+        token_of = dict(zip(batch.pods.uids, batch.tokens, strict=True)) if answer.refused else {}
         refused = [(token_of[r.uid], r.status.message) for r in answer.refused]
         not_taken = {token for token, _ in refused}
-        taken = [each for each in assumptions if each.token not in not_taken]
+        taken = [e for e in assumptions if e.facts.volumes and e.token not in not_taken]
         bound, without = self._take_volumes(taken)
         self._forget([(each.uid, each.token) for each in without])
         # Told before, and deleted meanwhile: nobody will ask to forget it.

@@ -1,8 +1,8 @@
 """Python's collector of cycles, set for processes that hold many small objects for long.
 
 Every new container counts towards a collection that looks at all young objects, and each hundredth
-or so at all there are. Pods and nodes stay, and make no cycles; with Python's own thresholds a third
-of the time from submit to bind went into looking at them (docs/performance.md).
+or so at all there are. Pods and nodes stay, and make no cycles; with Python's own thresholds a
+third of the time from submit to bind went into looking at them (docs/performance.md).
 """
 
 from __future__ import annotations

@@ -19,15 +19,15 @@ from roadstead.actors.messages import (
     REPORT,
     SETTLE,
     AssumeBatch,
+    BindAnswers,
     BindBatch,
     GivenBack,
     LeaseReport,
     PendingNote,
     PodBatch,
     Settle,
-    pod_batch,
+    pod_columns,
 )
-from roadstead.actors.messages import BindAnswer as WireAnswer
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.preemption import carry_out
 from roadstead.actors.seam import (
@@ -60,7 +60,7 @@ from roadstead.cycle.jobs import job_of
 from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
-from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import unschedulable
 from roadstead.run import RunPlan
 
@@ -187,9 +187,8 @@ class SchedulerEffects:
                 return
             self._losses = 0
             self._spend("bind", started)
-            self._take_note(attempts, answer.answers)
-            answers = [_answer(each) for each in answer.answers]
-            await self._perform(self.core.bind_answered(answers))
+            self._take_note(attempts, answer)
+            await self._perform(self.core.bind_answered(_answers(answer)))
 
     def _bind_batch(self, attempts: Sequence[Attempt]) -> BindBatch:
         versions, whole = self._checks_versions, self._is_whole
@@ -204,13 +203,14 @@ class SchedulerEffects:
             tuple(job_of(a.facts) for a in attempts) if whole else (),
         )
 
-    def _take_note(self, attempts: Sequence[Attempt], answers: Sequence[WireAnswer]) -> None:
+    def _take_note(self, attempts: Sequence[Attempt], told: BindAnswers) -> None:
         """What answers of the binder say beside how attempts end."""
-        causes = {each.token: each.cause for each in answers}
+        causes = dict.fromkeys(told.tokens, "")
+        causes |= {told.tokens[place]: cause for place, cause, _, _ in told.refused}
         self._figures.answered(attempts, causes)
-        self._reads_failed |= any(causes.values())
+        self._reads_failed |= bool(told.refused)
         if self._checks_versions:
-            version_of = {each.token: each.row_version for each in answers}
+            version_of = {each.token: each.row_version for each in told.answers}
             for each in attempts:
                 if each.token in version_of:
                     known = self._news.get(each.node_name, 0)
@@ -292,7 +292,8 @@ class SchedulerEffects:
 
 
 def _pods(attempts: Sequence[Attempt]) -> PodBatch:
-    return pod_batch((_identity(each), unnominated(each.facts)) for each in attempts)
+    uids, keys = [each.uid for each in attempts], [each.key for each in attempts]
+    return pod_columns(uids, keys, [each.facts for each in attempts])
 
 
 def _identity(attempt: Attempt) -> PodIdentity:
@@ -304,10 +305,15 @@ def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
     return tuple((attempt.uid, attempt.token) for attempt in attempts)
 
 
-def _answer(wire: WireAnswer) -> BindAnswer:
-    outcome = _OUTCOMES.get(wire.cause, BindOutcome.FAILED)
-    message = ", ".join((wire.cause, *wire.reasons)) if wire.cause else ""
-    return BindAnswer(wire.token, outcome, wire.node_name, message)
+def _answers(told: BindAnswers) -> list[BindAnswer]:
+    found = [
+        BindAnswer(token, BindOutcome.BOUND, node)
+        for token, node in zip(told.tokens, told.nodes, strict=True)
+    ]
+    for place, cause, reasons, _ in told.refused:
+        outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
+        found[place] = BindAnswer(told.tokens[place], outcome, "", ", ".join((cause, *reasons)))
+    return found
 
 
 def _given_back(item: RequeueItem, freed: Container[str], *, is_late: bool) -> GivenBack:

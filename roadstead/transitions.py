@@ -67,6 +67,10 @@ class TransitionTable(Generic[State, Event]):
             raise self.illegal(name, state, event, history)
         return arrow
 
+    def walk(self, *events: Event) -> Walk[State, Event]:
+        """Takes subjects along the same events, one after another."""
+        return Walk(self, events)
+
     def illegal(
         self, name: str, state: State, event: Event, history: History, why: str = ""
     ) -> IllegalTransitionError:
@@ -77,3 +81,27 @@ class TransitionTable(Generic[State, Event]):
             f"{self.machine}: {cut_short(name)}: {event.value} is not allowed in state "
             f"{state.value}{reason}; before it: {story}"
         )
+
+
+class Walk(Generic[State, Event]):
+    """The way of many subjects along the same events: those that stand alike go alike."""
+
+    __slots__ = ("_events", "_from", "_history", "_table", "_to")
+
+    def __init__(self, table: TransitionTable[State, Event], events: tuple[Event, ...]) -> None:
+        self._table = table
+        self._events = events
+        self._from: State | None = None
+        self._history: History = ()
+        self._to: tuple[State, History]
+
+    def follow(self, name: str, state: State, history: History) -> tuple[State, History]:
+        """Where a subject comes to; raises as the table does."""
+        if state is self._from and history is self._history:
+            return self._to
+        target, story = state, history
+        for event in self._events:
+            arrow = self._table.follow(name, target, event, story)
+            target, story = arrow.target, arrow.extend(story)
+        self._from, self._history, self._to = state, history, (target, story)
+        return self._to

@@ -16,6 +16,7 @@ from roadstead.actors.messages.binding import (
     Evicted,
     PreemptedNote,
     PreemptedPage,
+    bind_answers,
 )
 from roadstead.actors.messages.cluster import (
     ADD_NODES,
@@ -48,6 +49,7 @@ from roadstead.actors.messages.pods import (
     ClassColumn,
     PodBatch,
     pod_batch,
+    pod_columns,
 )
 from roadstead.actors.messages.queueing import (
     LEASE,
@@ -141,7 +143,9 @@ __all__ = [
     "StorageNews",
     "Submitted",
     "ViewAsk",
+    "bind_answers",
     "node_batch",
     "nodes_batch",
     "pod_batch",
+    "pod_columns",
 ]

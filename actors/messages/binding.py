@@ -62,9 +62,7 @@ class BindAnswers:
     def answers(self) -> tuple[BindAnswer, ...]:
         """One by one."""
         refused = {place: rest for place, *rest in self.refused}
-        columns = zip(
-            self.tokens, self.uids, self.nodes, self.lsns, self.versions, strict=True
-        )
+        columns = zip(self.tokens, self.uids, self.nodes, self.lsns, self.versions, strict=True)
         return tuple(
             BindAnswer(*row, *refused.get(place, ("", (), row[3])))
             for place, row in enumerate(columns)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roadstead.actors.revisions import Revisions
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
 from roadstead.facts.wire import facts_in, facts_out
 
 
@@ -32,6 +32,13 @@ class PodBatch:
         """Start times by UID, of the pods that have one."""
         return {self.uids[place]: time_s for place, time_s in self.started_s}
 
+    def keyed(self) -> Iterator[tuple[str, str, PodFacts]]:
+        """Each pod's UID, key (namespace/name) and facts; as `pods`, and cheaper."""
+        classes = [(facts, f"{facts.namespace}/") for facts in map(facts_in, self.classes)]
+        for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
+            facts, prefix = classes[index]
+            yield uid, prefix + name, facts
+
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Each pod's identity and facts; pods of one class share one facts object."""
         classes = [facts_in(data) for data in self.classes]
@@ -53,6 +60,15 @@ def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -
         classes.add(facts)
     columns = classes.table, tuple(uids), tuple(names), tuple(classes.column)
     return PodBatch(*columns, tuple(started_s), revision)
+
+
+def pod_columns(uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]) -> PodBatch:
+    """Columns of pods that are known by their keys (namespace/name); nominated to no node."""
+    classes = ClassColumn()
+    for each in facts:
+        classes.add(unnominated(each))
+    names = [key[len(each.namespace) + 1 :] for key, each in zip(keys, facts, strict=True)]
+    return PodBatch(classes.table, tuple(uids), tuple(names), tuple(classes.column))
 
 
 class ClassColumn:

@@ -144,9 +144,16 @@ class CycleCore:
             for token, status in answers.items()
         ]
         out = Outbox()
+        plain: list[PodRecord] = []
         for record, status in zip(records, answers.values(), strict=True):
-            if record is not None:
+            if record is None:
+                continue
+            if status is SUCCESS and record.is_plain and record.state is PodState.ASSUMING:
+                plain.append(record)
+            else:
                 self._assumed_one(record, status, now_s, out)
+        self._ledger.go_all(plain, PodEvent.ACCEPT, PodEvent.PERMIT, PodEvent.BIND)
+        out.bind += [record.trial for record in plain]
         return self._effects(out)
 
     def allow(self, uid: str, plugin: str) -> list[Effect]:

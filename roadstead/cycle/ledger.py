@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.pods import (
@@ -112,6 +112,16 @@ class Ledger:
         if record.state is not was:
             self._take(record, was)
             self._put(record, was)
+
+    def go_all(self, records: Iterable[PodRecord], *events: PodEvent) -> None:
+        """As `go` for many, along several arrows; nothing is kept by a state that is passed."""
+        walk = TABLE.walk(*events)
+        for record in records:
+            was = record.state
+            record.state, record.history = walk.follow(record.pod.uid, was, record.history)
+            if record.state is not was:
+                self._take(record, was)
+                self._put(record, was)
 
     def let_go(self, record: PodRecord, plugin: str) -> None:
         """A waiting pod does not wait for this plugin any more, but for others."""

@@ -226,6 +226,11 @@ class PodRecord:
         return self.attempt
 
     @property
+    def is_plain(self) -> bool:
+        """No plugin has a say in what becomes of the pod once it is assumed."""
+        return self.refusal is None and self.profile.binds_plainly
+
+    @property
     def target(self) -> Target:
         """The pod and its node as plugins see them."""
         return self.identity, self.pod.info.facts, self.trial.node_name

@@ -151,6 +151,8 @@ class Plugin(ABC):
     reads: ClassVar[Reads] = Reads.CLUSTER
     arguments: ClassVar[type[PluginArguments] | None] = None
     """What a user's plugin may be configured with; see `roadstead.framework.arguments`."""
+    only_succeeds: ClassVar[bool] = False
+    """What this class defines of Reserve, PreBind and Bind does nothing but say Success."""
 
     def sign(self, pod: PodFacts) -> Hashable | None:
         """The hashable part of the pod this plugin looks at, or None if it cannot tell."""

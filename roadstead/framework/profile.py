@@ -81,6 +81,7 @@ class Profile:
         self.pre_bind = self._at("preBind", PreBindPlugin)
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("postBind", PostBindPlugin)
+        self.binds_plainly = self._binds_plainly()
         self.remembers_pods = _of_kind(self._built.values(), RemembersPods)
         self.waiting = handle.waiting
         self.storage = handle.storage
@@ -113,6 +114,15 @@ class Profile:
                 raise InputError(f"does not implement {point}", obj="plugin", value=f'"{ref.name}"')
             plugins.append(plugin)
         return tuple(plugins)
+
+    def _binds_plainly(self) -> bool:
+        """Whether nothing from Reserve to PostBind has a say: pods that are assumed are bound."""
+        only_succeed = (
+            *(_only_succeeds(each, "reserve", "unreserve") for each in self.reserve),
+            *(_only_succeeds(each, "pre_bind") for each in self.pre_bind),
+            *(_only_succeeds(each, "bind") for each in self.bind[:1]),
+        )
+        return bool(self.bind) and all(only_succeed) and not (self.permit or self.post_bind)
 
     def registered_events(self) -> dict[str, tuple[RegisteredEvent, ...]]:
         """What each plugin of the profile wants to be told of, by plugin."""
@@ -178,3 +188,10 @@ class Profile:
 
 def _of_kind(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
     return tuple(dict.fromkeys(plugin for plugin in plugins if isinstance(plugin, kind)))
+
+
+def _only_succeeds(plugin: Plugin, *methods: str) -> bool:
+    """Whether the classes that define these methods say so of what they define."""
+    kinds = type(plugin).__mro__
+    owners = (next(kind for kind in kinds if method in vars(kind)) for method in methods)
+    return all(vars(owner).get("only_succeeds", False) for owner in owners)

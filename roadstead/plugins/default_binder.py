@@ -13,6 +13,7 @@ from roadstead.protocol.status import SUCCESS, Status
 class DefaultBinder(BindPlugin):
     name = "DefaultBinder"
     reads = Reads.NODE
+    only_succeeds = True
 
     def bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS

@@ -78,6 +78,8 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 class NothingReserved(ReservePlugin, PreBindPlugin):
     """Reserve and PreBind of a pod that has nothing of what the plugin looks at."""
 
+    only_succeeds = True
+
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 

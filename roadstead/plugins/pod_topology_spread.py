@@ -20,7 +20,7 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{filtering,scoring}.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 

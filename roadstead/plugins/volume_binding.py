@@ -88,6 +88,7 @@ class VolumeBinding(
     name = "VolumeBinding"
     reads = Reads.CLUSTER
     unprepared = "not found"
+    only_succeeds = True
 
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage

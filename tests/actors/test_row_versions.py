@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.messages import Settle, node_batch
+from roadstead.actors.messages import Settle, bind_answers, node_batch
 from roadstead.actors.row_versions import KnownVersions, version_batch
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.worker import WorkerActor
@@ -92,7 +92,7 @@ async def test_a_bind_names_the_version_that_was_read_and_the_next_one_what_it_l
 
     def refuse(batch):
         found = answers_to(batch, "version", "the node changed")
-        return type(found)(tuple(_at(each, 9) for each in found.answers))
+        return bind_answers([_at(each, 9) for each in found.answers])
 
     world.cache.answers["settle"] = settle
     world.shard.answers["evaluate"] = evaluate

@@ -7,10 +7,10 @@ from roadstead.actors.cache_actor import CacheActor
 from roadstead.actors.messages import (
     Assumed,
     BindAnswer,
-    BindAnswers,
     Leased,
     PendingNote,
     Settle,
+    bind_answers,
     node_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
@@ -37,11 +37,11 @@ def bound_all(batch):
 
 def answers_to(batch, cause, *reasons):
     rows = zip(batch.tokens, batch.pods.uids, batch.nodes, strict=True)
-    return BindAnswers(
-        tuple(
+    return bind_answers(
+        [
             BindAnswer(token, uid, "" if cause else name, 0, 0, cause, reasons)
             for token, uid, name in rows
-        )
+        ]
     )
 
 
