@@ -13,7 +13,7 @@ from roadstead.actors.names import SCHEDULER
 from roadstead.actors.process_calls import WARM
 from roadstead.actors.profiling import Profiler
 from roadstead.actors.seam import NOTHING
-from roadstead.actors.session import CHUNK, RunSession, is_settled
+from roadstead.actors.session import CHUNK, NODES_CHUNK, RunSession, is_settled
 from roadstead.actors.supervisor import RunFailedError
 from roadstead.bench import script as steps
 from roadstead.bench.figures import Measured, stretch
@@ -21,7 +21,6 @@ from roadstead.bench.machine import peak_memory, processor_seconds
 from roadstead.bench.script import Script, Step, Wait
 from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
 from roadstead.bench.tracking import Followed, Tracker
-from roadstead.facts.node import NodeFacts
 from roadstead.facts.wire import facts_out
 from roadstead.run import Progress
 
@@ -112,11 +111,11 @@ class BenchRun:
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
         told = -1
-        for start in range(0, series.count, CHUNK):
+        for start in range(0, series.count, NODES_CHUNK):
             if TENTHS * start // series.count > told:
                 told = TENTHS * start // series.count
                 self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
-            nodes = series.part(start, start + CHUNK)
+            nodes = series.part(start, start + NODES_CHUNK)
             # Before the first pod comes, nobody waits for nodes.
             waits = bool(self._tracker.followed or self._beside)
             await self._session.add_nodes(nodes, tells_queue=waits)
@@ -195,8 +194,7 @@ class BenchRun:
 
     async def _unmake(self, maker: NodeSeries | PodSeries, place: int) -> None:
         if isinstance(maker, NodeSeries):
-            nodes: tuple[NodeFacts, ...] = maker.part(place, place + 1)
-            await self._session.remove_nodes(nodes)
+            await self._session.remove_nodes(maker.part(place, place + 1))
         else:
             await self._session.delete_pods(maker.part(place, place + 1).uids)
 

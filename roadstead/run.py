@@ -6,7 +6,7 @@ not know) carries it out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -155,7 +155,7 @@ def build_narrower(plan: RunPlan, caller_of: CallerOf | None = None) -> Narrower
 class RunInputs:
     """Nodes as the API server would list them, pods that run (with their node), pods that wait."""
 
-    nodes: tuple[NodeFacts, ...]
+    nodes: Sequence[NodeFacts]
     running: tuple[tuple[PodIdentity, PodFacts, str], ...] = ()
     pending: tuple[Pod, ...] = ()
 

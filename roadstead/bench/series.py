@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts, named_node
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 
 ENDLESS = 1 << 62
@@ -25,13 +26,12 @@ class NodeSeries:
     first: int = 0
     names: tuple[str, ...] = ()
 
-    def part(self, start: int, stop: int) -> tuple[NodeFacts, ...]:
+    def part(self, start: int, stop: int) -> NodeList:
         """Nodes from place `start` up to `stop`."""
-        classes = self.classes
-        return tuple(
-            named_node(classes[place % len(classes)], self.name(place))
-            for place in range(start, min(stop, self.count))
-        )
+        places = range(start, min(stop, self.count))
+        names = self.names[start:stop] or [f"{self.prefix}{self.first + p}" for p in places]
+        class_of = np.arange(places.start, places.stop) % len(self.classes)
+        return NodeList.made(self.classes, names, class_of)
 
     def name(self, place: int) -> str:
         return self.names[place] if self.names else f"{self.prefix}{self.first + place}"

@@ -47,7 +47,7 @@ def of_trace(trace: Trace, digests: tuple[InputDigest, ...] = ()) -> Loaded:
     running, pending = split_pods(trace.pods())
     return Loaded(
         source=trace.source,
-        inputs=RunInputs(tuple(trace.nodes()), running, pending),
+        inputs=RunInputs(trace.node_list(), running, pending),
         cluster=ClusterFacts(namespaces=trace.namespaces),
         digests=digests,
     )

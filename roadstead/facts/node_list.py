@@ -49,9 +49,9 @@ class NodeList(Sequence[NodeFacts]):
 
     @staticmethod
     def made(
-        classes: tuple[NodeFacts, ...], names: Iterable[str], class_of: NDArray[np.int32]
+        classes: tuple[NodeFacts, ...], names: Iterable[str], class_of: NDArray[np.integer]
     ) -> NodeList:
-        """A list of columns. class_of: int32[node]."""
+        """A list of columns. class_of: int[node]."""
         return NodeList(classes, tuple(names), class_of.astype(np.int32, copy=False).tobytes())
 
     @property

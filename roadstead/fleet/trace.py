@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts, class_of_node, named_node
+from roadstead.facts.node import NodeFacts, class_of_node
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Labels, PodFacts, PodIdentity
 from roadstead.protocol.errors import InputError, cut_short
 
@@ -47,11 +48,11 @@ class Trace:
 
     def nodes(self) -> list[NodeFacts]:
         """Every node's facts, completed with its name."""
-        classes, names = self.node_classes, self.node_names
-        return [
-            named_node(classes[index], name)
-            for index, name in zip(self.node_class.tolist(), names, strict=True)
-        ]
+        return list(self.node_list())
+
+    def node_list(self) -> NodeList:
+        """The nodes, each made when it is wanted."""
+        return NodeList.made(self.node_classes, self.node_names, self.node_class)
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Every pod's identity and facts; pods of one class share one facts object."""

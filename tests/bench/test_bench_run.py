@@ -333,7 +333,7 @@ def test_the_catalogs_names_are_unique():
 
 
 def test_of_many_nodes_every_tenth_is_told(monkeypatch):
-    monkeypatch.setattr(bench_run, "CHUNK", 1)
+    monkeypatch.setattr(bench_run, "NODES_CHUNK", 1)
     seen = []
 
     bench(nodes(40), measured(pods(1)), seen=seen)

@@ -19,7 +19,7 @@ def made(name, nodes, pods, seed=0):
 def nodes_and_pods(script):
     nodes, submit = script.steps
     columns = submit.series.part(0, submit.series.count)
-    return nodes.series.part(0, nodes.series.count), columns
+    return tuple(nodes.series.part(0, nodes.series.count)), columns
 
 
 def test_sizes_are_those_that_are_promised():
