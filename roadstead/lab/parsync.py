@@ -14,7 +14,7 @@ schedulers picks with probability p are N·p − 1 + (1 − p)^N: all picks less
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from roadstead.lab.cell import Flags, Ints, rank_among_equals
 
 Floats = NDArray[np.float64]
+Look: TypeAlias = Literal["fresh", "all"]
 
 SPARSE: Final = 0.02
 """Below this share of idle slots they are listed and no longer guessed."""
@@ -120,7 +121,8 @@ class GapModel:
     """One sync gap: its tasks, dealt evenly to schedulers, must find idle slots within it.
 
     tasks_per_s: of all; capacity_per_s: attempts of one scheduler, at most.
-    partitions: 1 for StateSync.
+    partitions: 1 for StateSync. look: at the partition refreshed last and then at older ones, or
+    at all alike, of whatever age.
     """
 
     schedulers: int = 20
@@ -129,6 +131,7 @@ class GapModel:
     tasks_per_s: float = 40_000.0
     capacity_per_s: float = 4_000.0
     variance: float = 0.0
+    look: Look = "fresh"
 
     @property
     def tasks(self) -> int:
@@ -145,24 +148,26 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
     """(tasks that found one of `slots` idle slots within the gap, conflicts on the way).
 
     Views are right when the gap begins. In each of its steps a scheduler's next partition is
-    refreshed, and it works on the one that was refreshed last.
+    refreshed.
     """
     random = np.random.default_rng([seed, slots])
     room = Slots(slots, model.partitions, model.variance, random)
     seen = np.zeros((model.schedulers, slots), dtype=np.bool_)
-    steps = STATE_SYNC_STEPS if model.partitions == 1 else model.partitions
     waiting = _shares(model.tasks, model.schedulers, 0, 1)
     placed = conflicts = 0
-    for step in range(steps):
-        may_try = _shares(model.attempts, model.schedulers, step, steps)
+    for step in range(STEPS):
+        may_try = _shares(model.attempts, model.schedulers, step, STEPS)
         picks = []
         for who in range(model.schedulers):
-            part = turn(who, step, model.schedulers, model.partitions)
             view = seen[who]
-            if model.partitions > 1:
+            for part in refreshed(who, step, model.schedulers, model.partitions):
                 view[room.part(part)] = room.taken[room.part(part)]
+            part = freshest(who, step, model.schedulers, model.partitions)
             count = int(min(waiting[who], may_try[who]))
-            picks.append(_from_part_on(room, view, part, count, random))
+            if model.look == "fresh":
+                picks.append(_from_part_on(room, view, part, count, random))
+            else:
+                picks.append(room.pick(view, slice(0, slots), count, random))
         settled = settle(room, seen, picks, random)
         waiting -= settled.won
         placed += len(settled.slots)
@@ -170,13 +175,25 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
     return placed, conflicts
 
 
-STATE_SYNC_STEPS: Final = 20
-"""Steps of a gap in which views are refreshed only at its start."""
+STEPS: Final = 20
+"""Steps of a gap, for any number of partitions: who lost may pick again a step later."""
 
 
-def turn(who: int, step: int, schedulers: int, partitions: int) -> int:
-    """The partition that is refreshed for a scheduler at a step: each one's turn is another."""
-    return (step + who * partitions // schedulers) % partitions
+def refreshed(who: int, step: int, schedulers: int, partitions: int) -> list[int]:
+    """The partitions that are refreshed for a scheduler at a step: some steps have none or many."""
+    first, end = (-(-each * partitions // STEPS) for each in (step, step + 1))
+    return [turn(who, number, schedulers, partitions) for number in range(first, end)]
+
+
+def freshest(who: int, step: int, schedulers: int, partitions: int) -> int:
+    """The partition that was refreshed last for a scheduler."""
+    end = -(-(step + 1) * partitions // STEPS)
+    return turn(who, end - 1, schedulers, partitions)
+
+
+def turn(who: int, number: int, schedulers: int, partitions: int) -> int:
+    """The partition of a scheduler's refresh by number: each one's turn is another."""
+    return (number + who * partitions // schedulers) % partitions
 
 
 def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from roadstead.lab.cell import Ints
-from roadstead.lab.parsync import Slots, settle, turn
+from roadstead.lab.parsync import STEPS, Slots, freshest, refreshed, settle
 
 NONE: Final = -1.0
 """The quality of a partition without idle slots."""
@@ -51,12 +51,8 @@ class PolicyModel:
     phases: tuple[float, ...] = PHASES
 
     @property
-    def steps_per_gap(self) -> int:
-        return self.partitions
-
-    @property
     def step_s(self) -> float:
-        return self.sync_gap_s / self.steps_per_gap
+        return self.sync_gap_s / STEPS
 
 
 @dataclass(slots=True)
@@ -154,14 +150,15 @@ class PolicyRun:
         """Refreshes what is due for a scheduler, and picks where its policy says."""
         model, view = self.model, self.seen[who]
         if model.policy == "state-sync":
-            if step % model.steps_per_gap == 0:
+            if step % STEPS == 0:
                 view[:] = self.slots.taken
             return self.slots.pick(view, slice(0, model.slots), count, self.random)
-        fresh = turn(who, step, model.schedulers, model.partitions)
-        part = self.slots.part(fresh)
-        view[part] = self.slots.taken[part]
-        idle = ~view[part]
-        self.mean_quality[who, fresh] = self.quality[part][idle].mean() if idle.any() else NONE
+        for fresh in refreshed(who, step, model.schedulers, model.partitions):
+            part = self.slots.part(fresh)
+            view[part] = self.slots.taken[part]
+            idle = ~view[part]
+            self.mean_quality[who, fresh] = self.quality[part][idle].mean() if idle.any() else NONE
+        fresh = freshest(who, step, model.schedulers, model.partitions)
         found: list[Ints] = []
         for partition in self._preferred(who, fresh):
             found.append(self.slots.pick(view, self.slots.part(partition), count, self.random))

@@ -86,14 +86,19 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
         "parsync-partitions": Preset(
             "Extra slots against the number of partitions",
             "extra-slots",
-            {"partitions": (1, 5, 10, 20, 40, 80, 160), "variance": (0.0, 1.0)},
+            {
+                "partitions": (1, 2, 5, 10, 15, 20, 40, 80, 160),
+                "variance": (0.0, 1.0),
+                "look": ("fresh", "all"),
+            },
             seeds=5,
         ),
         "parsync-policies": Preset(
             "Where to look first, over phases of load",
             "policies",
-            {"policy": POLICIES},
+            {"policy": POLICIES, "partitions": (5, 10, 20, 40)},
             {"phase_s": 10.0},
+            seeds=5,
         ),
         "constraint-heavy": Preset(
             "Hard constraints under eight schedulers, with and without the re-check at the commit",

@@ -176,6 +176,7 @@ EXTRA_SLOTS: Final = Study(
         Parameter("tasks_per_s", 40_000.0, "tasks that come, all together", 1.0, 1e6),
         Parameter("capacity_per_s", 4_000.0, "attempts of one scheduler", 1.0, 1e6),
         Parameter("variance", 0.0, "variance of the slots' scores", 0.0, 100.0),
+        Parameter("look", "fresh", "which partitions are looked at", choices=("fresh", "all")),
     ),
     _run_gap,
     ("extra_slots", "extra_share", "conflict_fraction", "feasible"),

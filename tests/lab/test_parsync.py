@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from roadstead.lab.parsync import (
+    STEPS,
     GapModel,
     Slots,
     conflicts_per_slot,
     extra_slots,
     fill_gap,
+    freshest,
+    refreshed,
     settle,
     turn,
 )
@@ -111,6 +115,21 @@ def test_at_each_step_schedulers_are_refreshed_at_different_partitions():
     assert sorted(turn(who, 5, 8, 8) for who in range(8)) == list(range(8))
 
 
+@pytest.mark.parametrize("partitions", [1, 3, 20, 50])
+def test_in_a_gap_every_partition_is_refreshed_once_for_every_scheduler(partitions):
+    for who in (0, 3):
+        found = [refreshed(who, step, 8, partitions) for step in range(STEPS)]
+
+        assert sorted(chain.from_iterable(found)) == list(range(partitions))
+        assert found[0][-1] == freshest(who, 0, 8, partitions)
+
+
+def test_between_refreshes_the_freshest_partition_stays_the_same():
+    found = [freshest(1, step, 4, 4) for step in range(STEPS)]
+
+    assert found == [1] * 5 + [2] * 5 + [3] * 5 + [0] * 5
+
+
 def test_with_a_partition_for_each_scheduler_nobody_meets_in_a_gap():
     placed, conflicts = fill_gap(SMALL, 2 * SMALL.tasks, 1)
 
@@ -134,6 +153,17 @@ def test_the_number_of_partitions_makes_no_difference_beyond_that_of_schedulers(
     ]
 
     assert max(shares) < 0.01
+
+
+def test_who_looks_everywhere_meets_others_however_many_partitions_there_are():
+    shares = [
+        extra_slots(replace(SMALL, partitions=count, look="all"), 1)["extra_share"]
+        for count in (4, 8, 32)
+    ]
+
+    assert min(shares) > 0.05
+    assert max(shares) < 2.0 * min(shares)
+    assert max(shares) < extra_slots(STATE_SYNC, 1)["extra_share"]
 
 
 def test_schedulers_too_slow_for_the_tasks_never_find_enough():
