@@ -15,7 +15,7 @@ from pathlib import Path
 
 from roadstead.actors.messages import RunningPods, node_batch, pod_batch
 from roadstead.facts.run_mark import RunMark
-from roadstead.journal.disk import RealDisk
+from roadstead.journal.disk import Disk, RealDisk
 from roadstead.journal.records import JournalError
 from roadstead.journal.segments import Reader
 from roadstead.protocol.codec import pack, to_wire
@@ -60,7 +60,10 @@ def _check_resumes(plan: RunPlan, folder: Path) -> int:
             "holds a run that did not end: --resume goes on with it, another folder or "
             "--journal none begins anew",
         )
-    began_with, last_epoch = _seen_in(folder)
+    try:
+        began_with, last_epoch = seen_in(RealDisk(folder))
+    except JournalError as damaged:
+        raise InputError(str(damaged)) from damaged
     if began_with and began_with != plan.digest:
         raise _refused(
             folder, "holds a run of other inputs, configuration or seed: it cannot be gone on with"
@@ -68,16 +71,16 @@ def _check_resumes(plan: RunPlan, folder: Path) -> int:
     return last_epoch
 
 
-def _seen_in(folder: Path) -> tuple[str, int]:
-    """The digest with which a journal began, "" where it ended before that; the newest epoch."""
+def seen_in(disk: Disk) -> tuple[str, int]:
+    """The digest with which a journal began, "" where it ended before that; the newest epoch.
+
+    JournalError for one that is damaged in the middle.
+    """
     digest, last_epoch = "", 0
-    try:
-        for record in Reader(RealDisk(folder)).records():
-            last_epoch = max(last_epoch, record.epoch)
-            if isinstance(record.subject, RunMark):
-                digest = digest or record.subject.digest
-    except JournalError as damaged:
-        raise InputError(str(damaged)) from damaged
+    for record in Reader(disk).records():
+        last_epoch = max(last_epoch, record.epoch)
+        if isinstance(record.subject, RunMark):
+            digest = digest or record.subject.digest
     return digest, last_epoch
 
 

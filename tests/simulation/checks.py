@@ -145,6 +145,7 @@ def _left_lying(scenario, actors, records):
         elif each.kind is RecordKind.NODE_GONE:
             world.nodes.pop(each.node_name, None)
     facts_of = {identity.uid: facts for identity, facts in scenario.pods}
+    facts_of |= {identity.uid: facts for identity, facts, _ in scenario.running}
     for uid, node_name in _standing(records).items():
         world.put(uid, node_name, facts_of[uid])
     queue = actors[QUEUE].core

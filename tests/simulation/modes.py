@@ -1,7 +1,8 @@
 """Variants of the scenarios: the same clusters, run in other ways.
 
 plain: as they are. modes: many schedulers, in every mode and with every knob turned. beside: one
-scheduler that holds all nodes itself.
+scheduler that holds all nodes itself. kernel: with the compiled kernel, and enough pods of a class
+for it. resume: runs as the command line makes them, whose process is killed.
 """
 
 import random
@@ -9,7 +10,9 @@ from dataclasses import replace
 
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
-from roadstead.facts.pod import Owner
+from roadstead.facts.pod import Owner, PodIdentity
+from tests.builders import GIB, node, pod
+from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES
 
 PODS_OF_A_JOB = 3
 
@@ -63,4 +66,57 @@ def _jobs(pods):
     )
 
 
-VARIANTS = {"plain": lambda scenario, seed: scenario, "modes": in_some_mode, "beside": beside}
+def with_kernel(scenario, seed):
+    """The scenario with more room, more pods of one class in a row, and larger batches."""
+    draw = random.Random(f"kernel {seed}")
+    settings = scenario.plan.settings
+    how = {"batch": draw.choice((8, 32, 128)), "kernel": True}
+    if draw.random() < 0.7:
+        how |= {"schedulers": 1, "nodes_at": "scheduler"}
+    names = set(Settings.model_fields) - {"schedulers", "nodes_at", "batch", "kernel"}
+    kept = {name: getattr(settings, name) for name in names}
+    settings = Settings(**{"schedulers": draw.choice((1, 2))} | kept | how)
+    more = tuple(
+        node(
+            name,
+            cpu=draw.choice((4000, 16000)),
+            memory=64 * GIB,
+            pods=draw.choice((10, 30, 110)),
+            labels={HOSTNAME: name, ZONE: draw.choice(ZONES)},
+        )
+        for name in (f"k{number}" for number in range(draw.randint(2, 8)))
+    )
+    waves = [*scenario.waves]
+    for number in range(draw.randint(1, 4)):
+        kind = draw.choice(("plain", "plain", "ranked", "spread", "apart", "near", "port"))
+        facts = KINDS[kind](draw, number)
+        pods = [(f"k{number}-{member}", facts) for member in range(draw.randint(10, 60))]
+        named = tuple((PodIdentity(f"uid-{name}", "default", name), each) for name, each in pods)
+        place = draw.randrange(len(waves))
+        waves[place] = replace(waves[place], pods=(*waves[place].pods, *named))
+    plan = replace(scenario.plan, settings=settings)
+    return replace(scenario, plan=plan, nodes=(*scenario.nodes, *more), waves=tuple(waves))
+
+
+def resumable(scenario, seed):
+    """The scenario with pods that run already, and times at which its process is killed."""
+    draw = random.Random(f"resume {seed}")
+    running = tuple(
+        (PodIdentity(f"uid-{name}", "default", name), pod(cpu=50, labels={"app": "runs"}), host)
+        for host in (each.name for each in scenario.nodes)
+        for name in (f"runs-on-{host}",)
+        if draw.random() < 0.4
+    )
+    kills_s = sorted(round(draw.uniform(0.01, 4.0), 3) for _ in range(draw.randint(1, 3)))
+    if draw.random() < 0.5:
+        kills_s[0] = round(draw.uniform(0.01, 0.3), 3)
+    return replace(scenario, running=running, kills_s=tuple(kills_s))
+
+
+VARIANTS = {
+    "plain": lambda scenario, seed: scenario,
+    "modes": in_some_mode,
+    "beside": beside,
+    "kernel": with_kernel,
+    "resume": resumable,
+}

@@ -74,13 +74,17 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """kinds: what of the pods is special, for figures. running: (identity, facts, node name)."""
+    """kinds: what of the pods is special, for figures. running: (identity, facts, node name).
+
+    kills_s: when the process ends with all actors, and another one goes on.
+    """
 
     plan: RunPlan
     nodes: tuple
     waves: tuple
     kinds: tuple
     running: tuple = ()
+    kills_s: tuple = ()
 
     @property
     def pods(self):

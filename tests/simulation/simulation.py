@@ -5,14 +5,11 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
 from roadstead.actors.edits import DELETE_PODS, LEAVE, REMOVE_NODES, NodeNames
-from roadstead.actors.launch import first_of
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
-    BIND,
     QUEUE_STATE,
     RUN,
     SUBMIT,
@@ -21,23 +18,22 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.recovery import GONE, PodsGone
-from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError, open_reply
+from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.simulated_network import Faults, Network
-from roadstead.actors.simulated_runtime import OUTSIDE, SimulatedRuntime
-from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.simulated_runtime import OUTSIDE
 from roadstead.actors.virtual_time import StalledError, run_virtual
-from roadstead.journal.files import FileJournal
+from roadstead.kernel.start import load
 from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.modes import VARIANTS
+from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
 from tests.simulation.scenarios import make
 
 FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
 KINDS = (*FAULTS, "changes")
 """The kinds of faults; and whether nodes change and go, and pods are deleted, in the course."""
 
-MANY = 1000
 LOOK_S = 0.25
 RECOVERY_S = 30.0
 """How long after the last fault every feasible pod must be bound (I12)."""
@@ -103,33 +99,68 @@ async def _run(seed, kinds, found, room_bytes=None, among="plain"):
     scenario = VARIANTS[among](make(seed, changes="changes" in kinds), seed)
     network = Network(seed, faults_of(seed, kinds))
     disk = SimulatedDisk(seed, room_bytes)
-    runtime = SimulatedRuntime(network, scenario.plan.limits, {BINDER: _binder(scenario, disk)})
-    heard = _listen(runtime, scenario)
-    supervisor = Supervisor(runtime, scenario.plan, has_journal=True)
-    # Faults come faster here than in a run that somebody should look after.
-    supervisor._budget.TIMES = MANY
+    run = _Run(scenario, network, disk, load() if among == "kernel" else None)
     problems = []
-    chaos = asyncio.create_task(_chaos(runtime, network))
+    chaos = asyncio.create_task(_chaos(run, network))
     try:
-        await supervisor.start()
-        problems += await first_of(_drive(scenario, runtime, supervisor), supervisor.watch())
+        problems += await (run.killed(chaos) if among == "resume" else run.driven())
     except RoadsteadError as failure:
         if room_bytes is None or "No space left on device" not in str(failure):
             problems.append(f"the run ended: {type(failure).__name__}: {failure}")
         else:
             network.happens("full disk")
-            problems += problems_of_journal(disk, heard)
+            problems += problems_of_journal(disk, run.heard)
     else:
-        actors = {name: life.actor for name, life in runtime.lives.items()}
-        problems += problems_of(scenario, actors, disk, heard)
+        problems += problems_of(scenario, run.process.actors, disk, run.heard)
     finally:
         chaos.cancel()
-    found.append(_outcome(seed, scenario, network, runtime, problems))
-    await runtime.stop()
+    found.append(_outcome(seed, scenario, network, run.process.runtime, problems))
+    await run.process.runtime.stop()
+
+
+class _Run:
+    """The processes of a run, of which there is one at a time. heard: what the binder told."""
+
+    def __init__(self, scenario, network, disk, code):
+        self.scenario, self.network, self.disk, self._code = scenario, network, disk, code
+        self.heard = {}
+        self.process = self._begin(scenario.plan)
+
+    def _begin(self, plan):
+        return Process(plan, self.network, self.disk, self.heard, self._code)
+
+    async def driven(self):
+        """One process, to which things happen as the scenario says."""
+        return await self.process.work(lambda process: _drive(self.scenario, process))
+
+    async def killed(self, chaos):
+        """Processes that are killed, one after the other, but for the last one."""
+        network, inputs = self.network, inputs_of(self.scenario)
+        until_s = network.faults.until_s + RECOVERY_S
+
+        async def drive(process):
+            problems = await run_by_client(process, inputs, until_s)
+            chaos.cancel()
+            await asyncio.sleep(ARRIVAL_S)
+            return problems
+
+        for at_s in self.scenario.kills_s:
+            working = asyncio.create_task(self.process.work(drive))
+            await asyncio.wait({working}, timeout=max(0.0, at_s - network.spent_s))
+            if working.done():
+                return await working
+            await self.process.kill()
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            self.process = self._begin(going_on(self.process.plan, self.disk))
+        return await self.process.work(drive)
 
 
 def _outcome(seed, scenario, network, runtime, problems):
     binder = runtime.lives[BINDER].actor.core if BINDER in runtime.lives else None
+    loaders = (getattr(life.actor, "_kernel", None) for life in runtime.lives.values())
+    network.happened["by kernel"] += sum(each.coverage.by_kernel for each in loaders if each)
+    network.happened += Counter()
     return Outcome(
         seed,
         network.trace,
@@ -142,36 +173,7 @@ def _outcome(seed, scenario, network, runtime, problems):
     )
 
 
-def _binder(scenario, disk):
-    def build(directory):
-        # Its process was killed, or the machine stopped.
-        room_bytes = disk.room_bytes
-        if disk.random.random() < 0.5:
-            disk.crash()
-        disk.room_bytes = room_bytes
-        disk.unlock()
-        return BinderActor(scenario.plan, directory, FileJournal(disk))
-
-    return build
-
-
-def _listen(runtime, scenario):
-    """uid → node of every bind of which an acknowledgement left the binder."""
-    heard = {}
-
-    def listen(kind, reply):
-        if kind == BIND.name:
-            try:
-                answers = open_reply(BINDER, BIND, reply, scenario.plan.limits).answers
-            except RoadsteadError:
-                return
-            heard.update((each.uid, each.node_name) for each in answers if not each.cause)
-
-    runtime.listen = listen
-    return heard
-
-
-async def _chaos(runtime, network):
+async def _chaos(run, network):
     """Partitions, pauses and crashes, as long as there are faults."""
     faults, draw = network.faults, network.random
     rates = {
@@ -184,6 +186,7 @@ async def _chaos(runtime, network):
         await asyncio.sleep(draw.expovariate(sum(rates.values())))
         if not network.is_faulty:
             return
+        runtime = run.process.runtime
         names = sorted(name for name, life in runtime.lives.items() if life.is_alive)
         if len(names) < 2:
             continue
@@ -238,8 +241,9 @@ class _World:
         await self.tell(QUEUE, LEAVE, gone)
 
 
-async def _drive(scenario, runtime, supervisor):
+async def _drive(scenario, process):
     """Submits waves and waits until nothing moves; what is wrong with that."""
+    runtime, supervisor = process.runtime, process.supervisor
     network, call_s = runtime.network, scenario.plan.settings.deadlines.call_s
 
     async def tell(name, method, message):

@@ -1,0 +1,130 @@
+"""A process with all actors of a run: how it starts, what it hears, and how it ends."""
+
+import asyncio
+from dataclasses import replace
+
+from roadstead.actors.binder_actor import BinderActor
+from roadstead.actors.client import Client
+from roadstead.actors.journals import seen_in
+from roadstead.actors.launch import first_of
+from roadstead.actors.messages import BIND
+from roadstead.actors.names import BINDER
+from roadstead.actors.seam import open_reply
+from roadstead.actors.simulated_runtime import SimulatedRuntime
+from roadstead.actors.supervisor import Supervisor
+from roadstead.journal.files import FileJournal
+from roadstead.protocol.errors import RoadsteadError
+from roadstead.run import RunInputs
+
+MANY = 1000
+
+
+class _Runtime(SimulatedRuntime):
+    """code: of the kernel, which schedulers have from their beginning; no thread brings it in."""
+
+    def __init__(self, network, limits, instead, code=None):
+        super().__init__(network, limits, instead)
+        self._code = code
+
+    async def start(self, groups, *, timeout_s):
+        started = await super().start(groups, timeout_s=timeout_s)
+        for life in self.lives.values() if self._code else ():
+            if loader := getattr(life.actor, "_kernel", None):
+                loader._accelerator.code = self._code
+        return started
+
+
+class Process:
+    """heard: uid → node of every bind of which an acknowledgement leaves the binder."""
+
+    def __init__(self, plan, network, disk, heard, code=None):
+        self.plan, self.network = plan, network
+        self.runtime = _Runtime(network, plan.limits, {BINDER: _binder(plan, disk)}, code)
+        self.runtime.listen = _listen(plan, heard)
+        self.supervisor = Supervisor(self.runtime, plan, has_journal=True)
+        # Faults come faster here than in a run that somebody should look after.
+        self.supervisor._budget.TIMES = MANY
+
+    async def work(self, drive):
+        """What comes of the drive, or what ends the run."""
+        await self.supervisor.start()
+        return await first_of(drive(self), self.supervisor.watch())
+
+    async def kill(self):
+        """It ends at once, with all that is in it."""
+        self.network.happens("kill")
+        for name in sorted(self.runtime.lives):
+            await self.runtime.kill(name)
+
+    @property
+    def actors(self):
+        return {name: life.actor for name, life in self.runtime.lives.items()}
+
+
+def _binder(plan, disk):
+    lives = []
+
+    def build(directory):
+        # Its process was killed, or the machine stopped.
+        if lives and disk.random.random() < 0.5:
+            _stop_machine(disk)
+        disk.unlock()
+        lives.append(directory)
+        return BinderActor(plan, directory, FileJournal(disk))
+
+    return build
+
+
+def _stop_machine(disk):
+    room_bytes = disk.room_bytes
+    disk.crash()
+    disk.room_bytes = room_bytes
+
+
+def _listen(plan, heard):
+    def listen(kind, reply):
+        if kind == BIND.name:
+            try:
+                answers = open_reply(BINDER, BIND, reply, plan.limits).answers
+            except RoadsteadError:
+                return
+            heard.update((each.uid, each.node_name) for each in answers if not each.cause)
+
+    return listen
+
+
+def going_on(plan, disk):
+    """The plan of the process after one that was killed, as `--resume` makes it."""
+    if disk.random.random() < 0.5:
+        _stop_machine(disk)
+    disk.unlock()
+    _, last_epoch = seen_in(disk)
+    return replace(plan, resume=bool(disk.names()), first_epoch=last_epoch + 1)
+
+
+def inputs_of(scenario):
+    """All at once, as the command line has it."""
+    late = tuple(node for wave in scenario.waves for node in wave.nodes)
+    return RunInputs((*scenario.nodes, *late), scenario.running, tuple(scenario.pods))
+
+
+async def run_by_client(process, inputs, until_s):
+    """A run as the command line makes it, and what does not hold of what it tells."""
+    try:
+        async with asyncio.timeout(max(0.0, until_s - process.network.spent_s)):
+            client = Client(process.supervisor, process.plan, lambda progress: None)
+            outcome = await client.run(inputs)
+    except TimeoutError:
+        return [f"I12: the run has not ended after {until_s:g} s"]
+    binder = process.actors[BINDER].core
+    told = {each.uid: each.node for each in outcome.placements}
+    waiting = {each.uid for each in outcome.pending}
+    problems = []
+    for identity, _ in inputs.pending:
+        node_name = binder.placements.node_of(identity.uid)
+        if told.get(identity.uid) != node_name:
+            problems.append(f"{identity.uid} is told on {told.get(identity.uid)}, not {node_name}")
+        state, _ = binder.standing(identity.uid)
+        if (state.value == "pending") != (identity.uid in waiting):
+            problems.append(f"{identity.uid} is {state.value}; told to wait: {waiting}")
+    return problems

@@ -1,0 +1,54 @@
+"""The compiled kernel under faults, and runs whose process is killed and that are gone on with."""
+
+import logging
+from collections import Counter
+
+import pytest
+
+from tests.simulation.simulation import FAULTS, simulate
+
+NETWORK = tuple(kind for kind in FAULTS if kind != "crash")
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def run(seeds, kinds, among):
+    """(seed → what does not hold after it, how often what happened)."""
+    outcomes = [simulate(seed, kinds, among=among) for seed in seeds]
+    problems = {each.seed: each.problems for each in outcomes if each.problems}
+    return problems, sum((each.happened for each in outcomes), Counter())
+
+
+def test_what_the_kernel_decides_under_faults_breaks_no_promise():
+    problems, happened = run(range(4000, 4006), FAULTS, "kernel")
+
+    assert problems == {}
+    assert happened["by kernel"] > 100
+    assert {"crash", "lost", "slow"} <= happened.keys()
+
+
+def test_a_process_that_is_killed_at_any_time_is_gone_on_with():
+    problems, happened = run(range(4500, 4510), NETWORK, "resume")
+
+    assert problems == {}
+    assert happened["kill"] > 10
+
+
+def test_a_process_that_is_killed_after_its_actors_crashed_is_gone_on_with():
+    problems, happened = run(range(4600, 4606), FAULTS, "resume")
+
+    assert problems == {}
+    assert {"kill", "crash"} <= happened.keys()
+
+
+@pytest.mark.parametrize("among", ["kernel", "resume"])
+def test_a_seed_of_any_variant_replays_its_run_exactly(among):
+    one, other = (simulate(4503, FAULTS, among=among) for _ in range(2))
+
+    assert one.trace == other.trace
+    assert one.happened == other.happened
