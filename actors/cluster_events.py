@@ -56,36 +56,42 @@ class PodEvents:
     """Makes events of pods: one object for each kind of event and class of pods."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[ClusterEvent, int], SeenEvent] = {}
+        self._known: dict[tuple[ClusterEvent, int, bool], SeenEvent] = {}
 
     def assigned(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
         """Pods came to nodes; one event per class."""
         return self._of(ASSIGNED_POD_ADD, pods)
 
-    def gone(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
-        """Pods left nodes, or were assumed there and are not bound; one event per class."""
-        return self._of(ASSIGNED_POD_DELETE, pods)
+    def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[SeenEvent]:
+        """Pods left nodes, or were assumed there and are not bound; one event per class.
+
+        spares_gangs: whoever is in a gang is not to be woken by it.
+        """
+        return self._of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
 
     def waiting(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
         """Pods came to the queue; one event per class."""
         return self._of(UNSCHEDULABLE_POD_ADD, pods)
 
-    def _of(self, event: ClusterEvent, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+    def _of(
+        self, event: ClusterEvent, pods: Iterable[PodFacts], *, spares_gangs: bool = False
+    ) -> list[SeenEvent]:
         # By the object: an event keeps its facts alive, so that no other can have its id.
         classes = {id(facts): facts for facts in pods}
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
-        return [self._one(event, facts) for facts in classes.values()]
+        return [self._one(event, facts, spares_gangs) for facts in classes.values()]
 
-    def _one(self, event: ClusterEvent, facts: PodFacts) -> SeenEvent:
-        known = self._known.get((event, id(facts)))
+    def _one(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> SeenEvent:
+        key = event, id(facts), spares_gangs
+        known = self._known.get(key)
         if known is None:
             seen = SeenPod(facts, event.resource is EventResource.ASSIGNED_POD)
             is_gone = event.action is ActionType.DELETE
             change: Change[object] = (
                 Change(old=seen, thorough=True) if is_gone else Change(new=seen)
             )
-            known = self._known[event, id(facts)] = SeenEvent(event, change)
+            known = self._known[key] = SeenEvent(event, change, spares_gangs)
         return known
 
 

@@ -245,13 +245,11 @@ class QueueActor(QueueEdits):
 
         def may_move(pod: PodIdentity, facts: PodFacts) -> bool:
             group = group_key(facts)
-            if group is not None and (is_worn or group in gave_up):
-                return False
-            return pod.uid not in freed
+            return pod.uid not in freed and (group is None or group not in gave_up)
 
-        gone = self._events.gone(f for f in known if f is not None)
+        facts = (each for each in known if each is not None)
         # Gangs in flight would wake each other by way of what they see there.
-        self._happened(gone, now_s, may_move, in_flight=not is_worn)
+        self._happened(self._events.gone(facts, spares_gangs=is_worn), now_s, may_move)
 
     async def observe(self, changes: ClusterChanges) -> Nothing:
         """Nodes came, left or changed; pods left their nodes."""
@@ -261,17 +259,12 @@ class QueueActor(QueueEdits):
         return NOTHING
 
     def _happened(
-        self,
-        events: Sequence[SeenEvent],
-        now_s: float,
-        among: Among | None = None,
-        *,
-        in_flight: bool = True,
+        self, events: Sequence[SeenEvent], now_s: float, among: Among | None = None
     ) -> None:
         """Tells the core of those events that some plugin registered."""
         interesting = [each for each in events if self._hints.is_of_interest(each.event)]
         if interesting:
-            self.core.move(interesting, now_s, among, in_flight=in_flight)
+            self.core.move(interesting, now_s, among)
 
     def _requeue(self, lease_id: int, back: GivenBack) -> Requeue:
         reason = RequeueReason(back.reason)

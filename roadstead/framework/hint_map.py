@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import (
     Change,
     ClusterEvent,
@@ -29,10 +30,14 @@ Hints = tuple[Hint[object] | None, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenEvent:
-    """An event that arrived, with the object that changed; one is the same as itself only."""
+    """An event that arrived, with the object that changed; one is the same as itself only.
+
+    spares_gangs: whoever is in a gang is not to be helped by it.
+    """
 
     event: ClusterEvent
     change: Change[object]
+    spares_gangs: bool = False
 
 
 class HintMap:
@@ -54,6 +59,8 @@ class HintMap:
         Also yes where a hint cannot tell, and for a pod of no profile: better a retry in vain than
         a pod that is stuck.
         """
+        if seen.spares_gangs and group_key(pod) is not None:
+            return False
         if pod.scheduler_name not in self._registered:
             return True
         hints = self._hints_for(pod.scheduler_name, plugin, seen.event)

@@ -218,22 +218,16 @@ class QueueCore(Generic[EventT]):
         return tuple(gone)
 
     def move(
-        self,
-        events: Sequence[EventT],
-        now_s: float,
-        among: Among | None = None,
-        *,
-        in_flight: bool = True,
+        self, events: Sequence[EventT], now_s: float, among: Among | None = None
     ) -> tuple[str, ...]:
         """Cluster events: pods that one may help go to activeQ or backoffQ; answers who moved.
 
-        among: which waiting pods may move at all. in_flight: pods in flight see them, too, when
-        they come back.
+        Pods in flight see them when they come back. among: which waiting pods may move at all.
         """
         moved = self._back.move(
             events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)
         )
-        for event in events if in_flight else ():
+        for event in events:
             self._board.in_flight.record(event)
         return tuple(moved)
 

@@ -371,6 +371,21 @@ async def test_gangs_that_are_given_up_go_on_to_wake_pods_of_no_gang_alone(facts
     assert is_parked(queue) is not woken
 
 
+@pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
+async def test_in_flight_pods_of_no_gang_alone_see_that_gangs_are_given_up(facts, woken):
+    queue = queue_of()
+    for number in range(MAX_WAKES):
+        await gives_up(queue, GANG, name=f"b{number}")
+    await queue.submit(batch_of("a", facts=facts))
+    lease = await leased(queue, max_pods=1)
+
+    await gives_up(queue, GANG, name="last")
+    lacks_room = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",))
+    await queue.report(report_of(lease.lease_id, back=[lacks_room]))
+
+    assert is_parked(queue) is not woken
+
+
 async def test_a_pod_that_is_gone_is_no_longer_a_member_of_its_gang():
     queue = queue_of()
     await queue.submit(batch_of("a", facts=GANG))
