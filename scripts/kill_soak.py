@@ -26,12 +26,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from roadstead.actors import launch
 from roadstead.actors.client import Client
 from roadstead.actors.inline_runtime import InlineRuntime
+from roadstead.actors.ray_node import servers
 from roadstead.actors.replacing import Budget
 from roadstead.actors.seam import Runtime
 from roadstead.actors.supervisor import Supervisor
@@ -44,15 +46,18 @@ from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
-NODES, PODS = 150, 1_500
+NODES, PODS = 300, 3_000
 RUN_S = 900.0
 """How long one run may take; what is not over by then hangs."""
 
-MOST_PER_RUN = 60
+MOST_PER_RUN = 100
 """Kills in one run."""
 
-GAP_S = (0.1, 1.5)
-"""Between two kills, in seconds."""
+LOOK_S = 1.0
+"""Most between two looks whether to kill."""
+
+MEANWHILE = 0.03
+"""Chance of a kill at a look while another actor is being replaced: nothing is placed then."""
 
 
 @dataclass
@@ -118,7 +123,7 @@ class OneRun:
             runtime="inline" if inline else "ray",
             shards=2,
             schedulers=2,
-            batch=8,
+            batch=4,
             control="apart",
             journal=folder,
         )
@@ -154,13 +159,24 @@ class OneRun:
 
     async def _kill(self, runtime: Runtime, names: list[str]) -> None:
         while self.figures.kills.total() < self._most:
-            await asyncio.sleep(self._random.uniform(*GAP_S))
+            await asyncio.sleep(self._random.uniform(0, LOOK_S))
             name = self._random.choice(names)
             if isinstance(runtime, InlineRuntime):
                 await runtime.kill(name)
-            elif not kill_process(runtime.pids[name]):  # type: ignore[attr-defined]
+            elif not self._kill_process(runtime.pids, name):  # type: ignore[attr-defined]
                 continue
             self.figures.kills[name.partition("-")[0]] += 1
+
+    def _kill_process(self, pids: dict[str, int], name: str) -> bool:
+        """SIGKILL to an actor's process; False if that is gone, or is spared."""
+        running = actors_among(pids.values())
+        is_well = running == set(pids.values())
+        if pids[name] not in running or not (is_well or self._random.random() < MEANWHILE):
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pids[name], signal.SIGKILL)
+            return True
+        return False
 
 
 def inputs_of(seed: int) -> RunInputs:
@@ -169,28 +185,21 @@ def inputs_of(seed: int) -> RunInputs:
     return RunInputs(tuple(trace.nodes()), (), tuple(trace.pods()))
 
 
-def kill_process(pid: int) -> bool:
-    """SIGKILL to an actor's process; False if it is gone.
+def actors_among(pids: Iterable[int]) -> set[int]:
+    """Those of the processes that are actors of this one: children of its raylet.
 
-    Ids come again within minutes where processes come and go: what bears one that is gone may be
-    anything, Ray's own servers, too. An actor is a child of the raylet, and that of this process.
+    Ids come again within minutes where processes come and go: what bears one of a process that is
+    gone may be anything, Ray's own servers, too.
     """
-    args, raylet = _process(pid)
-    if not args.startswith("ray::") or _process(raylet)[1] != os.getpid():
-        return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-        return True
-    return False
-
-
-def _process(pid: int) -> tuple[str, int]:
-    """The command line of a process and its parent; ("", 0) where there is none."""
-    command = ["ps", "-o", "ppid=,args=", "-p", str(pid)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split(
-        None, 1
-    )
-    return (told[1], int(told[0])) if len(told) > 1 else ("", 0)
+    told = subprocess.run(
+        ["/bin/ps", "-o", "pid=,ppid=,args=", "-p", ",".join(map(str, pids))],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    rows = [line.split(None, 2) for line in told.splitlines()]
+    raylet = str(servers()["raylet"].pid)
+    return {int(pid) for pid, parent, args in rows if parent == raylet and "ray::" in args}
 
 
 def judge(
