@@ -85,7 +85,7 @@ async def after_failure(
         return decision, False
     tried = await try_on_workers(cycle, pod, ask, workers, versions, timeout_s)
     result = conclude(profile, pod, diagnosis, tie_break, tried)
-    return replace(decision, post_filter=result), True
+    return decision._replace(post_filter=result), True
 
 
 async def carry_out(

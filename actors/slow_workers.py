@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from roadstead.actors.living import FIND_AGAIN_S
 from roadstead.actors.logs import log
@@ -82,7 +81,7 @@ class SlowWorkers:
         self.left_out.add(decision.pod.uid)
         names = ", ".join(sorted(self.late))
         why = f"{names} did not answer in time: its nodes were left out"
-        return replace(decision, diagnosis=None, error=why)
+        return decision._replace(diagnosis=None, error=why)
 
     def take_left_out(self, uid: str) -> bool:
         """Whether a pod goes back because nodes were left out; asked once."""

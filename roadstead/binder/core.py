@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from roadstead.binder.cluster import NodeBook, to_journal
 from roadstead.binder.pods import (
@@ -145,7 +144,7 @@ class BinderCore(NodeBook):
                 self._go(record, PodEvent.ADD)
                 if self._tells_all:
                     entry = self._number(record, RecordKind.ADD)
-                    journal.append(replace(entry, epoch=revision) if revision else entry)
+                    journal.append(entry._replace(epoch=revision) if revision else entry)
         return to_journal(journal)
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
@@ -355,7 +354,7 @@ class BinderCore(NodeBook):
             return RejectCause.VERSION, unschedulable(f"{news}, {request.read_version} was read")
         if request.facts is not record.facts and request.facts != record.facts:
             # The pod changed since the decision: what is committed is checked, not what was read.
-            request = replace(request, facts=record.facts)
+            request = request._replace(facts=record.facts)
         status = verify(request)
         return None if status.is_success else (RejectCause.CONSTRAINT, status)
 
@@ -410,7 +409,7 @@ class BinderCore(NodeBook):
             if was_counted:
                 self.placements.lift(record.uid)
             self._go(record, event)
-            entry = replace(self._number(record, kind), owner=preemptor, epoch=revision)
+            entry = self._number(record, kind)._replace(owner=preemptor, epoch=revision)
             if was_counted:
                 self.rows.changed(record.node_name, entry.lsn)
             effect = Released(record.uid, record.key, record.node_name, kind is RecordKind.EVICT)

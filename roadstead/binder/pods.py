@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from roadstead.facts.pod import PodFacts
 from roadstead.journal import JournalRecord
@@ -73,8 +74,7 @@ class BinderHaltedError(RoadsteadError):
     """The journal failed: nothing more is committed until the binder is recovered."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindRequest:
+class BindRequest(NamedTuple):
     """A scheduler asks for a commit.
 
     token: names the attempt, unique. owner, epoch: who asks, under which lease epoch.
@@ -128,8 +128,7 @@ class RejectCause(StrEnum):
     TRANSACTION = "transaction"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """Committed and durable: record `lsn`, state `version`."""
 
     uid: str
@@ -164,8 +163,7 @@ class AppendJournal:
         return self.records[-1].lsn
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledge:
+class Acknowledge(NamedTuple):
     """Effect: tell the owner of a token what became of it."""
 
     token: str

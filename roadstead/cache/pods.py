@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from roadstead.facts.pod import PodFacts
 from roadstead.placements import Delta
@@ -83,8 +84,7 @@ class CacheSettings:
     max_gone_remembered: int = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(NamedTuple):
     """A scheduler counts the pod on a node ahead of its commit; `token` names the attempt."""
 
     uid: str

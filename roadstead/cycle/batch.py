@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,7 @@ from roadstead.protocol.status import Code
 MAX_NAMED_BEST = 50
 
 
-@dataclass(frozen=True, slots=True)
-class PodInCycle:
+class PodInCycle(NamedTuple):
     """A pod as a cycle sees it. `attempt` makes a retry draw anew among equals."""
 
     uid: str
@@ -45,8 +45,7 @@ class PodInCycle:
     attempt: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What a cycle decided for one pod: a node, or why there is none, or that it failed.
 
     best: names of the best nodes, sorted, at most MAX_NAMED_BEST (only if asked for).

@@ -6,7 +6,6 @@ The ground for parity runs, property tests and `explain`: the sharded protocol w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
@@ -174,7 +173,7 @@ class LocalShards:
         ask = wanted(profile, pod, diagnosis, self.tie_break)
         tried = None if ask is None else self._try(pod, ask)
         result = conclude(profile, pod, diagnosis, self.tie_break, tried)
-        return replace(decision, post_filter=result), ask is not None
+        return decision._replace(post_filter=result), ask is not None
 
     def _try(self, pod: PodInCycle, ask: DryRun) -> Tried:
         question = pack(to_wire(self.cycle.dry_run_ask(pod.signature, ask)))

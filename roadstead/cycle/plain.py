@@ -6,7 +6,6 @@ The ground that sharded runs are compared with, and the embedded way to schedule
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
@@ -88,7 +87,7 @@ class PlainCycle:
         ask = wanted(profile, pod, decision.diagnosis, tie_break)
         tried = None if ask is None else self._try(evaluation, pod, ask)
         result = conclude(profile, pod, decision.diagnosis, tie_break, tried)
-        return replace(decision, post_filter=result)
+        return decision._replace(post_filter=result)
 
     def _try(self, evaluation: Evaluation, pod: PodInCycle, ask: DryRun) -> Tried:
         tried = merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.steps import Target
@@ -125,8 +126,7 @@ def gist(decision: Decision) -> tuple[int, str | None, str]:
     return decision.pod.attempt, decision.node_name, decision.error
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One try to put one pod on one node; `token` names it to cache and binder.
 
     read_version: of the node's row, as the decision was made on it.
@@ -149,8 +149,7 @@ _EVENT_OF = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BindAnswer:
+class BindAnswer(NamedTuple):
     """What became of an attempt at the binder; `message` says why it was not bound."""
 
     token: str

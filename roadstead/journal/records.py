@@ -8,9 +8,8 @@ records in this process, `NullJournal` only counts them; a journal of files fits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
@@ -46,8 +45,7 @@ class RecordKind(StrEnum):
 Subject = NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 
 
-@dataclass(frozen=True, slots=True)
-class JournalRecord:
+class JournalRecord(NamedTuple):
     """One committed change. token, owner and epoch are those of a BIND; the owner of an
     EVICT is the pod that gets the room; the epoch of ADD, DELETE, NODE and NODE_GONE counts the
     changes of whoever told of them.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.lazyheap import SortKey
@@ -92,8 +92,7 @@ class QueueSettings:
         return (math.floor(ends / self.backoff_window_s) + 1) * self.backoff_window_s
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedPod:
+class QueuedPod(NamedTuple):
     """A pod as handed to a scheduler.
 
     seq: number of arrival, unique. timestamp_s: when it last came into the queue.

@@ -14,7 +14,7 @@ from tests.binder.test_binder_core import LARGE, SMALL, answers, ask, binder, ca
 
 
 def job(name, node_name="n1", *, of="job", **more):
-    return replace(ask(name, node_name, **more), transaction=of)
+    return ask(name, node_name, **more)._replace(transaction=of)
 
 
 def outcomes(core, *requests):
@@ -177,7 +177,7 @@ class TestVersions:
         committed(core, ask("a", owner="s0"))
         refused = committed(core, ask("b", owner="s1"))["token-b"]
 
-        again = replace(ask("b", owner="s1", token="again"), read_version=refused.row_version)
+        again = ask("b", owner="s1", token="again")._replace(read_version=refused.row_version)
 
         assert outcomes(core, again) == {"again": "n1"}
 
@@ -208,7 +208,7 @@ class TestVersions:
         read = committed(core, ask("a", owner="s0"))["token-a"].lsn
         change(core)
 
-        refused = committed(core, replace(ask("b", owner="s0"), read_version=read))["token-b"]
+        refused = committed(core, ask("b", owner="s0")._replace(read_version=read))["token-b"]
 
         assert refused.cause is RejectCause.VERSION
         assert refused.row_version > read
@@ -224,7 +224,7 @@ class TestVersions:
         core = binder("a", "b", checks_versions=True)
         large(core, "a", "b")
         read = committed(core, ask("a", facts=LARGE))["token-a"].lsn
-        fresh = replace(ask("b", facts=LARGE), read_version=read)
+        fresh = ask("b", facts=LARGE)._replace(read_version=read)
 
         assert outcomes(core, fresh) == {"token-b": "constraint"}
 

@@ -1,4 +1,3 @@
-from dataclasses import replace
 
 import pytest
 
@@ -113,7 +112,7 @@ def test_a_token_has_one_effect_and_an_old_epoch_none():
 
 def test_numbers_only_grow():
     history = started().bind("a")
-    history.records[1] = replace(history.records[1], lsn=1)
+    history.records[1] = history.records[1]._replace(lsn=1)
 
     assert history.broken() == [("I7", 1, "record 1 comes after 1")]
 
