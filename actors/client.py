@@ -197,7 +197,8 @@ class Client:
             ]
             if len(pending) >= notes.total:
                 break
-        statuses = {name: await self._supervisor.look(name) for name in self._supervisor.refs}
+        heard_of = self._supervisor.heard_of
+        statuses = {name: await heard_of(name) for name in self._supervisor.refs}
         for name, status in statuses.items():
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
         for each in self._supervisor.restarts:

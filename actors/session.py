@@ -138,7 +138,7 @@ class RunSession:
 
     async def statuses(self) -> Mapping[str, ActorStatus]:
         """What each actor says of itself."""
-        return {name: await self.supervisor.look(name) for name in self.supervisor.refs}
+        return {name: await self.supervisor.heard_of(name) for name in self.supervisor.refs}
 
 
 def is_settled(state: QueueState) -> bool:

@@ -164,7 +164,7 @@ async def try_out(
     counted: Counter[str] = Counter()
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
-            counted.update(dict((await supervisor.look(name)).figures))
+            counted.update(dict((await supervisor.heard_of(name)).figures))
     return Trial(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),

@@ -66,6 +66,9 @@ ROOT_S = 2.0
 """How long to look for the failure from which another one follows."""
 
 
+_SILENT = ActorStatus("has not answered yet")
+
+
 class RunFailedError(RoadsteadError):
     """A run ended before its time: which actor failed, what it did, and why."""
 
@@ -223,13 +226,23 @@ class Supervisor:
             status = await self._raw[name].call(STATUS, NOTHING, timeout_s=timeout_s)
         except (ActorLostError, DeadlineError) as failure:
             if isinstance(failure, DeadlineError) and self._is_only_slow(name):
-                return self.last.get(name, ActorStatus("has not answered yet"))
+                return self.last.get(name, _SILENT)
             raise ActorGoneError(self._story(name, str(failure)), name) from failure
         self._silent.pop(name, None)
         self.last[name] = status
         if status.error:
             raise self._stopped_by(name, status)
         return status
+
+    async def heard_of(self, name: str) -> ActorStatus:
+        """What an actor says of itself; one that is gone, and about to be replaced, what it said.
+
+        RunFailedError if it cannot go on.
+        """
+        try:
+            return await self.look(name)
+        except ActorGoneError:
+            return self.last.get(name, _SILENT)
 
     def _is_only_slow(self, name: str) -> bool:
         """Whether a silent actor is given more time: a worker, whose nodes others do without."""

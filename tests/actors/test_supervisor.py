@@ -127,6 +127,16 @@ async def test_an_actor_that_never_spoke_is_told_without_a_story():
         await supervisor.look("queue")
 
 
+async def test_of_an_actor_that_is_gone_when_results_are_collected_the_last_word_counts():
+    supervisor, runtime = await started()
+    await supervisor.heard_of("worker-0")
+    for name in ("worker-0", "queue"):
+        runtime.refs[name].answers["status"] = ActorLostError(f"{name} is gone")
+
+    assert await supervisor.heard_of("worker-0") == WELL
+    assert (await supervisor.heard_of("queue")).text == "has not answered yet"
+
+
 async def test_an_actor_that_cannot_go_on_ends_the_run_with_its_reason():
     supervisor, runtime = await started()
     runtime.refs["binder"].answers["status"] = ActorStatus("had committed 7 binds", "disk full")
