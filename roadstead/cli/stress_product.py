@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -85,12 +86,19 @@ def product_study(
         choices=(INPUT,) if has_input else (DEFAULT_FLEET, *SCENARIOS),
     )
     text = f"the product's actors, engine {asked.engine}"
-    return Study(PRODUCT, text, (workload, *PARAMETERS), runs, FIGURES, is_possible)
+    has_exact = "exact" in map(str, asked.vary.get("mode", ()))
+    return Study(
+        PRODUCT, text, (workload, *PARAMETERS), runs, FIGURES, partial(is_possible, has_exact)
+    )
 
 
-def is_possible(values: Values) -> bool:
-    """Whether a combination can be run: an exact scheduler is alone."""
-    return values["mode"] != "exact" or values["schedulers"] == 1
+def is_possible(has_exact: bool, values: Values) -> bool:
+    """Whether a combination is worth a run: an exact scheduler is alone.
+
+    has_exact: it is swept, too, so that one shared scheduler would be the same again.
+    """
+    is_alone = values["schedulers"] == 1
+    return is_alone if values["mode"] == "exact" else not (is_alone and has_exact)
 
 
 @dataclass(slots=True)

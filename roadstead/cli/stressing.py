@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
@@ -40,6 +42,7 @@ NOTES = {
 }
 """What a recommendation of an engine rests on."""
 
+MINUTE_S = 60.0
 LINES = 20
 """Lines of progress of a sweep where standard error is no terminal."""
 
@@ -67,6 +70,9 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, targe
         command = shlex.join(("roadstead", *session.args))
         write_stress(target.output, swept, command, installed_versions(), advice)
     show(swept, advice, target)
+    if not swept.is_whole:
+        click.echo(f"Interrupted: this is {len(swept.rows)} of {sweep.size} runs", err=True)
+        sys.exit(1)
 
 
 def asked_of(options: SweepOptions) -> Asked:
@@ -141,14 +147,16 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from roadstead.report.stress_page import plain
+
     names = [name for name, _ in swept.sweep.axes]
     points = swept.points()
     shown = [name for name in swept.sweep.study.figures if name in points[0].bands]
     table = Table(title=swept.sweep.title, title_justify="left")
     for name in names:
-        table.add_column(name)
+        table.add_column(plain(name), overflow="fold")
     for name in shown[:SHOWN_FIGURES]:
-        table.add_column(name.replace("_", " "), justify="right")
+        table.add_column(plain(name), justify="right")
     for point in points:
         cells = [point.bands[name] for name in shown[:SHOWN_FIGURES]]
         table.add_row(
@@ -166,14 +174,22 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
 class Tell:
     """Progress on standard error: one line that changes on a terminal, some lines elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock, self._began_s = clock, clock()
         self._step = -1
         self._is_terminal = sys.stderr.isatty()
 
     def __call__(self, done: int, total: int, now: str) -> None:
-        text = f"run {done + 1} of {total}: {now}"
+        text = f"run {done + 1} of {total}{self._left(done, total)}: {now}"
         if self._is_terminal:
             click.echo(f"\r\033[K{text}", nl=done + 1 == total, err=True)
         elif done * LINES // total > self._step:
             self._step = done * LINES // total
             click.echo(text, err=True)
+
+    def _left(self, done: int, total: int) -> str:
+        """How long the rest takes if it goes on like this; nothing before it is known."""
+        if not done:
+            return ""
+        left_s = (self._clock() - self._began_s) * (total - done) / done
+        return f", about {left_s / MINUTE_S:.0f} min left" if left_s >= MINUTE_S else ""

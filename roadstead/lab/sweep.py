@@ -67,10 +67,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A sweep and its runs."""
+    """A sweep and its runs; not is_whole: of its first combinations, since it was interrupted."""
 
     sweep: Sweep
     rows: tuple[Row, ...]
+    is_whole: bool = True
 
     def points(self) -> list[Point]:
         """Bands over the seeds, in the order of the combinations."""
@@ -118,12 +119,25 @@ def make_sweep(
 
 
 def run_sweep(sweep: Sweep, tell: Told) -> Swept:
-    """All runs, one after another."""
+    """All runs, one after another. KeyboardInterrupt where not one combination had all of its runs.
+
+    Who interrupts it later keeps the combinations that are done.
+    """
     rows: list[Row] = []
+    try:
+        _run_all(sweep, tell, rows)
+    except KeyboardInterrupt:
+        kept = len(rows) // len(sweep.seeds) * len(sweep.seeds)
+        if not kept:
+            raise
+        return Swept(sweep, tuple(rows[:kept]), is_whole=False)
+    return Swept(sweep, tuple(rows))
+
+
+def _run_all(sweep: Sweep, tell: Told, rows: list[Row]) -> None:
     points = list(sweep.points())
     for values in points:
         for seed in sweep.seeds:
             now = ", ".join(f"{name} {values[name]}" for name, _ in sweep.axes)
             tell(len(rows), len(points) * len(sweep.seeds), now)
             rows.append(Row(values, seed, sweep.study.run(values, seed)))
-    return Swept(sweep, tuple(rows))

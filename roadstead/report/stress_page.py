@@ -9,7 +9,7 @@ from typing import Final
 
 from roadstead.lab.recommend import Recommendation
 from roadstead.lab.statistics import Band
-from roadstead.lab.studies import Value
+from roadstead.lab.studies import Study, Value
 from roadstead.lab.sweep import Point, Swept
 from roadstead.report.plot import Line, Plot, numbers, svg
 
@@ -83,6 +83,7 @@ def plots(swept: Swept, points: Sequence[Point]) -> list[Plot]:
     (x_name, values), *others = swept.sweep.axes
     places, words = numbers(values)
     place_of = dict(zip(values, places, strict=True))
+    x_words = _parameter(swept.sweep.study, x_name)
     made = []
     for figure in swept.sweep.study.figures:
         lines: dict[str, list[tuple[float, Band]]] = {}
@@ -91,8 +92,15 @@ def plots(swept: Swept, points: Sequence[Point]) -> list[Plot]:
             place = place_of[point.values[x_name]]
             lines.setdefault(name, []).append((place, _above_zero(point.bands[figure])))
         drawn = tuple(Line(name, tuple(sorted(at, key=_place))) for name, at in lines.items())
-        made.append(Plot(plain(figure), plain(x_name), in_words(figure), drawn, words))
+        made.append(Plot(plain(figure), x_words, in_words(figure), drawn, words))
     return made
+
+
+def _parameter(study: Study, name: str) -> str:
+    """What a parameter is, for the axis of a plot; by its name where nothing is said of it."""
+    text = study.parameter(name, "plot").text
+    unit = " (s)" if name.endswith("_s") else ""
+    return f"{text}{unit}" if text else plain(name)
 
 
 def plain(name: str) -> str:

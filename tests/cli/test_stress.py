@@ -57,8 +57,39 @@ def test_flags_alone_sweep_the_model_of_omega(stress):
 def test_the_table_shows_the_swept_values_and_figures(stress):
     result = stress(*SMALL, "--schedulers", "1,2")
 
-    assert "batch_sched" in result.stdout
+    assert "batch schedulers" in result.stdout
     assert "run 1 of 4: batch_schedulers 1" in result.stderr
+
+
+def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypatch):
+    def interrupt(self, done, total, now):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(stressing.Tell, "__call__", interrupt)
+
+    result = stress(*SMALL, "--schedulers", "1,2", "--format", "json")
+
+    assert result.exit_code == 1
+    assert [each["values"] for each in json.loads(result.stdout)["points"]] == [
+        {"batch_schedulers": 1}
+    ]
+    assert "Interrupted: this is 2 of 4 runs" in result.stderr
+
+
+def test_progress_says_how_long_the_rest_takes_once_that_is_known(capsys):
+    times = iter((0.0, 120.0, 240.0, 300.0))
+    tell = stressing.Tell(lambda: next(times))
+
+    for done in range(4):
+        tell(done, 4, "x")
+
+    assert capsys.readouterr().err.splitlines() == [
+        "run 1 of 4: x",
+        "run 2 of 4, about 6 min left: x",
+        "run 3 of 4, about 4 min left: x",
+        "run 4 of 4, about 2 min left: x",
+    ]
 
 
 def test_a_file_says_the_same_as_flags_which_go_before_it(stress, tmp_path):
@@ -187,7 +218,7 @@ def test_for_a_users_own_cluster_something_is_recommended(stress, tmp_path):
     assert result.exit_code == 0
     assert "Recommended: schedulers " in result.stdout
     assert "Virtual time counts messages and simulated decisions" in result.stdout
-    assert "It places 12 pods; 3 of 3 combinations" in result.stdout
+    assert "It places 12 pods; 2 of 2 combinations" in result.stdout
 
 
 def test_a_generated_fleet_is_the_default_workload_and_partitions_get_shards(stress):

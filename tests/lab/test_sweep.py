@@ -135,6 +135,26 @@ def test_every_combination_runs_with_every_seed_and_is_told_before():
     assert points[-1].bands["product"].mean == 3.0
 
 
+def interrupted_after(runs):
+    def tell(done, total, now):
+        if done == runs:
+            raise KeyboardInterrupt
+
+    return tell
+
+
+def test_who_interrupts_a_sweep_keeps_the_combinations_that_are_done():
+    swept = run_sweep(sweep_of({"number": [1, 2, 3]}, seeds=(0, 1)), interrupted_after(5))
+
+    assert not swept.is_whole
+    assert [point.values for point in swept.points()] == [{"number": 1}, {"number": 2}]
+
+
+def test_a_sweep_interrupted_in_its_first_combination_has_nothing_to_tell():
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep_of({"number": [1, 2]}, seeds=(0, 1)), interrupted_after(1))
+
+
 def test_a_sweep_without_axes_is_repeats_of_one_run():
     swept = run_sweep(sweep_of({}, seeds=(0, 1)), quiet)
 

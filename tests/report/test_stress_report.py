@@ -25,6 +25,7 @@ STUDY = Study(
     "a toy <study>",
     (
         Parameter("number", 2, "", 1, 1000),
+        Parameter("wait_s", 2, "how long", 1, 1000),
         Parameter("word", "a", "", choices=("a", "b")),
     ),
     lambda values, seed: {"busyness": values["number"] + seed, "other": 0.0},
@@ -229,6 +230,12 @@ def test_the_first_parameter_is_the_axis_and_the_others_are_lines():
     assert [x for x, _ in plot.lines[0].points] == [1.0, 2.0]
 
 
+def test_an_axis_says_what_its_parameter_is():
+    done = swept({"wait_s": [1, 2]})
+
+    assert plots(done, done.points())[0].x_name == "how long (s)"
+
+
 def test_a_sweep_of_nothing_has_a_table_and_no_plots():
     text = page(swept({}), "x", {})
 
@@ -246,7 +253,14 @@ def test_files_hold_every_run_and_every_point(tmp_path):
     points = json.loads((folder / "points.json").read_text())
     rows = pq.read_table(folder / "runs.parquet").to_pylist()
     assert [each["seed"] for each in runs["runs"]] == [0, 1, 0, 1]
-    assert rows[3] == {"number": 2, "word": "a", "seed": 1, "busyness": 3.0, "other": 0.0}
+    assert rows[3] == {
+        "number": 2,
+        "wait_s": 2,
+        "word": "a",
+        "seed": 1,
+        "busyness": 3.0,
+        "other": 0.0,
+    }
     assert points["points"][0]["figures"]["busyness"]["mean"] == 1.5
     assert points["recommendation"]["values"] == {"number": 1}
     assert runs["vary"] == {"number": [1, 2]}
