@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -21,7 +21,15 @@ from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
 from roadstead.actors.kernel_loader import KernelLoader
 from roadstead.actors.lanes import Lane
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import LEASE, RENEW, ActorStatus, LeaseAsk, Renew, Settle
+from roadstead.actors.messages import (
+    LEASE,
+    RENEW,
+    ActorStatus,
+    LeaseAsk,
+    Leased,
+    Renew,
+    Settle,
+)
 from roadstead.actors.names import CACHE, QUEUE, index_of, shard_names
 from roadstead.actors.preemption import after_failure
 from roadstead.actors.roster import RosterCopy
@@ -45,9 +53,8 @@ from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.chain import Extenders
-from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.run import RunPlan, build_narrower, build_profiles
 
 LEASE_WAIT_S = 0.5
@@ -55,7 +62,7 @@ NOTHING_SETTLED = Settle((), (), ())
 RENEWALS = 3
 """How often a lease is renewed in its time by a scheduler that thinks for long."""
 
-DECISIONS_AT_ONCE = 64
+DECISIONS_AT_ONCE = 128
 """Decisions between two looks at the loop, so that answers are not kept waiting."""
 
 
@@ -208,12 +215,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         self._losses = 0
         self._spend("lease", started)
         if leased.lease_id:
-            pods = [
-                self._in_cycle(identity, facts, attempt)
-                for (identity, facts), attempt in zip(
-                    leased.pods.pods(), leased.attempts, strict=True
-                )
-            ]
+            pods = self._in_cycle(leased)
             self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
             # What the queue heard of before it lent them must be seen when they are decided: nobody
@@ -239,11 +241,18 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
     def _renew_s(self) -> float:
         return self._plan.settings.deadlines.lease_s / RENEWALS
 
-    def _in_cycle(self, identity: PodIdentity, facts: PodFacts, attempt: int) -> PodInCycle:
-        profile = self._profiles[facts.scheduler_name]
-        info = self._classes.info(facts)
-        signature = profile.class_of(info, identity.uid)
-        return PodInCycle(identity.uid, identity.key, info, signature, attempt)
+    def _in_cycle(self, leased: Leased) -> list[PodInCycle]:
+        known: dict[int, tuple[PodInfo, Hashable]] = {}
+        pods = []
+        for (uid, key, facts), attempt in zip(leased.pods.keyed(), leased.attempts, strict=True):
+            found = known.get(id(facts))
+            if found is None:
+                profile, info = self._profiles[facts.scheduler_name], self._classes.info(facts)
+                found = info, profile.class_of(info, uid)
+                if profile.is_signed(info):
+                    known[id(facts)] = found
+            pods.append(PodInCycle(uid, key, *found, attempt))
+        return pods
 
     async def _decide(self, lane: Lane, pods: Sequence[PodInCycle]) -> tuple[list[Decision], int]:
         """Decisions for the first of the pods, and how many of these are settled by them.

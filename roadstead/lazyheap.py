@@ -1,5 +1,8 @@
 """A heap of named items from which any item can be taken out cheaply.
 
+    keys: a heap of those that are in use  ──►  per key a line of items, by number of arrival
+
+Items of one key stand in line: they come in order, mostly, and go in order, which costs nothing.
 Taking an item out only forgets its ticket; its dead entry is dropped when it comes up, or all at
 once when the dead outnumber the living. Order: by key, then by arrival number, then by ticket, so
 that equal keys never compare items and every run pops in the same order.
@@ -8,6 +11,8 @@ that equal keys never compare items and every run pops in the same order.
 from __future__ import annotations
 
 import heapq
+from bisect import insort
+from collections import deque
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -16,6 +21,9 @@ Item = TypeVar("Item")
 SortKey = tuple[float | int | str, ...]
 """Smaller comes first."""
 
+_Entry = tuple[int, int, str]
+"""(arrival, ticket, name)."""
+
 COMPACT_MIN_ENTRIES = 64
 
 
@@ -23,7 +31,9 @@ class LazyHeap(Generic[Item]):
     """Items by name; `first` is the one with the smallest (key, seq)."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[SortKey, int, int, str]] = []
+        self._lines: dict[SortKey, deque[_Entry]] = {}
+        self._keys: list[SortKey] = []
+        self._entries = 0
         self._living: dict[str, tuple[int, Item]] = {}
         self._next_ticket = 0
 
@@ -43,39 +53,62 @@ class LazyHeap(Generic[Item]):
         ticket = self._next_ticket
         self._next_ticket = ticket + 1
         self._living[name] = (ticket, item)
-        heapq.heappush(self._entries, (key, seq, ticket, name))
+        self._entries += 1
+        entry = (seq, ticket, name)
+        line = self._lines.get(key)
+        if line is None:
+            self._lines[key] = deque((entry,))
+            heapq.heappush(self._keys, key)
+        elif not line or line[-1] < entry:
+            line.append(entry)
+        elif entry < line[0]:
+            line.appendleft(entry)
+        else:
+            insort(line, entry)
 
     def take(self, name: str) -> None:
         """Take out an item that is there."""
         del self._living[name]
-        dead = len(self._entries) - len(self._living)
+        dead = self._entries - len(self._living)
         if dead > COMPACT_MIN_ENTRIES and dead > len(self._living):
             self._compact()
 
     def first(self) -> Item | None:
         """The item with the smallest key, left in place; None when empty."""
-        top = self._top()
-        return None if top is None else self._living[top[3]][1]
+        line = self._top()
+        return None if line is None else self._living[line[0][2]][1]
 
     def first_key(self) -> SortKey | None:
         """The smallest key; None when empty."""
-        top = self._top()
-        return None if top is None else top[0]
+        return None if self._top() is None else self._keys[0]
 
     def ordered(self) -> list[Item]:
         """All items by key (sorted anew: for people and tests)."""
-        return [self._living[entry[3]][1] for entry in sorted(self._entries) if self._lives(entry)]
+        lines = (self._lines[key] for key in sorted(self._lines))
+        return [self._living[e[2]][1] for line in lines for e in line if self._lives(e)]
 
-    def _top(self) -> tuple[SortKey, int, int, str] | None:
-        entries = self._entries
-        while entries and not self._lives(entries[0]):
-            heapq.heappop(entries)
-        return entries[0] if entries else None
+    def _top(self) -> deque[_Entry] | None:
+        """The line of the smallest key, with a living item at its head."""
+        living = self._living
+        while self._keys:
+            line = self._lines[self._keys[0]]
+            while line:
+                _, ticket, name = line[0]
+                found = living.get(name)
+                if found is not None and found[0] == ticket:
+                    return line
+                line.popleft()
+                self._entries -= 1
+            del self._lines[heapq.heappop(self._keys)]
+        return None
 
-    def _lives(self, entry: tuple[SortKey, int, int, str]) -> bool:
-        living = self._living.get(entry[3])
-        return living is not None and living[0] == entry[2]
+    def _lives(self, entry: _Entry) -> bool:
+        living = self._living.get(entry[2])
+        return living is not None and living[0] == entry[1]
 
     def _compact(self) -> None:
-        self._entries = [entry for entry in self._entries if self._lives(entry)]
-        heapq.heapify(self._entries)
+        lines = {key: deque(filter(self._lives, line)) for key, line in self._lines.items()}
+        self._lines = {key: line for key, line in lines.items() if line}
+        self._keys = list(self._lines)
+        heapq.heapify(self._keys)
+        self._entries = len(self._living)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from roadstead.binder.cluster import NodeBook, to_journal
 from roadstead.binder.pods import (
     COUNTED,
+    TABLE,
     Acknowledge,
     BinderCounts,
     BinderSettings,
@@ -111,11 +112,13 @@ class BinderCore(NodeBook):
         effects: list[Effect] = []
         if self.halted is not None:
             return effects
+        flush = TABLE.walk(PodEvent.FLUSH)
         while self._unflushed and self._unflushed[0][0] <= lsn:
             self.flushed_lsn, record, effect = self._unflushed.popleft()
             if record.state is PodState.TENTATIVE:
-                self._go(record, PodEvent.FLUSH)
-            if isinstance(effect, Acknowledge):
+                story = flush.follow(record.uid, record.state, record.history)
+                record.state, record.history = story
+            if type(effect) is Acknowledge:
                 self._tokens.answer(effect.token, effect.decision)
             if effect is not None:
                 effects.append(effect)
@@ -280,9 +283,11 @@ class BinderCore(NodeBook):
         )
         assert self.version == version + len(requests), "a pod on a known node is not counted"
         journal = []
+        accept = TABLE.walk(PodEvent.ACCEPT)
         for request, record in zip(requests, records, strict=True):
             version += 1
-            self._go(record, PodEvent.ACCEPT)
+            # From PENDING to TENTATIVE it stays where it is found.
+            record.state, record.history = accept.follow(record.uid, record.state, record.history)
             journal.append(self._accepted(request, record, version))
         return journal
 

@@ -45,11 +45,12 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.effects import Effect, Outbox, Verdict
 from roadstead.cycle.ledger import Ledger
 from roadstead.cycle.pods import (
-    ENDED,
+    ENDED_UNBOUND,
     RESERVED,
     TABLE,
     Attempt,
     BindAnswer,
+    BindOutcome,
     CycleCounts,
     PodEvent,
     PodRecord,
@@ -114,9 +115,15 @@ class CycleCore:
         IllegalTransitionError for a pod that waits for no decision, and UnsupportedError.
         """
         todo: dict[str, Decision] = {}
+        undecided = self._ledger.undecided
         for decision in decisions:
-            if self._is_news(decision, todo.get(decision.pod.uid)):
-                todo[decision.pod.uid] = decision
+            uid, attempt = decision.pod.uid, decision.pod.attempt
+            record = None if uid in todo else undecided.get(uid)
+            is_first = record is not None and record.decided is None
+            if is_first and record is not None and record.pod.attempt == attempt:
+                todo[uid] = decision
+            elif self._is_news(decision, todo.get(uid)):
+                todo[uid] = decision
         verdicts = {
             uid: self._verdict(each) for uid, each in todo.items() if each.node_name is None
         }
@@ -194,6 +201,7 @@ class CycleCore:
         an attempt that is not at the binder, or another answer than before (I8).
         """
         todo: dict[str, tuple[PodRecord, BindAnswer]] = {}
+        plain: list[PodRecord] = []
         for answer in answers:
             record = self._ledger.of_token(answer.token, answer.event)
             earlier = todo.get(answer.token)
@@ -202,7 +210,14 @@ class CycleCore:
         out = Outbox()
         for record, answer in todo.values():
             record.answer = answer
-            self._answered_one(record, answer, out)
+            if answer.outcome is BindOutcome.BOUND and record.is_plain:
+                plain.append(record)
+            else:
+                self._answered_one(record, answer, out)
+        self._ledger.go_all(plain, PodEvent.COMMIT)
+        for record in plain:
+            out.confirm.append(record.trial)
+            out.tell_done(record)
         return self._effects(out)
 
     def lost(self, tokens: Sequence[str]) -> list[Effect]:
@@ -296,7 +311,7 @@ class CycleCore:
         out: Outbox,
     ) -> None:
         record = known
-        if record is None or record.state in ENDED - {PodState.BOUND}:
+        if record is None or record.state in ENDED_UNBOUND:
             record = self._ledger.begin(pod, profile, known)
         self._ledger.go(record, PodEvent.LEASE)
         record.lease_id = lease_id
@@ -344,7 +359,7 @@ class CycleCore:
                 self._reserve(record, now_s, out)
             else:
                 self._end(record, PodEvent.REFUSE, out, conflict(status.message))
-        elif status.is_success and record.state in ENDED - {PodState.BOUND}:
+        elif status.is_success and record.state in ENDED_UNBOUND:
             # A request that came late, or twice, is counted after all; to forget twice is no harm.
             out.forget.append(record.trial)
 

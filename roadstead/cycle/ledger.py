@@ -17,7 +17,6 @@ from roadstead.cycle.pods import (
     PodRecord,
     PodState,
 )
-from roadstead.facts.pod import PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.framework.waiting import WaitingPod, Word
 from roadstead.lazyheap import LazyHeap
@@ -48,8 +47,7 @@ class Ledger:
     def begin(self, pod: PodInCycle, profile: Profile, before: PodRecord | None) -> PodRecord:
         """A new record, to be leased; it goes on with the story of the pod's last one."""
         self._begun += 1
-        namespace, _, name = pod.key.partition("/")
-        record = PodRecord(pod, PodIdentity(pod.uid, namespace, name), profile, self._begun)
+        record = PodRecord(pod, profile, self._begun)
         if before is not None:
             record.state, record.history = before.state, before.history
         return record

@@ -69,6 +69,8 @@ LIVE = frozenset({_S.LEASED, *TRYING}) - PASSING
 
 ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
 
+ENDED_UNBOUND = ENDED - {_S.BOUND}
+
 TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
     "cycle",
     {
@@ -206,7 +208,6 @@ class PodRecord:
     """
 
     pod: PodInCycle
-    identity: PodIdentity
     profile: Profile
     seq: int
     lease_id: int = 0
@@ -232,7 +233,9 @@ class PodRecord:
     @property
     def target(self) -> Target:
         """The pod and its node as plugins see them."""
-        return self.identity, self.pod.info.facts, self.trial.node_name
+        namespace, _, name = self.pod.key.partition("/")
+        who = PodIdentity(self.pod.uid, namespace, name)
+        return who, self.pod.info.facts, self.trial.node_name
 
     @property
     def deadline_s(self) -> float:

@@ -166,6 +166,10 @@ class Profile:
             self._class_of[pod] = known
         return (self.scheduler_name, uid if known == UNSIGNED else known)
 
+    def is_signed(self, pod: PodInfo) -> bool:
+        """Whether all pods of a class have one key; asked once `class_of` was."""
+        return self._class_of[pod] != UNSIGNED
+
     def known_state(self, pod: PodInfo) -> Hashable:
         """What the plugins know of a pod beside table and summaries; see `Plugin.known_state`."""
         if pod in self._nothing_known:

@@ -166,7 +166,7 @@ def test_pod_of_no_profile_raises_and_changes_nothing():
     world = World()
     before = world.picture()
     stranger = world.pod("u2")
-    object.__setattr__(stranger, "info", world.classes.info(pod(scheduler_name="other")))
+    stranger = stranger._replace(info=world.classes.info(pod(scheduler_name="other")))
     with pytest.raises(KeyError, match="other"):
         world.core.lease(1, [world.pod(), stranger])
     assert world.picture() == before
