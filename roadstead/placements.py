@@ -200,6 +200,23 @@ class Placements:
         """Pods (uid, node, facts), each once, come to nodes, as by `place` in this order."""
         if len(pods) < FEW_PODS or self.nominated:
             return [delta for pod in pods for delta in self.place(*pod)]
+        first, kind = self.version + 1, DeltaKind.ADD_POD
+        return [
+            Delta(version, kind, name, uid, facts)
+            for version, (uid, name, facts) in enumerate(self._place_all(pods), first)
+        ]
+
+    def settle_all(self, pods: Sequence[tuple[str, str, PodFacts]]) -> None:
+        """As `place_all`, where nobody is to be told."""
+        if self.nominated:
+            self.place_all(pods)
+        else:
+            self._place_all(pods)
+
+    def _place_all(
+        self, pods: Sequence[tuple[str, str, PodFacts]]
+    ) -> Sequence[tuple[str, str, PodFacts]]:
+        """Those that are counted: on nodes that are known."""
         node_of, pods_on, nodes = self._node_of, self._pods_on, self.nodes
         for uid, node_name, facts in pods:
             assert uid not in node_of, f"{uid} is placed on {node_of[uid]} already"
@@ -211,13 +228,9 @@ class Placements:
                 on_node[uid] = facts
         counted = [pod for pod in pods if pod[1] in nodes]
         self.store.add_pods([name for _, name, _ in counted], [facts for _, _, facts in counted])
-        first, kind = self.version + 1, DeltaKind.ADD_POD
         self.version += len(counted)
         self.counted += len(counted)
-        return [
-            Delta(version, kind, name, uid, facts)
-            for version, (uid, name, facts) in enumerate(counted, first)
-        ]
+        return counted
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""

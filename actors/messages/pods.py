@@ -26,7 +26,8 @@ class PodBatch:
 
     def news(self, known: Revisions) -> list[tuple[PodIdentity, PodFacts]]:
         """The pods that did not go meanwhile, as far as is known."""
-        return [pod for pod in self.pods() if known.comes(pod[0].uid, self.revision)]
+        places, pods = known.coming(self.uids, self.revision), list(self.pods())
+        return pods if places is None else [pods[place] for place in places]
 
     def starts(self) -> dict[str, float]:
         """Start times by UID, of the pods that have one."""

@@ -275,7 +275,7 @@ class BinderCore(NodeBook):
         for owner, epoch in {(each.owner, each.epoch) for each in requests}:
             self.advance_epoch(owner, epoch)
         version = self.version
-        self.placements.place_all(
+        self.placements.settle_all(
             [
                 (each.uid, each.node_name, record.facts)
                 for each, record in zip(requests, records, strict=True)

@@ -191,7 +191,7 @@ class _Replay:
             if record.token:
                 pod.token, pod.owner, pod.epoch = record.token, record.owner, record.epoch
                 pod.bound = Bound(record.uid, node_name, record.lsn, version)
-        core.placements.place_all(placed)
+        core.placements.settle_all(placed)
         self._owned([record for record in run if record.token])
 
     def _owned(self, binds: Sequence[JournalRecord]) -> None:

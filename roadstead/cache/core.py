@@ -352,13 +352,13 @@ class CacheCore:
     ) -> None:
         """The one mutator of states: records, deadlines and memory follow; placements do not."""
         ended, begun = [], []
+        walk = TABLE.walk(event)
         for record in records:
             was = record.state
-            arrow = TABLE.follow(record.uid, was, event, record.history)
+            state, record.history = walk.follow(record.uid, was, record.history)
+            record.state = state
             if was in ON_TRIAL:
                 ended.append(record)
-            state = record.state = arrow.target
-            record.history = arrow.extend(record.history)
             if state not in COUNTED:
                 self._remember(record)
             elif was not in COUNTED:
