@@ -282,13 +282,28 @@ class BinderCore(NodeBook):
             ]
         )
         assert self.version == version + len(requests), "a pod on a known node is not counted"
+        return self._accepted(requests, records, version)
+
+    def _accepted(
+        self, requests: Sequence[BindRequest], records: Sequence[PodRecord], version: int
+    ) -> list[JournalRecord]:
+        """What is kept and told of commits that follow a version of the state."""
         journal = []
-        accept = TABLE.walk(PodEvent.ACCEPT)
+        accept, lsn = TABLE.walk(PodEvent.ACCEPT), self.last_lsn
         for request, record in zip(requests, records, strict=True):
-            version += 1
+            version, lsn = version + 1, lsn + 1
+            token, uid, key, node_name, _, owner, epoch, _, _ = request
             # From PENDING to TENTATIVE it stays where it is found.
-            record.state, record.history = accept.follow(record.uid, record.state, record.history)
-            journal.append(self._accepted(request, record, version))
+            record.state, record.history = accept.follow(uid, record.state, record.history)
+            record.node_name, record.token, record.lsn = node_name, token, lsn
+            record.owner, record.epoch = owner, epoch
+            record.bound = bound = Bound(uid, node_name, lsn, version)
+            self.rows.changed(node_name, lsn, owner)
+            self._tokens.put(request, None)
+            self._unflushed.append((lsn, record, Acknowledge(token, owner, bound)))
+            told = (lsn, RecordKind.BIND, uid, key, node_name, token, owner, epoch, record.facts)
+            journal.append(JournalRecord(*told))
+        self.last_lsn = lsn
         return journal
 
     def _refused_together(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
@@ -369,22 +384,9 @@ class BinderCore(NodeBook):
         return self.rows.missed(request.node_name, request.owner, request.read_version)
 
     def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
-        self._go(record, PodEvent.ACCEPT)
+        TABLE.follow(record.uid, record.state, PodEvent.ACCEPT, record.history)
         self.placements.place(record.uid, request.node_name, record.facts)
-        return self._accepted(request, record, self.version)
-
-    def _accepted(self, request: BindRequest, record: PodRecord, version: int) -> JournalRecord:
-        """What is kept of a commit that made a version of the state, and told of it."""
-        record.node_name, record.token = request.node_name, request.token
-        record.owner, record.epoch = request.owner, request.epoch
-        entry = self._number(record, RecordKind.BIND, request)
-        record.lsn = entry.lsn
-        self.rows.changed(record.node_name, entry.lsn, record.owner)
-        record.bound = Bound(record.uid, record.node_name, entry.lsn, version)
-        self._tokens.put(request, None)
-        effect = Acknowledge(request.token, request.owner, record.bound)
-        self._unflushed.append((entry.lsn, record, effect))
-        return entry
+        return self._accepted((request,), (record,), self.version - 1)[0]
 
     def _load_one(self, uid: str, key: str, facts: PodFacts, node_name: str) -> JournalRecord:
         record = self._records.get(uid) or self._fresh(uid, key, facts)
@@ -422,14 +424,8 @@ class BinderCore(NodeBook):
             journal.append(entry)
         return to_journal(journal)
 
-    def _number(
-        self, record: PodRecord, kind: RecordKind, request: BindRequest | None = None
-    ) -> JournalRecord:
+    def _number(self, record: PodRecord, kind: RecordKind) -> JournalRecord:
         self.last_lsn += 1
         of_pod = (self.last_lsn, kind, record.uid, record.key, record.node_name)
-        if request is not None:
-            return JournalRecord(
-                *of_pod, request.token, request.owner, request.epoch, facts=record.facts
-            )
         tells_facts = kind in (RecordKind.LOAD, RecordKind.ADD)
         return JournalRecord(*of_pod, facts=record.facts if tells_facts else None)

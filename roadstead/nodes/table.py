@@ -247,11 +247,13 @@ class NodeTable(Table):
             else:
                 rows_of[info] = [row]
         for info, its_rows in rows_of.items():
-            if len(its_rows) < FEW_PODS or info.facts.host_ports:
+            if len(its_rows) < FEW_PODS:
                 for row in its_rows:
                     self._count_pods(row, info, 1)
-            else:
-                self._count_rows(np.array(its_rows, dtype=np.intp), info)
+                continue
+            for row in its_rows if info.facts.host_ports else ():
+                self._count_ports(row, info, 1)
+            self._count_rows(np.array(its_rows, dtype=np.intp), info)
 
     def _count_rows(self, rows: Rows, info: PodInfo) -> None:
         """As `_count_pods` for one pod more on each of many rows, which may come twice."""
@@ -316,13 +318,15 @@ class NodeTable(Table):
         columns.pod_count[row] += change
         columns.count_class(info, change)
         if info.facts.host_ports:
-            ports = dict(columns.port_sets.values[columns.port_set[row]])
-            count = listed if self.lists_ports else counted
-            columns.port_set[row] = columns.port_sets.code(
-                count(ports, info.facts.host_ports, change)
-            )
+            self._count_ports(row, info, change)
         self.version += 1
         columns.version[row] = self.version
+
+    def _count_ports(self, row: int, info: PodInfo, change: int) -> None:
+        columns = self.columns
+        ports = dict(columns.port_sets.values[columns.port_set[row]])
+        count = listed if self.lists_ports else counted
+        columns.port_set[row] = columns.port_sets.code(count(ports, info.facts.host_ports, change))
 
     def validate(self) -> None:
         """Asserts that every sum equals a recount from the pods on the node."""
