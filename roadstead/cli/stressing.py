@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from roadstead.report.result import installed_versions
 
 if TYPE_CHECKING:
     from roadstead.cli.stress_command import SweepOptions
+    from roadstead.lab.statistics import Band
     from roadstead.lab.studies import Study
 
 SHOWN_FIGURES = 4
@@ -64,8 +66,9 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, targe
     asked = asked_of(options)
     product = _product(session, asked, source, target.output)
     sweep = sweep_of(asked, study_of(asked, product))
+    note = busy_note(asked.engine, os.getloadavg()[0], os.cpu_count() or 1)
     swept = run_sweep(sweep, Tell())
-    advice = advise(swept, asked.engine)
+    advice = advise(swept, asked.engine, note)
     if target.output is not None:
         command = shlex.join(("roadstead", *session.args))
         write_stress(target.output, swept, command, installed_versions(), advice)
@@ -119,7 +122,17 @@ def _product(
     return product_study(session, asked, source, output)
 
 
-def advise(swept: Swept, engine: str) -> Recommendation | None:
+def busy_note(engine: str, load: float, cores: int) -> str:
+    """What to know of the speed of runs in real time where others were at work before them."""
+    if engine not in ("inline", "ray") or load < cores:
+        return ""
+    return (
+        f"The machine was busy before the sweep began (load {load:.1f} on {cores} cores): "
+        "do not trust its throughput."
+    )
+
+
+def advise(swept: Swept, engine: str, busy: str = "") -> Recommendation | None:
     """A recommendation, where the product was swept over more than one combination."""
     points = swept.points()
     if len(points) < 2 or any(name not in points[0].bands for name in FIGURES):
@@ -127,8 +140,8 @@ def advise(swept: Swept, engine: str) -> Recommendation | None:
     if any(name == "recheck" for name, _ in swept.sweep.axes):
         return None
     advice = recommend(points)
-    note = NOTES.get(engine)
-    return advice if note is None else replace(advice, reasons=(*advice.reasons, note))
+    notes = [each for each in (NOTES.get(engine, ""), busy) if each]
+    return replace(advice, reasons=(*advice.reasons, *notes))
 
 
 def show(swept: Swept, advice: Recommendation | None, target: Target) -> None:
@@ -161,7 +174,7 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
         cells = [point.bands[name] for name in shown[:SHOWN_FIGURES]]
         table.add_row(
             *(str(point.values[name]) for name in names),
-            *(f"{each.mean:.3g} ±{(each.high - each.low) / 2:.1g}" for each in cells),
+            *map(_cell, cells),
         )
     console = Console()
     console.print(table)
@@ -169,6 +182,11 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
         console.print(f"Recommended: {advice.text}", style="bold", highlight=False)
         for reason in advice.reasons:
             console.print(f"  {reason}", highlight=False)
+
+
+def _cell(band: Band) -> str:
+    half = (band.high - band.low) / 2
+    return f"{band.mean:.3g} ±{half:.1g}" if half else f"{band.mean:.3g}"
 
 
 class Tell:

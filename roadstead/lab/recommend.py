@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from roadstead.lab.statistics import Band
 from roadstead.lab.studies import Value
 from roadstead.lab.sweep import Point
 
@@ -60,6 +61,18 @@ def _told(point: Point) -> str:
     return ", ".join(f"{name} {value}" for name, value in point.values.items())
 
 
+def _interval(rate: Band) -> str:
+    if rate.low == rate.high:
+        return "one seed, so that nothing is known of its spread"
+    return f"95%: {rate.low:,.0f} to {rate.high:,.0f}"
+
+
+def _compared(best: Point, fastest: Point) -> str:
+    if best is fastest:
+        return "none is faster"
+    return f"the fastest, {_told(fastest)}, has {_mean(fastest, 'pods_per_s'):,.0f}"
+
+
 def _reasons(
     best: Point, points: Sequence[Point], whole: Sequence[Point], quick: Sequence[Point]
 ) -> list[str]:
@@ -69,9 +82,8 @@ def _reasons(
     reasons = [
         f"It places {_mean(best, 'placed'):,.0f} pods; {len(whole)} of {len(points)} combinations "
         "place as many.",
-        f"{rate.mean:,.0f} pods/s (95%: {rate.low:,.0f} to {rate.high:,.0f}); the fastest, "
-        f"{_told(fastest)}, has {_mean(fastest, 'pods_per_s'):,.0f}. "
-        f"Within {RATE_SLACK:.0%} of it: {len(quick)}.",
+        f"{rate.mean:,.0f} pods/s ({_interval(rate)}); {_compared(best, fastest)}. "
+        f"Within {RATE_SLACK:.0%} of the fastest: {len(quick)}.",
         f"Score regret {_mean(best, 'score_regret'):.2f} points of 100; the least of all is "
         f"{_mean(least, 'score_regret'):.2f} ({_told(least)}).",
         f"{_mean(best, 'conflict_fraction'):.3f} conflicts for each pod bound.",

@@ -77,6 +77,14 @@ def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypat
     assert "Interrupted: this is 2 of 4 runs" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("engine", "load", "is_told"),
+    [("ray", 9.0, True), ("inline", 4.0, True), ("ray", 1.0, False), ("virtual", 9.0, False)],
+)
+def test_speed_on_a_machine_that_was_busy_before_is_not_to_be_trusted(engine, load, is_told):
+    assert ("load" in stressing.busy_note(engine, load, cores=4)) == is_told
+
+
 def test_progress_says_how_long_the_rest_takes_once_that_is_known(capsys):
     times = iter((0.0, 120.0, 240.0, 300.0))
     tell = stressing.Tell(lambda: next(times))

@@ -48,6 +48,21 @@ def test_the_smaller_batch_is_preferred_where_nothing_else_differs():
     assert recommend([point(2, batch=1024), point(2, batch=64)]).values["batch"] == 64
 
 
+def test_of_one_seed_no_interval_is_told_and_of_several_it_is():
+    rate = Band(1000.0, 900.0, 1100.0)
+    several = point(1)
+    several = Point(several.values, {**several.bands, "pods_per_s": rate})
+
+    assert "one seed" in recommend([point(1), point(2)]).reasons[1]
+    assert "95%: 900 to 1,100" in recommend([several]).reasons[1]
+
+
+def test_it_is_said_whether_another_is_faster():
+    assert "none is faster" in recommend([point(1), point(4, rate=1.0)]).reasons[1]
+    slower = recommend([point(1), point(4, rate=1050.0)]).reasons[1]
+    assert "the fastest, mode shared, schedulers 4, batch 256, has 1,050" in slower
+
+
 def test_the_numbers_that_led_to_it_are_told():
     advice = recommend([point(1), point(4, rate=3000.0, regret=1.5, conflicts=0.25)])
 
