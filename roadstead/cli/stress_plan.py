@@ -123,17 +123,20 @@ def _lists(given: object, source: str) -> dict[str, Sequence[object]]:
 def with_flags(
     asked: Asked, pairs: Iterable[tuple[str, str]], flags: Mapping[str, str | None]
 ) -> Asked:
-    """The same with `NAME=V,…` pairs and named flags over it: one value is set, several vary."""
+    """The same with `NAME=V,…` pairs and named flags over it: one value is set, several vary.
+
+    What varied before keeps its place: the first is the axis of plots.
+    """
     vary, kept = dict(asked.vary), dict(asked.set)
     names = NAMES.get(asked.study, {})
     named = [(names.get(flag, flag), text) for flag, text in flags.items() if text is not None]
     for name, text in (*pairs, *named):
         values = [each.strip() for each in text.split(",")]
-        vary.pop(name, None)
         kept.pop(name, None)
         if len(values) > 1:
             vary[name] = values
         else:
+            vary.pop(name, None)
             kept[name] = values[0]
     return Asked(
         asked.title,

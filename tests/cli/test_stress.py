@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from roadstead.actors.launch import ActorLauncher
 from roadstead.cli import stressing
 from roadstead.cli.main import build_cli
-from roadstead.cli.stress_plan import ENGINES, of_preset, study_of
+from roadstead.cli.stress_plan import ENGINES, of_preset, study_of, with_flags
 from roadstead.cli.stress_product import PARAMETERS, settings_of
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import Study
@@ -75,6 +75,13 @@ def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypat
         {"batch_schedulers": 1}
     ]
     assert "Interrupted: this is 2 of 4 runs" in result.stderr
+
+
+def test_an_axis_that_is_given_other_values_keeps_its_place():
+    asked = with_flags(of_preset("parsync-partitions"), [("partitions", "1,20")], {})
+
+    assert list(asked.vary) == ["partitions", "variance", "look"]
+    assert asked.vary["partitions"] == ["1", "20"]
 
 
 @pytest.mark.parametrize(
