@@ -60,6 +60,7 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.affinity_at_once import AVOIDED, may_stand
 from roadstead.plugins.inter_pod_counts import (
     ByTopology,
     Counts,
@@ -86,8 +87,6 @@ from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
 
 MAX_CELLS = 32_000_000
 """How many numbers are kept for all classes together; the class unused for longest goes first."""
-
-_AVOIDED = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
 
 _STATUSES = (
     unresolvable("node(s) didn't match pod affinity rules"),
@@ -271,24 +270,19 @@ class InterPodAffinity(
                 return 0
             return int(vector[codes == codes[row]].sum())
 
-        if any(beside(*line) > 0 for line in vectors if line[0] in _AVOIDED):
+        if any(beside(*line) > 0 for line in vectors if line[0] in AVOIDED):
             return False
         # Where nobody is near, the pod may be the first of its kind: Filter knows.
         return all(beside(Family.AFFINITY, each.topology_key) for each in terms.affinity)
 
     def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
-        return all(self._is_free(each, table) for each in dict.fromkeys(pods))
-
-    def _is_free(self, pod: PodInfo, table: Table) -> bool:
-        """Whether no required term, of its own or of a pod anywhere, is about it."""
-        counts = self._counts_of(pod)
-        terms = counts.pod.terms
-        if terms.error or terms.affinity or terms.anti_affinity:
+        counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
+        if any(counts.pod.terms.error for counts in counts_of.values()):
             return False
-        vectors = counts.find(table)
-        self._settle(counts)
-        avoided = (vector for (family, _), vector in vectors.items() if family in _AVOIDED)
-        return not any(vector.any() for vector in avoided)
+        may = may_stand(pods, rows, table, counts_of, lambda key: label_codes(table, key)[1])
+        for counts in counts_of.values():
+            self._settle(counts)
+        return may
 
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools

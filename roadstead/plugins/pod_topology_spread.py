@@ -77,6 +77,7 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     with_all_keys,
     with_moves,
 )
+from roadstead.plugins.spread_at_once import keep_skew
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_PODS_KNOWN = 4096
@@ -246,8 +247,11 @@ class PodTopologySpread(
         )
 
     def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
-        found = map(self._of_pod, dict.fromkeys(pods))
-        return not any(each.hard or each.hard_error for each in found)
+        found = {pod: self._of_pod(pod) for pod in dict.fromkeys(pods)}
+        if any(each.hard_error for each in found.values()):
+            return False
+        hard_of = {pod: each.hard for pod, each in found.items()}
+        return not any(hard_of.values()) or keep_skew(pods, rows, table, hard_of, self.on_nodes)
 
     def _has_room(
         self, pod: PodInfo, spread: Spread, table: Table, counted: Bools, row: int

@@ -87,9 +87,9 @@ def fleet():
     return [
         node(
             f"n{number}",
-            cpu=3000,
-            memory=4000,
-            pods=12,
+            cpu=8000,
+            memory=9000,
+            pods=40,
             others={GPU: 2},
             labels={"topology.kubernetes.io/zone": zone, "kubernetes.io/hostname": f"n{number}"},
         )
@@ -135,16 +135,19 @@ def test_commits_and_answers_are_those_of_one_after_another(wanted):
 @pytest.mark.parametrize(
     ("kind", "names", "fits"),
     [
-        ("small", ["n0"] * 4, True),
-        ("small", ["n0"] * 7, False),
+        ("small", ["n0"] * 16, True),
+        ("small", ["n0"] * 17, False),
         ("gpu", ["n0", "n1", "n0", "n1"], True),
         ("gpu", ["n0", "n1", "n0", "n0"], False),
         ("port", ["n0", "n1"], True),
         ("port", ["n0", "n0"], False),
         ("placed", ["n0", "n1"], True),
         ("placed", ["n0", "n2"], False),
+        ("alone", ["n0", "n2"], True),
         ("alone", ["n0", "n1"], False),
-        ("even", ["n0", "n2"], False),
+        ("beside", ["n0", "n1"], False),
+        ("even", ["n0", "n2", "n1", "n3"], True),
+        ("even", ["n0", "n1", "n2", "n3"], False),
     ],
 )
 def test_a_whole_batch_is_let_through_where_each_fits_beside_the_others(kind, names, fits):
