@@ -46,10 +46,6 @@ class Cell:
         self._total = self.capacity.sum(axis=0)
         self._used = np.zeros_like(self._total)
 
-    @property
-    def machines(self) -> int:
-        return len(self.version)
-
     def used_fraction(self, resource: int = 0) -> float:
         """The used part of a resource of the whole cell."""
         return int(self._used[resource]) / int(self._total[resource])

@@ -106,6 +106,12 @@ def test_few_values_stand_on_the_axis_themselves_and_many_do_not():
     assert "7" not in many
 
 
+def test_a_logarithmic_axis_of_many_values_has_its_powers_of_ten():
+    _, texts = drawn(line("one", *((1.4**power, 1.0) for power in range(15))))
+
+    assert {"1", "10", "100"} <= set(texts)
+
+
 def test_ticks_that_would_touch_are_not_written():
     _, texts = drawn(line("one", (100.0, 1.0), (100.1, 1.0), (200.0, 1.0)))
 
