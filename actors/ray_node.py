@@ -36,12 +36,23 @@ class LeanNode(Node):  # type: ignore[misc]
 
 @contextmanager
 def lean_node() -> Iterator[None]:
-    """While it lasts, a Ray that this process starts has no more than it needs."""
+    """While it lasts, a Ray that this process starts has no more than it needs.
+
+    Nor does it print on standard output, among results, that a process died: the supervisor says
+    what comes of it.
+    """
+    listen = worker.listen_error_messages
     ray._private.node.Node = LeanNode
+    worker.listen_error_messages = _listen_to_nothing
     try:
         yield
     finally:
         ray._private.node.Node = Node
+        worker.listen_error_messages = listen
+
+
+def _listen_to_nothing(*_: object) -> None:
+    """What Ray's thread does that otherwise prints what its servers tell of errors."""
 
 
 def servers() -> dict[str, Popen[bytes]]:

@@ -54,6 +54,11 @@ START_S, LEAVE_S = 60.0, 30.0
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
+
+QUIET = {"task_events_report_interval_ms": 0, "enable_metrics_collection": False}
+"""Nobody asks a local Ray of ours what it does. Its servers would be told of every call, and who
+leaves it waits until they have been: in vain for 15 s, where they are gone."""
+
 NAME_S = 0.05
 
 
@@ -147,7 +152,7 @@ class RaySession:
 
     _last: ClassVar[threading.Thread | None] = None
 
-    def __init__(self, timeout_s: float, **options: str | int | bool | None) -> None:
+    def __init__(self, timeout_s: float, **options: object) -> None:
         """options: of `ray.init`. Returns when Ray is there.
 
         DeadlineError if that takes longer than `timeout_s`, ActorLostError if Ray cannot start.
@@ -238,11 +243,12 @@ class RayRuntime:
         self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
         self.pids: dict[str, int] = {}
-        local: dict[str, str | int | bool | None] = {
+        local: dict[str, object] = {
             "num_cpus": max(1, processes),
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
+            "_system_config": QUIET,
         }
         self._ray = RaySession(
             start_s,

@@ -47,10 +47,10 @@ from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 NODES, PODS = 300, 3_000
-RUN_S = 900.0
+RUN_S = 1800.0
 """How long one run may take; what is not over by then hangs."""
 
-MOST_PER_RUN = 100
+MOST_PER_RUN = 50
 """Kills in one run."""
 
 LOOK_S = 1.0

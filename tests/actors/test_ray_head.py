@@ -1,4 +1,4 @@
-"""Ray itself is lost in the middle of a run: it ends in our words, and --resume goes on with it."""
+"""Ray, a node of it, or the process of the run is lost in the middle: what a user is left with."""
 
 import json
 import subprocess
@@ -15,6 +15,7 @@ from tests.actors.test_ray_faults import ROOT
 pytestmark = pytest.mark.ray
 
 GONE_S = 20.0
+PODS = 300
 
 RUN = """
 import json, os, sys
@@ -28,73 +29,137 @@ from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove
 
-folder, victim = Path(sys.argv[1]), sys.argv[2]
-pids, placed, opened = [], [0], []
+folder, victim, runtime = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+pids, opened = [], []
 
 def opening(plan):
     opened.append(open_runtime(plan))
     return opened[0]
 
 def on_progress(progress):
-    placed.append(progress.placed)
     if victim and not pids and progress.placed >= 30:
-        pids.extend([*opened[0].pids.values(), *(each.pid for each in servers().values())])
-        servers()[victim].kill()
+        ray = {name: each.pid for name, each in servers().items()}
+        pids.extend([*opened[0].pids.values(), *ray.values()])
+        print(json.dumps([progress.placed, pids]), flush=True)
+        os.kill({**ray, "driver": os.getpid()}[victim], 9)
 
 launch.open_runtime = opening
-settings = Settings(batch=2, shards=2, schedulers=2, control="apart", journal=folder)
+apart = {"shards": 2, "schedulers": 2, "control": "apart"}
+settings = Settings(runtime=runtime, batch=2, journal=folder, **apart)
 plan = replace(RunPlan(settings), resume=not victim)
 try:
     prove(ActorLauncher().run(fleet(), plan, on_progress), folder)
-    told = "proved"
+    print("proved")
 except RunFailedError as failure:
-    told = str(failure)
-print(json.dumps([told, max(placed), pids]))
+    print(failure)
+"""
+
+LOSES_A_NODE = """
+import json, subprocess, sys
+from pathlib import Path
+from ray.cluster_utils import Cluster
+from roadstead.actors import launch
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.ray_runtime import RayRuntime, RaySession
+from roadstead.config.settings import Settings
+from roadstead.run import RunPlan
+from tests.actors.test_replacing import fleet, prove
+
+folder = Path(sys.argv[1])
+like = {"num_cpus": 4, "object_store_memory": 80 << 20}
+looks = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 500,
+    "health_check_failure_threshold": 3,
+}
+cluster = Cluster(initialize_head=True, head_node_args={**like, "_system_config": looks})
+other = cluster.add_node(**like)
+opened, lost = [], []
+
+def opening(plan):
+    opened.append(RayRuntime(processes=7, limits=plan.limits, address=cluster.address))
+    return opened[0]
+
+def on_the_other():
+    raylet = str(other.all_processes["raylet"][0].process.pid)
+    listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, text=True)
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    there = {int(pid) for pid, parent in rows if parent == raylet}
+    return [name for name, pid in opened[0].pids.items() if pid in there]
+
+def on_progress(progress):
+    if not lost and progress.placed >= 30:
+        lost.extend(on_the_other())
+        cluster.remove_node(other, allow_graceful=False)
+
+launch.open_runtime = opening
+settings = Settings(batch=2, shards=2, schedulers=2, control="apart", journal=folder)
+outcome = ActorLauncher().run(fleet(), RunPlan(settings), on_progress)
+prove(outcome, folder)
+replaced = [name for name in outcome.timings_s if name.startswith("replace ")]
+print(json.dumps([lost, replaced]))
+RaySession._last.join()
+cluster.shutdown()
 """
 
 
-def run(folder, victim=""):
-    """What a run told, how many were placed to its knowledge, and what Ray had for processes."""
+def run(script, *arguments, ends_with=0):
+    """What a process of its own prints, line by line."""
     ended = subprocess.run(
-        [sys.executable, "-c", RUN, str(folder), victim],
+        [sys.executable, "-c", script, *map(str, arguments)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    return json.loads(ended.stdout.splitlines()[-1])
+    assert ended.returncode == ends_with, ended.stderr[-2000:]
+    return ended.stdout.splitlines()
 
 
-def ray_processes(pids):
-    """Those of the processes that are there and Ray's."""
-    command = ["ps", "-o", "args=", "-p", ",".join(map(str, pids))]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return [line for line in told.splitlines() if "ray" in line]
-
-
-def until_gone(pids):
+def left_of(pids):
+    """Those of the processes that are still there after a while, and Ray's."""
+    command = ["/bin/ps", "-o", "args=", "-p", ",".join(map(str, pids))]
     until_s = time.monotonic() + GONE_S
-    while (left := ray_processes(pids)) and time.monotonic() < until_s:
+    while True:
+        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        left = [line for line in told.splitlines() if "ray" in line]
+        if not left or time.monotonic() > until_s:
+            return left
         time.sleep(0.1)
-    return left
 
 
-@pytest.mark.parametrize("victim", ["gcs_server", "raylet"])
-def test_a_run_whose_ray_is_lost_ends_and_is_gone_on_with(tmp_path, victim):
-    told, placed, pids = run(tmp_path, victim)
+def binds_in(folder):
+    records = Reader(RealDisk(folder)).records()
+    return sum(each.kind is RecordKind.BIND for each in records)
 
-    assert told.startswith(f"Ray's {victim} (process ")
-    assert told.endswith(
+
+def prove_gone_on_with(folder, placed, pids, runtime):
+    """Nothing of Ray is left, what was acknowledged is in the journal, the rest is placed."""
+    assert left_of(pids) == []
+    assert 30 <= placed <= binds_in(folder) < PODS
+    assert run(RUN, folder, "", runtime)[-1] == "proved"
+
+
+@pytest.mark.parametrize(("victim", "then"), [("gcs_server", "ray"), ("raylet", "inline")])
+def test_a_run_whose_ray_is_lost_ends_in_our_words_and_is_gone_on_with(tmp_path, victim, then):
+    first, *told = run(RUN, tmp_path, victim, "ray")
+
+    assert told[-1].startswith(f"Ray's {victim} (process ")
+    assert told[-1].endswith(
         "ended: killed by signal 9. The run ends here; what the binder acknowledged is in "
         f"{tmp_path}, and --resume goes on with it."
     )
-    assert until_gone(pids) == []
-    bound = sum(each.kind is RecordKind.BIND for each in Reader(RealDisk(tmp_path)).records())
-    assert 30 <= placed <= bound < 300
+    prove_gone_on_with(tmp_path, *json.loads(first), then)
 
-    told, placed, _ = run(tmp_path)
 
-    assert told == "proved"
-    assert placed > bound
+def test_a_run_whose_own_process_is_killed_takes_ray_with_it_and_is_gone_on_with(tmp_path):
+    (first,) = run(RUN, tmp_path, "driver", "ray", ends_with=-9)
+
+    prove_gone_on_with(tmp_path, *json.loads(first), "inline")
+
+
+def test_actors_on_a_node_of_ray_that_is_lost_are_replaced_on_another(tmp_path):
+    lost, replaced = json.loads(run(LOSES_A_NODE, tmp_path)[-1])
+
+    assert {*replaced[0].removeprefix("replace ").split(", ")} >= {*lost} != set()

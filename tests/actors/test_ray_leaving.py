@@ -1,12 +1,16 @@
-"""Ray is left while others let go of what they had of it."""
+"""Ray is left while others let go of what they had of it, or because its servers are gone."""
 
+import asyncio
 import subprocess
 import sys
 
 import pytest
 from ray._private import worker
 
+from roadstead.actors import ray_runtime
 from roadstead.actors.ray_node import let_go
+from roadstead.actors.ray_runtime import RayRuntime, RaySession
+from roadstead.protocol.codec import Limits
 from tests.actors.test_ray_faults import ROOT
 
 LETS_GO = """
@@ -16,12 +20,13 @@ from roadstead.actors.ray_runtime import RayRuntime, RaySession
 from roadstead.protocol.codec import Limits
 
 runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
-kept = [ray.put(each) for each in range(100)]
+kept = [ray.put(each) for each in range(2_000)]
 runtime._ray.leave()
-while RaySession._last.is_alive():
-    kept.append(kept.pop(0)) if len(kept) < 2 else kept.pop()
-    RaySession._last.join(0.02)
-print("alive, with", len(kept))
+while RaySession._last.is_alive() and kept:
+    kept.pop()
+    RaySession._last.join(0.001)
+RaySession._last.join()
+print("alive")
 """
 
 
@@ -71,3 +76,40 @@ def test_without_a_ray_there_is_nobody_to_let_go_of(monkeypatch):
     let_go()
 
     assert not hasattr(worker.global_worker, "core_worker")
+
+
+class Ended:
+    """Stands for a process that ended."""
+
+    def __init__(self, status):
+        self.pid = 7
+        self.status = status
+
+    def poll(self):
+        return self.status
+
+
+@pytest.mark.parametrize(
+    ("statuses", "told"),
+    [
+        ((None, None), ""),
+        ((None, -9), "Ray's raylet (process 7) ended: killed by signal 9"),
+        ((3, -9), "Ray's gcs_server (process 7) ended: exit status 3"),
+    ],
+)
+def test_a_ray_that_was_started_here_tells_which_of_its_servers_ended(monkeypatch, statuses, told):
+    servers = dict(zip(("gcs_server", "raylet"), map(Ended, statuses), strict=True))
+    forced = []
+    monkeypatch.setattr(RaySession, "_last", None)
+    monkeypatch.setattr(ray_runtime, "servers", lambda: servers)
+    monkeypatch.setattr(ray_runtime, "end_by_force", lambda: forced.append(True))
+    monkeypatch.setattr(ray_runtime, "let_go", lambda: None)
+    monkeypatch.setattr(ray_runtime.ray, "init", lambda **options: None)
+    monkeypatch.setattr(ray_runtime.ray, "shutdown", lambda: None)
+
+    runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
+
+    assert runtime.lost() == told
+    asyncio.run(runtime.stop())
+    RaySession._last.join()
+    assert forced == [True] * bool(told)

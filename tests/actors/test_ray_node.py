@@ -1,7 +1,8 @@
 import ray._private.node
+from ray._private import worker
 from ray._private.node import Node
 
-from roadstead.actors.ray_node import LeanNode, lean_node
+from roadstead.actors.ray_node import LeanNode, end_by_force, lean_node, servers
 
 
 def test_ray_starts_lean_nodes_only_while_it_is_asked_to():
@@ -9,6 +10,55 @@ def test_ray_starts_lean_nodes_only_while_it_is_asked_to():
         assert ray._private.node.Node is LeanNode
 
     assert ray._private.node.Node is Node
+
+
+def test_what_ray_would_print_among_results_is_not_listened_to():
+    listen = worker.listen_error_messages
+
+    with lean_node():
+        assert worker.listen_error_messages is not listen
+        assert worker.listen_error_messages(worker.global_worker, None) is None
+
+    assert worker.listen_error_messages is listen
+
+
+class Process:
+    """Stands for a Ray process and what Ray notes of it."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.process = self
+
+
+class Started:
+    """Stands for the node of a Ray that was started here."""
+
+    def __init__(self, **kinds):
+        self.all_processes = {kind: [Process(pid)] for kind, pid in kinds.items()}
+        self.ended = []
+
+    def kill_all_processes(self, **how):
+        self.ended.append(how)
+
+
+def test_the_servers_of_a_ray_are_those_without_which_it_can_do_nothing(monkeypatch):
+    node = Started(gcs_server=1, raylet=2, reaper=3)
+    monkeypatch.setattr(worker, "_global_node", node)
+
+    assert {name: each.pid for name, each in servers().items()} == {"gcs_server": 1, "raylet": 2}
+    end_by_force()
+
+    assert node.ended == [{"check_alive": False, "allow_graceful": False}]
+
+
+def test_a_ray_that_was_joined_or_is_not_there_has_no_servers_here(monkeypatch):
+    monkeypatch.setattr(worker, "_global_node", Started())
+    assert servers() == {}
+
+    monkeypatch.setattr(worker, "_global_node", None)
+    end_by_force()
+
+    assert servers() == {}
 
 
 def test_what_is_left_out_are_starts_that_this_release_of_ray_has():

@@ -1,4 +1,5 @@
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -293,3 +294,57 @@ async def test_a_runtime_that_does_not_end_is_left_at_the_deadline():
 
     with pytest.raises(TimeoutError):
         await supervisor.stop()
+
+
+LOST = "Ray's gcs_server (process 7) ended: killed by signal 9"
+
+
+async def test_a_run_whose_ground_is_gone_ends_with_that_whatever_its_actors_say():
+    supervisor, runtime = await started(journal=Path("j"))
+    runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
+    runtime.gone = LOST
+
+    failure = await watched(supervisor)
+
+    assert type(failure) is RunFailedError
+    assert str(failure) == (
+        f"{LOST}. The run ends here; what the binder acknowledged is in j, "
+        "and --resume goes on with it."
+    )
+
+
+async def test_without_a_journal_nothing_is_gone_on_with():
+    supervisor, runtime = await started()
+    runtime.gone = LOST
+
+    failure = await watched(supervisor)
+
+    assert str(failure).endswith("there is no journal of what was bound.")
+
+
+async def test_nobody_is_replaced_where_the_ground_is_gone():
+    supervisor, runtime = await started(journal=Path("j"))
+    runtime.gone = LOST
+
+    with pytest.raises(RunFailedError, match="gcs_server"):
+        await supervisor._replace([ActorGoneError("queue is gone", "queue")])
+
+    assert runtime.killed == []
+
+
+async def test_a_run_that_does_not_start_for_want_of_its_ground_says_so():
+    runtime = Runtime(ActorLostError("worker-0 did not start"))
+    runtime.gone = LOST
+
+    with pytest.raises(RunFailedError, match="gcs_server"):
+        await Supervisor(runtime, plan_of()).start()
+
+
+async def test_where_the_ground_is_gone_nobody_is_asked_to_stop():
+    supervisor, runtime = await started()
+    runtime.gone = LOST
+
+    await supervisor.stop()
+
+    assert runtime.stopped
+    assert not [name for name, ref in runtime.refs.items() if ref.told("stop")]
