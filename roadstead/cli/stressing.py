@@ -73,9 +73,9 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, targe
         command = shlex.join(("roadstead", *session.args))
         write_stress(target.output, swept, command, installed_versions(), advice)
     show(swept, advice, target)
-    if not swept.is_whole:
-        click.echo(f"Interrupted: this is {len(swept.rows)} of {sweep.size} runs", err=True)
-        sys.exit(1)
+    if swept.ended is not None:
+        click.echo(f"Not the whole sweep: {len(swept.rows)} of at most {sweep.size} runs", err=True)
+        raise swept.ended
 
 
 def asked_of(options: SweepOptions) -> Asked:

@@ -13,7 +13,7 @@ from typing import Final
 
 from roadstead.lab.statistics import Band, band
 from roadstead.lab.studies import Study, Value
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, RoadsteadError
 
 MAX_RUNS: Final = 100_000
 MAX_VALUES: Final = 1000
@@ -67,11 +67,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A sweep and its runs; not is_whole: of its first combinations, since it was interrupted."""
+    """A sweep and its runs; only those of its first combinations where something `ended` it."""
 
     sweep: Sweep
     rows: tuple[Row, ...]
-    is_whole: bool = True
+    ended: RoadsteadError | KeyboardInterrupt | None = None
 
     def points(self) -> list[Point]:
         """Bands over the seeds, in the order of the combinations."""
@@ -119,18 +119,19 @@ def make_sweep(
 
 
 def run_sweep(sweep: Sweep, tell: Told) -> Swept:
-    """All runs, one after another. KeyboardInterrupt where not one combination had all of its runs.
+    """All runs, one after another.
 
-    Who interrupts it later keeps the combinations that are done.
+    Where one fails or is interrupted, the combinations that are done are kept, and what ended them;
+    if none is, that is raised.
     """
     rows: list[Row] = []
     try:
         _run_all(sweep, tell, rows)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RoadsteadError) as ended:
         kept = len(rows) // len(sweep.seeds) * len(sweep.seeds)
         if not kept:
             raise
-        return Swept(sweep, tuple(rows[:kept]), is_whole=False)
+        return Swept(sweep, tuple(rows[:kept]), ended)
     return Swept(sweep, tuple(rows))
 
 

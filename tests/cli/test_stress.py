@@ -74,7 +74,7 @@ def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypat
     assert [each["values"] for each in json.loads(result.stdout)["points"]] == [
         {"batch_schedulers": 1}
     ]
-    assert "Interrupted: this is 2 of 4 runs" in result.stderr
+    assert "Not the whole sweep: 2 of at most 4 runs" in result.stderr
 
 
 def test_an_axis_that_is_given_other_values_keeps_its_place():

@@ -6,7 +6,7 @@ from roadstead.lab.presets import PRESETS
 from roadstead.lab.statistics import Band, band
 from roadstead.lab.studies import EXTRA_SLOTS, MODEL_STUDIES, OMEGA, POLICIES, Parameter, Study
 from roadstead.lab.sweep import make_sweep, run_sweep
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, RoadsteadError
 
 NUMBER = Parameter("number", 2, "a number", 1, 9)
 SHARE = Parameter("share", 0.5, "a share", 0.0, 1.0)
@@ -146,8 +146,22 @@ def interrupted_after(runs):
 def test_who_interrupts_a_sweep_keeps_the_combinations_that_are_done():
     swept = run_sweep(sweep_of({"number": [1, 2, 3]}, seeds=(0, 1)), interrupted_after(5))
 
-    assert not swept.is_whole
+    assert isinstance(swept.ended, KeyboardInterrupt)
     assert [point.values for point in swept.points()] == [{"number": 1}, {"number": 2}]
+
+
+def test_a_run_that_fails_leaves_those_before_it():
+    def fails_at_three(values, seed):
+        if values["number"] == 3:
+            raise RoadsteadError("no more")
+        return {"product": 1.0}
+
+    study = Study("frail", "", (NUMBER,), fails_at_three, ("product",))
+
+    swept = run_sweep(sweep_of({"number": [1, 2, 3, 4]}, seeds=(0, 1), study=study), quiet)
+
+    assert str(swept.ended) == "no more"
+    assert len(swept.points()) == 2
 
 
 def test_a_sweep_interrupted_in_its_first_combination_has_nothing_to_tell():
