@@ -5,47 +5,30 @@ States, arrows and rules: the diagram in `roadstead.binder`.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from roadstead.binder.cluster import NodeBook, to_journal
+from roadstead.binder.cluster import to_journal
+from roadstead.binder.commits import Commits
 from roadstead.binder.pods import (
     COUNTED,
     TABLE,
     Acknowledge,
     BinderCounts,
-    BinderSettings,
-    BindRequest,
-    Bound,
     Effect,
     Halted,
     PodEvent,
     PodRecord,
     PodState,
-    RejectCause,
-    Rejected,
     Released,
-    Verify,
-    VerifyAll,
 )
-from roadstead.binder.together import Missing, Refusal, refused_together
-from roadstead.binder.tokens import TokenMemory, conflict
 from roadstead.binder.validation import check_invariants
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.run_mark import VOID, RunMark
 from roadstead.journal import JournalRecord, RecordKind
-from roadstead.placements import NodeStore
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.protocol.status import SUCCESS, unschedulable
-
-_NOT_PENDING = {
-    PodState.TENTATIVE: RejectCause.ALREADY_BOUND,
-    PodState.BOUND: RejectCause.ALREADY_BOUND,
-    PodState.DELETED: RejectCause.DELETED,
-}
 
 
-class BinderCore(NodeBook):
+class BinderCore(Commits):
     """Commits binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
@@ -55,49 +38,6 @@ class BinderCore(NodeBook):
     `undo`. verify_all: whether all of a batch would be let through one after another, where that
     is found quickly. rows: the versions of nodes.
     """
-
-    def __init__(
-        self,
-        store: NodeStore,
-        verify: Verify,
-        settings: BinderSettings | None = None,
-        next_lsn: int = 1,
-        *,
-        tells_all: bool = False,
-        missing: Missing = lambda _: 0,
-        fits: Verify | None = None,
-        undo: Callable[[], None] = lambda: None,
-        verify_all: VerifyAll = lambda _: False,
-    ) -> None:
-        super().__init__(store, settings or BinderSettings(), next_lsn, tells_all=tells_all)
-        self._verify, self._verify_all = verify, verify_all
-        self._missing, self._fits, self._undo = missing, fits or verify, undo
-        self._epochs: dict[str, int] = {}
-        self._tokens = TokenMemory(self.settings.max_tokens)
-        self._voided: OrderedDict[str, None] = OrderedDict()
-        self._unflushed: deque[tuple[int, PodRecord, Acknowledge | Released | None]] = deque()
-
-    def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
-        """Decide requests in order, each on top of all before it, flushed or not.
-
-        Effects: refusals and answers given before at once; accepted ones as one AppendJournal,
-        acknowledged by `flushed`. A request that waits for its flush already has no effect.
-        Raises BindConflictError, with nothing changed, for a token that names another request.
-        """
-        records = self._all_pending(requests)
-        if records is not None and self._verify_all(requests):
-            return to_journal(self._accept_all(requests, records))
-        self._check_tokens(requests)
-        effects: list[Effect] = []
-        journal: list[JournalRecord] = []
-        refused = self._refused_together(requests)
-        for request in requests:
-            effect = self._bind_one(request, refused.get(request.token))
-            if isinstance(effect, JournalRecord):
-                journal.append(effect)
-            elif effect is not None:
-                effects.append(effect)
-        return [*effects, *to_journal(journal)]
 
     def flushed(self, lsn: int) -> list[Effect]:
         """The journal is durable up to `lsn`: what waited for that is acknowledged, in order.
@@ -191,10 +131,6 @@ class BinderCore(NodeBook):
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
         raise self._illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
 
-    def advance_epoch(self, owner: str, epoch: int) -> None:
-        """Fence an owner: its requests of epochs before `epoch` are refused from now on."""
-        self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
-
     def void(self, tokens: Iterable[str]) -> list[Effect]:
         """Under these tokens nothing is committed any more; once flushed, that is final (I6)."""
         self._check_running()
@@ -212,10 +148,6 @@ class BinderCore(NodeBook):
         if len(self._voided) > self.settings.max_tokens:
             self._voided.popitem(last=False)
 
-    def current_epoch(self, owner: str) -> int | None:
-        """The newest epoch seen of an owner; None for one that is not known."""
-        return self._epochs.get(owner)
-
     def counts(self) -> BinderCounts:
         states = [record.state for record in self._records.values()]
         return BinderCounts(
@@ -230,163 +162,6 @@ class BinderCore(NodeBook):
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         check_invariants(self)
-
-    def _check_tokens(self, requests: Sequence[BindRequest]) -> None:
-        in_batch: dict[str, BindRequest] = {}
-        for request in requests:
-            self._tokens.get(request)
-            first = in_batch.setdefault(request.token, request)
-            if not first.is_same(request):
-                raise conflict(request, f"{first.key} on {first.node_name}")
-            record = self._records.get(request.uid)
-            if record and record.token == request.token and record.node_name != request.node_name:
-                raise conflict(request, f"{record.key} on {record.node_name}")
-
-    def _all_pending(self, requests: Sequence[BindRequest]) -> list[PodRecord] | None:
-        """The records of a batch in which each may be bound, but for the filters; else None."""
-        if self.halted is not None or self.settings.checks_versions:
-            return None
-        if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
-            return None
-        records, nodes, epochs = self._records, self.placements.nodes, self._epochs
-        found: dict[str, PodRecord] = {}
-        tokens = set()
-        for request in requests:
-            uid, token = request.uid, request.token
-            record = records.get(uid)
-            if record is None or record.state is not PodState.PENDING or uid in found:
-                return None
-            if request.facts is not record.facts and request.facts != record.facts:
-                return None
-            if request.transaction or record.facts.pod_group is not None:
-                return None
-            if request.node_name not in nodes or token in self._voided or token in self._tokens:
-                return None
-            if request.epoch < epochs.get(request.owner, request.epoch):
-                return None
-            found[uid] = record
-            tokens.add(token)
-        return list(found.values()) if len(tokens) == len(requests) else None
-
-    def _accept_all(
-        self, requests: Sequence[BindRequest], records: Sequence[PodRecord]
-    ) -> list[JournalRecord]:
-        """As `_accept` for one after another."""
-        for owner, epoch in {(each.owner, each.epoch) for each in requests}:
-            self.advance_epoch(owner, epoch)
-        version = self.version
-        self.placements.settle_all(
-            [
-                (each.uid, each.node_name, record.facts)
-                for each, record in zip(requests, records, strict=True)
-            ]
-        )
-        assert self.version == version + len(requests), "a pod on a known node is not counted"
-        return self._accepted(requests, records, version)
-
-    def _accepted(
-        self, requests: Sequence[BindRequest], records: Sequence[PodRecord], version: int
-    ) -> list[JournalRecord]:
-        """What is kept and told of commits that follow a version of the state."""
-        journal = []
-        accept, lsn = TABLE.walk(PodEvent.ACCEPT), self.last_lsn
-        for request, record in zip(requests, records, strict=True):
-            version, lsn = version + 1, lsn + 1
-            token, uid, key, node_name, _, owner, epoch, _, _ = request
-            # From PENDING to TENTATIVE it stays where it is found.
-            record.state, record.history = accept.follow(uid, record.state, record.history)
-            record.node_name, record.token, record.lsn = node_name, token, lsn
-            record.owner, record.epoch = owner, epoch
-            record.bound = bound = Bound(uid, node_name, lsn, version)
-            self.rows.changed(node_name, lsn, owner)
-            self._tokens.put(request, None)
-            self._unflushed.append((lsn, record, Acknowledge(token, owner, bound)))
-            told = (lsn, RecordKind.BIND, uid, key, node_name, token, owner, epoch, record.facts)
-            journal.append(JournalRecord(*told))
-        self.last_lsn = lsn
-        return journal
-
-    def _refused_together(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
-        """Requests of gangs of which too few fit, and of transactions of which not all do."""
-        if all(r.facts.pod_group is None and not r.transaction for r in requests):
-            return {}
-
-        def forbids(request: BindRequest, placed: int) -> Refusal | None:
-            if len(self._unflushed) + placed >= self.settings.max_unflushed:
-                return RejectCause.BUSY, SUCCESS
-            return self._forbidding(request, self._records.get(request.uid), self._fits)
-
-        undecided = [each for each in requests if not self._is_decided(each)]
-        try:
-            return refused_together(undecided, self.placements, forbids, self._missing)
-        finally:
-            self._undo()
-
-    def _is_decided(self, request: BindRequest) -> bool:
-        """Whether this very request was answered before, or waits for its flush."""
-        record = self._records.get(request.uid)
-        is_bound = record is not None and record.token == request.token
-        return is_bound or self._tokens.get(request) is not None
-
-    def _bind_one(
-        self, request: BindRequest, refusal: Refusal | None
-    ) -> Acknowledge | JournalRecord | None:
-        known = self._tokens.get(request)
-        if known is not None:
-            if known.decision is None:
-                return None
-            return Acknowledge(request.token, request.owner, known.decision)
-        record = self._records.get(request.uid)
-        if record is not None and record.token == request.token and record.bound is not None:
-            # The token is forgotten, the pod is not: it is bound by this very request.
-            return Acknowledge(request.token, request.owner, record.bound)
-        refusal = refusal or self._forbidding(request, record, self._verify)
-        if refusal is None:
-            assert record is not None
-            return self._accept(request, record)
-        cause, status = refusal
-        row_version = self.rows.of(request.node_name)
-        rejected = Rejected(request.uid, cause, self.version, status, row_version)
-        if cause not in (RejectCause.HALTED, RejectCause.BUSY):
-            self._tokens.put(request, rejected)
-        return Acknowledge(request.token, request.owner, rejected)
-
-    def _forbidding(
-        self, request: BindRequest, record: PodRecord | None, verify: Verify
-    ) -> Refusal | None:
-        """The first thing that forbids this commit, in the order of the design; None for none."""
-        if self.halted is not None:
-            return RejectCause.HALTED, SUCCESS
-        if len(self._unflushed) >= self.settings.max_unflushed:
-            return RejectCause.BUSY, SUCCESS
-        if request.token in self._voided:
-            return RejectCause.EXPIRED, SUCCESS
-        if record is None or record.state is not PodState.PENDING:
-            state = self.standing(request.uid)[0]
-            return _NOT_PENDING.get(state, RejectCause.UNKNOWN_POD), SUCCESS
-        if request.epoch < self._epochs.get(request.owner, request.epoch):
-            return RejectCause.STALE_EPOCH, SUCCESS
-        self.advance_epoch(request.owner, request.epoch)
-        if request.node_name not in self.placements.nodes:
-            return RejectCause.UNKNOWN_NODE, SUCCESS
-        if self._is_stale(request):
-            news = f"the node changed with record {self.rows.of(request.node_name)}"
-            return RejectCause.VERSION, unschedulable(f"{news}, {request.read_version} was read")
-        if request.facts is not record.facts and request.facts != record.facts:
-            # The pod changed since the decision: what is committed is checked, not what was read.
-            request = request._replace(facts=record.facts)
-        status = verify(request)
-        return None if status.is_success else (RejectCause.CONSTRAINT, status)
-
-    def _is_stale(self, request: BindRequest) -> bool:
-        if not self.settings.checks_versions:
-            return False
-        return self.rows.missed(request.node_name, request.owner, request.read_version)
-
-    def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
-        TABLE.follow(record.uid, record.state, PodEvent.ACCEPT, record.history)
-        self.placements.place(record.uid, request.node_name, record.facts)
-        return self._accepted((request,), (record,), self.version - 1)[0]
 
     def _load_one(self, uid: str, key: str, facts: PodFacts, node_name: str) -> JournalRecord:
         record = self._records.get(uid) or self._fresh(uid, key, facts)
