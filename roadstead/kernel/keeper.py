@@ -40,7 +40,9 @@ class KernelKeeper:
         kept = {} if made_for != self._made_for else self._classes
         if len(kept) > MAX_KEPT:
             kept = {}
-        self._classes = {**kept, **classes}
+        # Classes that look across nodes alike are counted for by the first one: that must be one
+        # that has just been found, and not what another one was at an earlier batch.
+        self._classes = {**classes, **{s: each for s, each in kept.items() if s not in classes}}
         self._made_for = made_for
         self._kernel = Kernel(code, table, node_count, self._classes, chooser, is_whole=is_whole)
         return self._kernel

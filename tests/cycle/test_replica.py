@@ -8,15 +8,18 @@ from hypothesis import strategies as st
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.replica import ReplicaCycle, Tentative
+from roadstead.facts.pod import SpreadConstraint
+from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from tests.actors import fleets
-from tests.builders import node, pod, table_of
+from tests.builders import node, pod, require, table_of
 from tests.kernel.test_equality import (
     DECIDING,
     PROFILES,
     TIE_BREAKS,
     Plain,
+    World,
     accelerator,
     fleet_world,
     play,
@@ -118,6 +121,30 @@ def test_what_is_kept_of_classes_is_found_anew_where_the_table_changed(inputs, d
             )
             paths[0].table.update_node(changed)
             paths[1].cycle.table.update_node(changed)
+
+
+def spreading(cpu):
+    selector = LabelSelector((require("app", "In", "web"),))
+    evenly = SpreadConstraint("zone", 1, "DoNotSchedule", selector, 1, "Honor", "Ignore", ())
+    return pod(cpu=cpu, labels={"app": "web"}, spread_constraints=(evenly,))
+
+
+def test_what_the_kernel_kept_of_one_class_is_not_taken_for_another_that_spreads_alike():
+    zones = [(node(f"n-{zone}", labels={"zone": zone}), []) for zone in "ab"]
+    ours = Replica(World(zones), default_config().profiles[0], TieBreak("first"), accelerator())
+
+    def decided(name, facts):
+        info = ours.classes.info(facts)
+        signature = ours.profiles["default-scheduler"].class_of(info, "")
+        (decision,) = ours.decide([PodInCycle(name, f"ns/{name}", info, signature)])
+        return decision
+
+    one, _ = decided("one", spreading(100)), decided("other", spreading(100))
+    ours.remove(one.pod, one.node_name)
+
+    assert one.node_name == "n-a"
+    assert decided("larger", spreading(200)).node_name == "n-a"
+    assert ours.cycle.accelerator.coverage.by_kernel == 3
 
 
 class Stand:
