@@ -44,9 +44,9 @@ from roadstead.cycle import steps
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.effects import Effect, Outbox, Verdict
 from roadstead.cycle.ledger import Ledger
+from roadstead.cycle.outcomes import Outcomes
 from roadstead.cycle.pods import (
     ENDED_UNBOUND,
-    RESERVED,
     TABLE,
     Attempt,
     BindAnswer,
@@ -55,17 +55,16 @@ from roadstead.cycle.pods import (
     PodEvent,
     PodRecord,
     PodState,
-    Wait,
     event_of,
     gist,
     is_answer,
 )
-from roadstead.cycle.verdicts import conflict, failed, no_node, refused_by, refused_on_node
+from roadstead.cycle.verdicts import refused_by
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status
 
 
-class CycleCore:
+class CycleCore(Outcomes):
     """The pods leased to one scheduler in one epoch of it; leases are numbered upwards.
 
     profiles: by scheduler name. max_remembered: ended pods and attempts whose late copies are told
@@ -81,7 +80,7 @@ class CycleCore:
     ) -> None:
         self.owner, self.epoch = owner, epoch
         self._profiles = profiles
-        self._ledger = Ledger(f"{owner}/{epoch}/", max_remembered)
+        super().__init__(Ledger(f"{owner}/{epoch}/", max_remembered))
         self._rooms = tuple({id(each.waiting): each.waiting for each in profiles.values()}.values())
         for room in self._rooms:
             room.show(self._ledger.find_waiting, self._ledger.all_waiting)
@@ -120,9 +119,9 @@ class CycleCore:
             uid, attempt = decision.pod.uid, decision.pod.attempt
             record = None if uid in todo else undecided.get(uid)
             is_first = record is not None and record.decided is None
-            if is_first and record is not None and record.pod.attempt == attempt:
-                todo[uid] = decision
-            elif self._is_news(decision, todo.get(uid)):
+            # Nearly always it is the first word on a pod of this attempt.
+            is_first = is_first and record is not None and record.pod.attempt == attempt
+            if is_first or self._is_news(decision, todo.get(uid)):
                 todo[uid] = decision
         verdicts = {
             uid: self._verdict(each) for uid, each in todo.items() if each.node_name is None
@@ -337,86 +336,3 @@ class CycleCore:
         if why or record.state is not PodState.LEASED:
             raise TABLE.illegal(pod.uid, record.state, event, record.history, why)
         return True
-
-    def _verdict(self, decision: Decision) -> Verdict:
-        if decision.error:
-            return failed(decision.error)
-        assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
-        profile = self._ledger.live[decision.pod.uid].profile
-        return no_node(profile, decision.pod, decision.diagnosis, decision.post_filter)
-
-    def _place(self, record: PodRecord, node_name: str, read_version: int, out: Outbox) -> None:
-        pod = record.pod
-        token = self._ledger.next_token()
-        record.refusal = None
-        record.attempt = Attempt(token, pod.uid, pod.key, node_name, pod.info.facts, read_version)
-        self._ledger.go(record, PodEvent.PLACE)
-        out.assume.append(record.attempt)
-
-    def _assumed_one(self, record: PodRecord, status: Status, now_s: float, out: Outbox) -> None:
-        if record.state is PodState.ASSUMING:
-            if status.is_success:
-                self._reserve(record, now_s, out)
-            else:
-                self._end(record, PodEvent.REFUSE, out, conflict(status.message))
-        elif status.is_success and record.state in ENDED_UNBOUND:
-            # A request that came late, or twice, is counted after all; to forget twice is no harm.
-            out.forget.append(record.trial)
-
-    def _reserve(self, record: PodRecord, now_s: float, out: Outbox) -> None:
-        self._ledger.go(record, PodEvent.ACCEPT)
-        target = record.target
-        waits: dict[str, float] = {}
-        status = record.refusal or steps.reserve(record.profile, target)
-        if status.is_success:
-            status, waits = steps.permit(record.profile, target)
-        if not status.is_success:
-            self._refused(record, status, out)
-        elif waits:
-            record.waits = {
-                plugin: Wait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
-            }
-            self._ledger.go(record, PodEvent.PARK)
-        else:
-            self._permitted(record, out)
-
-    def _permitted(self, record: PodRecord, out: Outbox) -> None:
-        self._ledger.go(record, PodEvent.PERMIT)
-        status = steps.prepare(record.profile, record.target)
-        if status.is_success:
-            self._ledger.go(record, PodEvent.BIND)
-            out.bind.append(record.trial)
-        else:
-            self._end(record, PodEvent.FAIL, out, failed(status.message, status.plugin))
-
-    def _refused(self, record: PodRecord, status: Status, out: Outbox) -> None:
-        """Reserve or Permit did not let the pod through."""
-        if status.is_rejected:
-            self._end(record, PodEvent.REJECT, out, refused_on_node(status))
-        else:
-            self._end(record, PodEvent.FAIL, out, failed(status.message))
-
-    def _answered_one(self, record: PodRecord, answer: BindAnswer, out: Outbox) -> None:
-        event = answer.event
-        if event is PodEvent.COMMIT:
-            self._ledger.go(record, event)
-            out.warn(record, steps.post_bind(record.profile, record.target))
-            out.confirm.append(record.trial)
-            out.tell_done(record)
-        elif event is PodEvent.REFUSE:
-            self._end(record, event, out, conflict(answer.message))
-        elif event is PodEvent.FAIL:
-            self._end(record, event, out, failed(answer.message))
-        else:
-            self._end(record, event, out, Verdict(is_taken=event is PodEvent.TAKE))
-
-    def _end(self, record: PodRecord, event: PodEvent, out: Outbox, verdict: Verdict) -> None:
-        """The one way out without a bind: Unreserve in reverse order, forget, tell the queue."""
-        state = record.state
-        self._ledger.go(record, event)
-        if state in RESERVED:
-            out.warn(record, steps.unreserve(record.profile, record.target))
-        # The cache may have assumed what is deleted before it answered.
-        if state in RESERVED or (state is PodState.ASSUMING and event is PodEvent.DELETE):
-            out.forget.append(record.trial)
-        out.tell(record, verdict)

@@ -1,0 +1,113 @@
+"""Outcomes: how one attempt goes on, from its place to its bind, and the one way out without.
+
+The part of CycleCore that takes one record further; which ones, is for `roadstead.cycle.core`.
+"""
+
+from __future__ import annotations
+
+from roadstead.cycle import steps
+from roadstead.cycle.batch import Decision
+from roadstead.cycle.effects import Outbox, Verdict
+from roadstead.cycle.ledger import Ledger
+from roadstead.cycle.pods import (
+    ENDED_UNBOUND,
+    RESERVED,
+    Attempt,
+    BindAnswer,
+    PodEvent,
+    PodRecord,
+    PodState,
+    Wait,
+)
+from roadstead.cycle.verdicts import conflict, failed, no_node, refused_on_node
+from roadstead.protocol.status import Status
+
+
+class Outcomes:
+    """Records of one ledger, taken on one by one."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def _verdict(self, decision: Decision) -> Verdict:
+        if decision.error:
+            return failed(decision.error)
+        assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
+        profile = self._ledger.live[decision.pod.uid].profile
+        return no_node(profile, decision.pod, decision.diagnosis, decision.post_filter)
+
+    def _place(self, record: PodRecord, node_name: str, read_version: int, out: Outbox) -> None:
+        pod = record.pod
+        token = self._ledger.next_token()
+        record.refusal = None
+        record.attempt = Attempt(token, pod.uid, pod.key, node_name, pod.info.facts, read_version)
+        self._ledger.go(record, PodEvent.PLACE)
+        out.assume.append(record.attempt)
+
+    def _assumed_one(self, record: PodRecord, status: Status, now_s: float, out: Outbox) -> None:
+        if record.state is PodState.ASSUMING:
+            if status.is_success:
+                self._reserve(record, now_s, out)
+            else:
+                self._end(record, PodEvent.REFUSE, out, conflict(status.message))
+        elif status.is_success and record.state in ENDED_UNBOUND:
+            # A request that came late, or twice, is counted after all; to forget twice is no harm.
+            out.forget.append(record.trial)
+
+    def _reserve(self, record: PodRecord, now_s: float, out: Outbox) -> None:
+        self._ledger.go(record, PodEvent.ACCEPT)
+        target = record.target
+        waits: dict[str, float] = {}
+        status = record.refusal or steps.reserve(record.profile, target)
+        if status.is_success:
+            status, waits = steps.permit(record.profile, target)
+        if not status.is_success:
+            self._refused(record, status, out)
+        elif waits:
+            record.waits = {
+                plugin: Wait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
+            }
+            self._ledger.go(record, PodEvent.PARK)
+        else:
+            self._permitted(record, out)
+
+    def _permitted(self, record: PodRecord, out: Outbox) -> None:
+        self._ledger.go(record, PodEvent.PERMIT)
+        status = steps.prepare(record.profile, record.target)
+        if status.is_success:
+            self._ledger.go(record, PodEvent.BIND)
+            out.bind.append(record.trial)
+        else:
+            self._end(record, PodEvent.FAIL, out, failed(status.message, status.plugin))
+
+    def _refused(self, record: PodRecord, status: Status, out: Outbox) -> None:
+        """Reserve or Permit did not let the pod through."""
+        if status.is_rejected:
+            self._end(record, PodEvent.REJECT, out, refused_on_node(status))
+        else:
+            self._end(record, PodEvent.FAIL, out, failed(status.message))
+
+    def _answered_one(self, record: PodRecord, answer: BindAnswer, out: Outbox) -> None:
+        event = answer.event
+        if event is PodEvent.COMMIT:
+            self._ledger.go(record, event)
+            out.warn(record, steps.post_bind(record.profile, record.target))
+            out.confirm.append(record.trial)
+            out.tell_done(record)
+        elif event is PodEvent.REFUSE:
+            self._end(record, event, out, conflict(answer.message))
+        elif event is PodEvent.FAIL:
+            self._end(record, event, out, failed(answer.message))
+        else:
+            self._end(record, event, out, Verdict(is_taken=event is PodEvent.TAKE))
+
+    def _end(self, record: PodRecord, event: PodEvent, out: Outbox, verdict: Verdict) -> None:
+        """The one way out without a bind: Unreserve in reverse order, forget, tell the queue."""
+        state = record.state
+        self._ledger.go(record, event)
+        if state in RESERVED:
+            out.warn(record, steps.unreserve(record.profile, record.target))
+        # The cache may have assumed what is deleted before it answered.
+        if state in RESERVED or (state is PodState.ASSUMING and event is PodEvent.DELETE):
+            out.forget.append(record.trial)
+        out.tell(record, verdict)
