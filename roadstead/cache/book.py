@@ -1,0 +1,91 @@
+"""CacheBook: the cache's records of pods, and what can be read of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from roadstead.cache.deadlines import Deadlines
+from roadstead.cache.pods import (
+    ON_TRIAL,
+    CacheCounts,
+    CacheSettings,
+    Placement,
+    PodRecord,
+    PodState,
+)
+from roadstead.facts.pod import PodFacts
+from roadstead.placements import Delta, NodeStore, Placements
+
+
+class CacheBook:
+    """Records by UID: of pods that are counted, and of the last that were."""
+
+    def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
+        self.settings = settings or CacheSettings()
+        self.placements = Placements(store)
+        self._records: dict[str, PodRecord] = {}
+        self._gone: OrderedDict[str, PodRecord] = OrderedDict()
+        self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._deadlines = Deadlines()
+
+    @property
+    def version(self) -> int:
+        """The version of the last delta; it only grows (I7)."""
+        return self.placements.version
+
+    def next_deadline_s(self) -> float | None:
+        """When `expire` has something to ask next; None while nothing is assumed."""
+        record = self._deadlines.first()
+        return None if record is None else record.deadline_s
+
+    def state_of(self, uid: str) -> PodState:
+        """A pod's state; INITIAL for one that the cache does not know (any more)."""
+        record = self._find(uid)
+        return PodState.INITIAL if record is None else record.state
+
+    def node_of(self, uid: str) -> str | None:
+        """The node on which a pod is counted (or kept aside); None if it is not."""
+        return self.placements.node_of(uid)
+
+    def key_of(self, uid: str) -> str:
+        """namespace/name of a pod that is counted, or was; its UID for any other."""
+        record = self._find(uid)
+        return uid if record is None else record.key
+
+    def token_of(self, uid: str) -> str:
+        """The attempt by which a pod is, or was, assumed; "" for one that never was."""
+        return record.token if (record := self._find(uid)) else ""
+
+    def facts_of(self, uid: str) -> PodFacts:
+        """The facts of a pod that is counted, or was. KeyError for any other."""
+        record = self._find(uid)
+        if record is None:
+            raise KeyError(uid)
+        return record.facts
+
+    def on_trial(self) -> list[PodRecord]:
+        """Assumed pods, in the order in which they came; not to be changed."""
+        return [record for record in self._records.values() if record.state in ON_TRIAL]
+
+    def placement_of(self, uid: str) -> Placement:
+        """A counted pod as the cluster would show it. KeyError for a pod that is not counted."""
+        record = self._records[uid]
+        return Placement(uid, record.key, record.facts, record.node_name)
+
+    def counts(self) -> CacheCounts:
+        on_trial = len(self._deadlines)
+        asked = sum(self._records[uid].state is PodState.ASKED for uid in self._deadlines)
+        return CacheCounts(
+            nodes=len(self.placements.nodes),
+            assumed=on_trial - asked,
+            asked=asked,
+            added=len(self._records) - on_trial,
+            aside=self.placements.aside,
+        )
+
+    def snapshot(self) -> list[Delta]:
+        """All that is counted, as deltas of the current version: what a new worker starts from."""
+        return self.placements.snapshot()
+
+    def _find(self, uid: str) -> PodRecord | None:
+        return self._records.get(uid) or self._gone.get(uid)
