@@ -49,6 +49,9 @@ EXPIRY_S = 1.0
 COMPARE_S = 60.0
 """How often the cache compares itself with one made anew."""
 
+COMPARE_MOST = 100_000
+"""Nodes and pods beyond which it does so only when asked: nothing else goes on meanwhile."""
+
 
 class CacheRecovery:
     """What CacheActor does of a recovery."""
@@ -204,7 +207,8 @@ class CacheRecovery:
                 await self.expire()
             except RoadsteadError as failure:
                 log(CACHE, "the binder was not reached", why=str(failure))
-            if clock_s() - compared_s >= COMPARE_S:
+            size = len(self.core.placements.nodes) + len(self.core.placements)
+            if clock_s() - compared_s >= COMPARE_S and size <= COMPARE_MOST:
                 compared_s = clock_s()
                 self._report(self._differences())
 
