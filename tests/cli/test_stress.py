@@ -9,7 +9,7 @@ from roadstead.actors.launch import ActorLauncher
 from roadstead.cli import stressing
 from roadstead.cli.main import build_cli
 from roadstead.cli.stress_plan import ENGINES, of_preset, study_of, with_flags
-from roadstead.cli.stress_product import PARAMETERS, settings_of
+from roadstead.cli.stress_product import PARAMETERS, is_possible, settings_of
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import Study
 from roadstead.lab.sweep import make_sweep
@@ -75,6 +75,22 @@ def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypat
         {"batch_schedulers": 1}
     ]
     assert "Not the whole sweep: 2 of at most 4 runs" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("has_exact", "mode", "schedulers", "runs"),
+    [
+        (True, "exact", 1, True),
+        (True, "exact", 2, False),
+        (True, "shared", 1, False),
+        (False, "shared", 1, True),
+        (True, "shared", 2, True),
+    ],
+)
+def test_an_exact_scheduler_is_alone_and_no_shared_one_beside_it_is(
+    has_exact, mode, schedulers, runs
+):
+    assert is_possible(has_exact, {"mode": mode, "schedulers": schedulers}) == runs
 
 
 def test_an_axis_that_is_given_other_values_keeps_its_place():
