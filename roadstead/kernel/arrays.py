@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.framework.tie_break import BUCKET_BITS
 from roadstead.nodes.columns import I32, I64, Bools
 
 U64 = NDArray[np.uint64]
@@ -18,8 +19,14 @@ U64 = NDArray[np.uint64]
 NOWHERE = -(2**31)
 """Total of a row that cannot take the class, and bound where nothing was kept back."""
 
-BLOCK = 64
-"""Rows whose highest total is kept together."""
+BUCKETS = 1 << BUCKET_BITS
+"""Rows that follow each other in the order of ties: their highest total is kept together."""
+
+GROUP = 64
+"""Buckets whose highest total is kept together."""
+
+FEW = 64
+"""So few equals are gone through; of more, the bucket of the draw's first is searched for."""
 
 END = -1
 
@@ -36,6 +43,8 @@ class Numbers(NamedTuple):
     """The table. allocatable, requested: int64[row, resource]; nonzero: int64[row, 2].
 
     pod_count, pod_limit: int64[row]. order: uint64[row], hash or rank of the name.
+    row_at: int64[place], the rows in that order; place_of: int64[row]; begin: int64[BUCKETS + 1],
+    the places of each bucket.
     blocked: bool[row, port], whether a wanted port cannot be had on the row.
     """
 
@@ -45,6 +54,9 @@ class Numbers(NamedTuple):
     pod_count: I64
     pod_limit: I64
     order: U64
+    row_at: I64
+    place_of: I64
+    begin: I64
     blocked: Bools
 
 
@@ -78,7 +90,8 @@ class Totals(NamedTuple):
 
     passes, still, group: bool, int32, int32[fixed, row]: what NODE facts say: filters passed, sum
     of weight * score, group of rows that are normalized alike.
-    total: int32[class, row]. top: int32[class, block], highest of each block.
+    total: int32[class, place]. top, tied: int32[class, bucket], the highest of each bucket and how
+    many rows have it; high, many: int32[class, bucket / GROUP], the same of the buckets.
     alive: int64[class, group], feasible rows. norm: int32[class, group], what it adds to totals.
     feasible, seen, bound: int64[class]: feasible rows; how much of the log was seen; bound of what
     was kept back. moved, stopped, built: bool[class].
@@ -89,6 +102,9 @@ class Totals(NamedTuple):
     group: I32
     total: I32
     top: I32
+    tied: I32
+    high: I32
+    many: I32
     alive: I64
     norm: I32
     feasible: I64

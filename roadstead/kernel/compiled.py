@@ -11,10 +11,12 @@ import math
 import numpy as np
 
 from roadstead.kernel.arrays import (
-    BLOCK,
+    BUCKETS,
     CHANGED,
     DONE,
     END,
+    FEW,
+    GROUP,
     KEPT_BACK,
     LEAST,
     MOVED,
@@ -29,7 +31,7 @@ from roadstead.kernel.arrays import (
     Totals,
 )
 from roadstead.kernel.compiled_relations import count, decide
-from roadstead.kernel.jit import compiled, rank_of
+from roadstead.kernel.jit import bucket_at, compiled, place_of_bucket, rank_of
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.nodes.columns import I32, I64
 
@@ -156,50 +158,76 @@ def _evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64,
 
 
 @compiled
-def _raise_tops(totals: Totals, c: int) -> None:
-    total, top = totals.total[c], totals.top[c]
-    for block in range(top.shape[0]):
-        highest = NOWHERE
-        for row in range(block * BLOCK, min((block + 1) * BLOCK, total.shape[0])):
-            highest = max(highest, total[row])
-        top[block] = highest
+def _raise_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
+    """Finds the highest total of a bucket, and how many rows have it."""
+    total = totals.total[c]
+    highest, tied = NOWHERE, 0
+    for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+        if total[place] > highest:
+            highest, tied = total[place], 0
+        tied += total[place] == highest
+    totals.top[c, bucket], totals.tied[c, bucket] = highest, tied
+
+
+@compiled
+def _raise_high(totals: Totals, c: int, group: int) -> None:
+    """Finds the highest total of a group of buckets, and how many rows have it."""
+    top, tied = totals.top[c], totals.tied[c]
+    highest = NOWHERE
+    for bucket in range(group * GROUP, (group + 1) * GROUP):
+        highest = max(highest, top[bucket])
+    many = 0
+    for bucket in range(group * GROUP, (group + 1) * GROUP):
+        if top[bucket] == highest:
+            many += tied[bucket]
+    totals.high[c, group], totals.many[c, group] = highest, many
+
+
+@compiled
+def _raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
+    for bucket in range(BUCKETS):
+        _raise_top(numbers, totals, c, bucket)
+    for group in range(BUCKETS // GROUP):
+        _raise_high(totals, c, group)
 
 
 @compiled
 def build(numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int) -> None:
     """Totals of new classes over all rows, as if normalizing plugins said 0."""
-    rows = np.arange(totals.total.shape[1])
+    rows = numbers.row_at
     for c in classes:
         total, alive, group = totals.total[c], totals.alive[c], totals.group[specs.fixed[c]]
         _evaluate(numbers, specs, totals, c, rows, total)
         alive[:] = 0
         totals.norm[c] = 0
         feasible = 0
-        for row in range(total.shape[0]):
-            if total[row] != NOWHERE:
-                alive[group[row]] += 1
+        for place in range(total.shape[0]):
+            if total[place] != NOWHERE:
+                alive[group[rows[place]]] += 1
                 feasible += 1
         totals.feasible[c] = feasible
         totals.seen[c] = seen
-        _raise_tops(totals, c)
+        _raise_tops(numbers, totals, c)
 
 
 @compiled
-def renormalize(specs: Specs, totals: Totals, c: int, norm: I32) -> None:
+def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
     """Replaces what normalizing plugins add, int32[group], in all totals of a class."""
     total, group, old = totals.total[c], totals.group[specs.fixed[c]], totals.norm[c]
-    for row in range(total.shape[0]):
-        if total[row] != NOWHERE:
-            total[row] += norm[group[row]] - old[group[row]]
+    for place in range(total.shape[0]):
+        if total[place] != NOWHERE:
+            mine = group[numbers.row_at[place]]
+            total[place] += norm[mine] - old[mine]
     for each in range(norm.shape[0]):
         old[each] = norm[each]
-    _raise_tops(totals, c)
+    _raise_tops(numbers, totals, c)
 
 
 @compiled
-def _set(totals: Totals, c: int, row: int, group: int, new: int) -> None:
+def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: int) -> None:
     """Gives a row of a class its new total, NOWHERE if it can no longer take it."""
-    old = totals.total[c, row]
+    place = numbers.place_of[row]
+    old = totals.total[c, place]
     if new == old:
         return
     if old == NOWHERE or new == NOWHERE:
@@ -208,50 +236,94 @@ def _set(totals: Totals, c: int, row: int, group: int, new: int) -> None:
         totals.alive[c, group] += change
         if totals.alive[c, group] == 0 or (change == 1 and totals.alive[c, group] == 1):
             totals.moved[c] = True
-    totals.total[c, row] = new
-    block = row // BLOCK
-    if new >= totals.top[c, block]:
-        totals.top[c, block] = new
-    elif old == totals.top[c, block]:
-        total = totals.total[c]
-        highest = NOWHERE
-        for each in range(block * BLOCK, min((block + 1) * BLOCK, total.shape[0])):
-            highest = max(highest, total[each])
-        totals.top[c, block] = highest
+    totals.total[c, place] = new
+    bucket = _bucket_of(numbers, place)
+    top = totals.top[c, bucket]
+    if new > top:
+        totals.top[c, bucket], totals.tied[c, bucket] = new, 1
+    elif new == top:
+        totals.tied[c, bucket] += 1
+    elif old < top:
+        return
+    elif totals.tied[c, bucket] > 1:
+        totals.tied[c, bucket] -= 1
+    else:
+        _raise_top(numbers, totals, c, bucket)
+    _raise_high(totals, c, bucket // GROUP)
+
+
+@compiled
+def _bucket_of(numbers: Numbers, place: int) -> int:
+    """The last bucket that begins at or before a place."""
+    low, high = 0, BUCKETS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if numbers.begin[middle] <= place:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @compiled
 def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> None:
     """Brings a class up to date with every row that changed since it was looked at."""
     rows = log.changed[totals.seen[c] : log.length[0]]
+    if rows.shape[0] == 0:
+        return
     fresh = np.empty(rows.shape[0], np.int32)
     _evaluate(numbers, specs, totals, c, rows, fresh)
     groups, norm = totals.group[specs.fixed[c]], totals.norm[c]
     for place in range(rows.shape[0]):
         group = groups[rows[place]]
         new = fresh[place] if fresh[place] == NOWHERE else fresh[place] + norm[group]
-        _set(totals, c, rows[place], group, new)
+        _set(numbers, totals, c, rows[place], group, new)
     totals.seen[c] = log.length[0]
+
+
+@compiled
+def _first_bucket(
+    totals: Totals, c: int, highest: int, ties: int, draw: np.uint64, use_draws: bool
+) -> np.int64:
+    """Of the buckets that have a row with the highest total, the first in the order of the draw."""
+    top = totals.top[c]
+    if ties >= FEW:
+        for back in range(BUCKETS):
+            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), draw, use_draws)
+            if top[bucket] == highest:
+                return bucket
+    found, best = np.int64(-1), np.int64(-1)
+    for group in range(BUCKETS // GROUP):
+        if totals.high[c, group] == highest:
+            for each in range(group * GROUP, (group + 1) * GROUP):
+                if top[each] == highest:
+                    at = np.int64(each)
+                    if use_draws:
+                        at = np.int64(place_of_bucket(np.uint64(each), draw))
+                    if at > best:
+                        found, best = np.int64(each), at
+    return found
 
 
 @compiled
 def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highest: int) -> int:
     """The row of the draw among those with the highest total; counts them."""
-    total, top, order = totals.total[c], totals.top[c], numbers.order
     draw, use_draws = log.draws[pod], log.use_draws[0]
-    found, ties, rank = -1, 0, _ZERO
-    for block in range(top.shape[0]):
-        if top[block] != highest:
-            continue
-        for row in range(block * BLOCK, min((block + 1) * BLOCK, total.shape[0])):
-            if total[row] != highest:
-                continue
-            mixed = rank_of(order[row], draw, use_draws)
-            if ties == 0 or mixed > rank:
-                found, rank = row, mixed
-            ties += 1
+    ties = 0
+    for group in range(BUCKETS // GROUP):
+        if totals.high[c, group] == highest:
+            ties += totals.many[c, group]
     log.best[pod] = ties
-    return found
+    bucket = _first_bucket(totals, c, highest, ties, draw, use_draws)
+    total, order = totals.total[c], numbers.order
+    found, rank = -1, _ZERO
+    for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+        if total[place] == highest:
+            row = numbers.row_at[place]
+            mixed = rank_of(order[row], draw, use_draws)
+            if found < 0 or mixed > rank:
+                found, rank = row, mixed
+    return int(found)
 
 
 @compiled
@@ -290,10 +362,10 @@ def _reason(
 @compiled
 def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple[int, int]:
     """(DONE and the row for a pod of a class that looks at rows alone, or why there is none)."""
-    top = totals.top[c]
+    high = totals.high[c]
     highest = NOWHERE
-    for block in range(top.shape[0]):
-        highest = max(highest, top[block])
+    for group in range(high.shape[0]):
+        highest = max(highest, high[group])
     if totals.bound[c] != NOWHERE and highest <= totals.bound[c]:
         return KEPT_BACK, -1
     if highest == NOWHERE:

@@ -93,11 +93,11 @@ def _refuse(rel: Relations, related: int) -> None:
 
 
 @compiled
-def _look(rel: Relations, totals: Totals, c: int) -> bool:
+def _look(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> bool:
     """Finds which rows fit; whether groups of rows that normalize alike came or went."""
     total, group = totals.total[c], totals.group[rel.fixed[c]]
-    for row in range(total.shape[0]):
-        rel.fits[row] = total[row] != NOWHERE
+    for place in range(total.shape[0]):
+        rel.fits[numbers.row_at[place]] = total[place] != NOWHERE
     _refuse(rel, rel.of_class[c])
     rel.alive[:] = 0
     feasible = 0
@@ -179,13 +179,14 @@ def _near(rel: Relations, related: int) -> tuple[int, int]:
 
 
 @compiled
-def _sum_up(rel: Relations, totals: Totals, c: int) -> None:
+def _sum_up(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> None:
     """Totals of the rows that fit, with what spread and affinity add: into `rel.total`."""
     related = rel.of_class[c]
     spread_weight, near_weight = rel.weights[c, 0], rel.weights[c, 1]
     total, fits = totals.total[c], rel.fits
-    for row in range(fits.shape[0]):
-        rel.total[row] = total[row] if fits[row] else NOWHERE
+    for place in range(fits.shape[0]):
+        row = numbers.row_at[place]
+        rel.total[row] = total[place] if fits[row] else NOWHERE
     if spread_weight:
         lowest, highest = _spread(rel, related)
         for row in range(fits.shape[0]):
@@ -208,11 +209,11 @@ def decide(
     numbers: Numbers, totals: Totals, rel: Relations, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
     """(DONE and the row for a pod of a class whose totals are up to date, or why there is none)."""
-    if _look(rel, totals, c):
+    if _look(numbers, rel, totals, c):
         return MOVED, -1
     if totals.feasible[c] == 0:
         return NO_ROW, -1
-    _sum_up(rel, totals, c)
+    _sum_up(numbers, rel, totals, c)
     draw, use_draws = log.draws[pod], log.use_draws[0]
     found, ties, highest, best = -1, 0, NOWHERE, np.uint64(0)
     for row in range(rel.total.shape[0]):

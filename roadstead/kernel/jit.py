@@ -8,12 +8,19 @@ from typing import ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
+from roadstead.framework.tie_break import BUCKET_BITS
+from roadstead.kernel.arrays import BUCKETS
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+_S24, _S27, _S30, _S31 = np.uint64(24), np.uint64(27), np.uint64(30), np.uint64(31)
+_S36, _S48 = np.uint64(36), np.uint64(48)
+_ONE, _TWO, _HALF = np.uint64(1), np.uint64(2), np.uint64(BUCKET_BITS // 2)
+_BITS, _REST = np.uint64(BUCKET_BITS), np.uint64(64 - BUCKET_BITS)
+_MASK = np.uint64(BUCKETS - 1)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -26,10 +33,38 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 @compiled
 def rank_of(order: np.uint64, draw: np.uint64, use_draw: bool) -> np.uint64:
     """The rank of a row among equals for one draw; see `framework/tie_break.py`."""
-    mixed = order
-    if use_draw:
-        mixed = mixed ^ draw
-        mixed = (mixed ^ (mixed >> _S30)) * _MIX_1
-        mixed = (mixed ^ (mixed >> _S27)) * _MIX_2
-        mixed = mixed ^ (mixed >> _S31)
-    return mixed
+    if not use_draw:
+        return order
+    mixed = order ^ draw
+    mixed = (mixed ^ (mixed >> _S30)) * _MIX_1
+    mixed = (mixed ^ (mixed >> _S27)) * _MIX_2
+    mixed = mixed ^ (mixed >> _S31)
+    return (place_of_bucket(order >> _REST, draw) << _REST) | (mixed >> _BITS)
+
+
+@compiled
+def place_of_bucket(bucket: np.uint64, draw: np.uint64) -> np.uint64:
+    """Where a bucket stands in the order of a draw."""
+    place = ((bucket ^ (draw & _MASK)) * (((draw >> _BITS) & _MASK) | _ONE)) & _MASK
+    place = place ^ (place >> _HALF)
+    place = ((place + ((draw >> _S24) & _MASK)) * (((draw >> _S36) & _MASK) | _ONE)) & _MASK
+    return (place ^ (place >> _HALF)) ^ ((draw >> _S48) & _MASK)
+
+
+@compiled
+def bucket_at(place: np.uint64, draw: np.uint64, use_draw: bool) -> np.int64:
+    """The bucket that stands at a place: `place_of_bucket` backwards."""
+    if not use_draw:
+        return np.int64(place)
+    found = place ^ ((draw >> _S48) & _MASK)
+    found = (found ^ (found >> _HALF)) * _inverse(((draw >> _S36) & _MASK) | _ONE)
+    found = (found - ((draw >> _S24) & _MASK)) & _MASK
+    found = (found ^ (found >> _HALF)) * _inverse(((draw >> _BITS) & _MASK) | _ONE)
+    return np.int64((found & _MASK) ^ (draw & _MASK))
+
+
+@compiled
+def _inverse(odd: np.uint64) -> np.uint64:
+    """What an odd number must be multiplied with for 1, modulo 2**12: Newton's way."""
+    found = odd * (_TWO - odd * odd)
+    return found * (_TWO - odd * found)

@@ -277,23 +277,26 @@ class Kernel:
             return _OUT_OF_RANGE
         norm, self._totals.bound[c] = found
         if (norm != self._totals.norm[c, :groups]).any():
-            self._code.renormalize(self._specs, self._totals, c, norm)
+            self._code.renormalize(self._mirror.numbers, self._specs, self._totals, c, norm)
         self._totals.moved[c] = False
         return ""
 
     def best_rows(self, signature: Hashable, total: int) -> Rows:
         """The rows that were the best for the last pod of a run."""
         index = self._admitted[signature].index
-        is_related = self._relations.of_class[index] >= 0
-        totals = self._relations.total if is_related else self._totals.total[index]
-        best: Rows = np.flatnonzero(totals == total)
-        return best
+        if self._relations.of_class[index] >= 0:
+            best: Rows = np.flatnonzero(self._relations.total == total)
+            return best
+        places = np.flatnonzero(self._totals.total[index] == total)
+        return np.sort(self._mirror.numbers.row_at[places])
 
     def flush(self) -> None:
         """Tells the table of all placements it does not know of yet."""
-        names = self._table.columns.names
-        for row, pod in self._pending:
-            self._table.add_pod(names[row], pod.info, uid=pod.uid, key=pod.key)
         if self._pending:
+            names, add = self._table.columns.names, self._table.residents.add
+            for row, pod in self._pending:
+                add(names[row], pod.uid, pod.info, pod.key)
+            rows = [row for row, _ in self._pending]
+            self._table.add_pods(rows, [pod.info for _, pod in self._pending])
             self._pending.clear()
             self._mirror.caught_up()

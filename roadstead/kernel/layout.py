@@ -9,7 +9,7 @@ import numpy as np
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
-from roadstead.kernel.arrays import BLOCK, END, NOWHERE, Specs, Totals
+from roadstead.kernel.arrays import BUCKETS, END, GROUP, NOWHERE, Specs, Totals
 from roadstead.kernel.cover import ClassSpec
 from roadstead.kernel.stills import Still
 from roadstead.nodes.columns import I64, Bools
@@ -66,7 +66,6 @@ def _lines(each: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
 def empty_totals(classes: int, stills: Sequence[Still], rows: int) -> Totals:
     """Totals of classes, none of them built."""
     groups = max((still.raw.shape[1] for still in stills), default=1)
-    blocks = -(-rows // BLOCK)
     return Totals(
         passes=np.array([still.passes for still in stills], dtype=np.bool_).reshape(
             len(stills), rows
@@ -78,7 +77,10 @@ def empty_totals(classes: int, stills: Sequence[Still], rows: int) -> Totals:
             len(stills), rows
         ),
         total=np.empty((classes, rows), dtype=np.int32),
-        top=np.empty((classes, blocks), dtype=np.int32),
+        top=np.empty((classes, BUCKETS), dtype=np.int32),
+        tied=np.empty((classes, BUCKETS), dtype=np.int32),
+        high=np.empty((classes, BUCKETS // GROUP), dtype=np.int32),
+        many=np.empty((classes, BUCKETS // GROUP), dtype=np.int32),
         alive=np.zeros((classes, groups), dtype=np.int64),
         norm=np.zeros((classes, groups), dtype=np.int32),
         feasible=np.zeros(classes, dtype=np.int64),

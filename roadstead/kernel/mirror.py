@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.facts.pod import HostPort
-from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.arrays import Numbers
-from roadstead.nodes.columns import Bools
+from roadstead.framework.tie_break import BUCKET_BITS, Chooser
+from roadstead.kernel.arrays import BUCKETS, Numbers
+from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.plugins.node_ports import conflicts
 
@@ -29,18 +29,31 @@ class Mirror:
         self.table = table
         self._version = table.version
         self._ports = ports
+        self._draws = chooser.tie_break.kind == "random"
         self.numbers = self._all(self._order(chooser))
 
     def _order(self, chooser: Chooser) -> NDArray[np.uint64]:
-        if chooser.tie_break.kind == "random":
+        if self._draws:
             return self.table.name_hashes
         ranks = chooser.name_ranks(self.table)
         return (len(ranks) - ranks).astype(np.uint64)
+
+    def _begin(self, order: NDArray[np.uint64]) -> I64:
+        """Where each bucket begins among rows in order, and where the last one ends."""
+        if self._draws:
+            bounds = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(64 - BUCKET_BITS)
+            begin: I64 = np.searchsorted(order, bounds).astype(np.int64)
+        else:
+            begin = np.arange(1, BUCKETS) * len(order) // BUCKETS
+        return np.concatenate([[0], begin, [len(order)]])
 
     def _all(self, order: NDArray[np.uint64]) -> Numbers:
         table, columns = self.table, self.table.columns
         columns.fit_resources()
         rows = slice(0, columns.size)
+        row_at = np.argsort(order, kind="stable")
+        place_of = np.empty_like(row_at)
+        place_of[row_at] = np.arange(len(row_at))
         return Numbers(
             allocatable=np.ascontiguousarray(columns.allocatable[:, rows].T),
             requested=np.ascontiguousarray(columns.requested[:, rows].T),
@@ -48,6 +61,9 @@ class Mirror:
             pod_count=columns.pod_count[rows].copy(),
             pod_limit=columns.allocatable_pods[rows].copy(),
             order=np.ascontiguousarray(order),
+            row_at=row_at,
+            place_of=place_of,
+            begin=self._begin(order[row_at]),
             blocked=self._blocked(np.arange(len(table))),
         )
 

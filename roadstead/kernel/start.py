@@ -17,7 +17,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from roadstead.kernel.arrays import Log, Numbers, Specs, Totals
+from roadstead.kernel.arrays import BUCKETS, GROUP, Log, Numbers, Specs, Totals
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.nodes.columns import I32, I64
@@ -45,7 +45,7 @@ class CompiledCode:
 
     run: Callable[[Numbers, Specs, Totals, Relations, Log, int], tuple[int, int]]
     build: Callable[[Numbers, Specs, Totals, I64, int], None]
-    renormalize: Callable[[Specs, Totals, int, I32], None]
+    renormalize: Callable[[Numbers, Specs, Totals, int, I32], None]
     started_s: float = 0.0
 
 
@@ -122,7 +122,7 @@ def warm_up(code: CompiledCode) -> None:
     """Calls every function once on a table without rows, so that it is compiled or loaded."""
     numbers, specs, totals, log = _nothing()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0)
-    code.renormalize(specs, totals, 0, np.zeros(1, np.int32))
+    code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
     code.run(numbers, specs, totals, with_classes(_no_relations(), 1), log, 0)
 
 
@@ -138,17 +138,19 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
     lines = np.zeros((1, 0, 2), np.int64)
     matrix = np.zeros((0, 2), np.int64)
     numbers = Numbers(
-        matrix, matrix, matrix, none, none, np.zeros(0, np.uint64), np.zeros((0, 1), np.bool_)
-    )
+        matrix, matrix, matrix, none, none, np.zeros(0, np.uint64),
+        none, none, np.zeros(BUCKETS + 1, np.int64), np.zeros((0, 1), np.bool_),
+    )  # fmt: skip
     specs = Specs(
         lines, lines, np.zeros((1, 2), np.int64), np.zeros((1, 0), np.int64),
         np.zeros((1, 3), np.int64), np.zeros((1, 0, 4), np.int64), np.zeros((0, 101), np.int64),
         one, lines, np.zeros((0, 0), np.bool_), np.zeros((1, 1), np.bool_), one,
     )  # fmt: skip
     flags = np.zeros(1, np.bool_)
+    tops, highs = np.zeros((1, BUCKETS), np.int32), np.zeros((1, BUCKETS // GROUP), np.int32)
     totals = Totals(
         np.zeros((1, 0), np.bool_), np.zeros((1, 0), np.int32), np.zeros((1, 0), np.int32),
-        np.zeros((1, 0), np.int32), np.zeros((1, 0), np.int32), np.zeros((1, 1), np.int64),
+        np.zeros((1, 0), np.int32), tops, tops, highs, highs, np.zeros((1, 1), np.int64),
         np.zeros((1, 1), np.int32), one, one, one, flags, flags, flags,
     )  # fmt: skip
     log = Log(none, np.zeros(0, np.uint64), none, none, none, none, none, one, flags)

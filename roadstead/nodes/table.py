@@ -137,6 +137,8 @@ class NodeTable(Table):
 
     def add_nodes(self, nodes: NodeList, arrivals: I64 | None = None) -> None:
         """Nodes appear, as by `add_node` one after another. arrivals: int64[node]."""
+        if not nodes:
+            return
         columns, start = self.columns, self.columns.size
         rows = dict(zip(nodes.names, range(start, start + len(nodes)), strict=True))
         assert len(rows) == len(nodes), "a node stands twice in a list"
@@ -147,8 +149,7 @@ class NodeTable(Table):
         columns.arrival[here] = (
             np.arange(first, first + len(rows)) if arrivals is None else arrivals
         )
-        if rows:
-            self.arrived = int(columns.arrival[columns.size - 1]) + 1
+        self.arrived = int(columns.arrival[columns.size - 1]) + 1
         self._row_of.update(rows)
         self.tree.put_all(nodes.names, zones)
         columns.version[here] = np.arange(self.version + 1, self.version + len(rows) + 1)

@@ -95,3 +95,18 @@ def test_copies_in_any_order_end_as_the_last_of_a_counting_sender(order, again):
 
     assert known.is_gone("n")
     assert known.of("n") == 3
+
+
+def test_of_many_names_all_are_news_where_nothing_was_ever_counted():
+    known = Revisions()
+
+    assert known.coming(["n1", "n2"]) is None
+    assert known.coming(["n1", "n2"], 3) is None
+
+
+def test_of_many_names_those_are_news_that_are_not_older():
+    known = Revisions()
+    known.goes("n1", 5)
+
+    assert known.coming(["n1", "n2"], 4) == [1]
+    assert known.coming(["n1", "n2"], 5) is None

@@ -1,6 +1,5 @@
 """What the binder promises: one effect per token, one node per pod, nothing told too soon."""
 
-
 import pytest
 
 from roadstead.binder import (
@@ -20,6 +19,7 @@ from roadstead.binder import (
     TableStore,
 )
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.journal import MemoryJournal, RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
@@ -464,3 +464,24 @@ def test_validate_finds_damage(damage, message):
     damage(core)
     with pytest.raises(AssertionError, match=message):
         core.validate()
+
+
+def test_nodes_that_come_at_once_are_told_to_the_journal_in_one_group():
+    core = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
+    nodes = NodeList.of([NodeFacts("n1"), NodeFacts("n2")])
+
+    (first,) = core.add_nodes(nodes, revision=3)
+    (second,) = core.add_nodes(nodes, revision=4)
+
+    for effect, lsns, revision in ((first, (1, 2), 3), (second, (3, 4), 4)):
+        assert isinstance(effect, AppendJournal)
+        assert [record.subject for record in effect.records] == [*nodes]
+        assert tuple(record.lsn for record in effect.records) == lsns
+        assert {record.epoch for record in effect.records} == {revision}
+
+
+def test_nodes_that_come_at_once_without_a_journal_are_only_counted():
+    core = BinderCore(TableStore(), lambda _: SUCCESS)
+
+    assert core.add_nodes(NodeList.of([NodeFacts("n1"), NodeFacts("n2")])) == []
+    assert core.counts().nodes == 2

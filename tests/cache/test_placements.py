@@ -243,3 +243,27 @@ def test_table_store_counts_pods_of_the_node_table_by_their_facts():
     placements.remove_node("n1")
     assert list(store.node_names()) == []
     store.table.validate()
+
+
+def test_strangers_come_at_once_as_they_would_one_by_one():
+    at_once, one_by_one = (Placements(TableStore()) for _ in range(2))
+    nodes = NodeList.of([NodeFacts("n1"), NodeFacts("n2", unschedulable=True)])
+
+    assert at_once.are_strangers(nodes)
+    at_once.add_nodes(nodes)
+
+    for facts in nodes:
+        one_by_one.add_node(facts)
+    assert at_once.version == one_by_one.version == 2
+    assert at_once.snapshot() == one_by_one.snapshot()
+
+
+def test_nodes_of_which_anything_is_known_are_no_strangers():
+    placements, _ = placements_with("n1")
+    placements.place("u1", "n2", SMALL)
+    placements.nominate("u2", "n3", SMALL)
+
+    strange = [placements.are_strangers(NodeList.of([NodeFacts(f"n{i}")])) for i in range(1, 5)]
+
+    assert strange == [False, False, False, True]
+    assert not placements.are_strangers(NodeList.of([NodeFacts("n9"), NodeFacts("n9")]))

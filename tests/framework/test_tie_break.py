@@ -28,11 +28,31 @@ def splitmix64_finalizer(value):
     return value ^ (value >> 31)
 
 
-@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**64 - 1), max_size=5))
-def test_ranks_are_splitmix64_of_draw_and_node(draw, hashes):
+def place_of_bucket(bucket, draw):
+    first, times, second, again, last = (draw >> shift & 4095 for shift in (0, 12, 24, 36, 48))
+    place = (bucket ^ first) * (times | 1) & 4095
+    place = ((place ^ place >> 6) + second) * (again | 1) & 4095
+    return place ^ place >> 6 ^ last
+
+
+numbers = st.integers(0, 2**64 - 1)
+
+
+@given(numbers, st.lists(numbers, max_size=5))
+def test_ranks_are_a_draws_order_of_buckets_and_splitmix64_within(draw, hashes):
     ranks = ranked(draw, np.array(hashes, dtype=np.uint64))
 
-    assert ranks.tolist() == [splitmix64_finalizer(each ^ draw) for each in hashes]
+    assert ranks.tolist() == [
+        place_of_bucket(each >> 52, draw) << 52 | splitmix64_finalizer(each ^ draw) >> 12
+        for each in hashes
+    ]
+
+
+@given(numbers)
+def test_every_bucket_has_a_place_of_its_own_in_the_order_of_a_draw(draw):
+    ranks = ranked(draw, np.arange(4096, dtype=np.uint64) << np.uint64(52))
+
+    assert sorted((ranks >> np.uint64(52)).tolist()) == list(range(4096))
 
 
 def test_a_draw_depends_on_seed_pod_and_attempt_only():

@@ -1,5 +1,6 @@
 """What the kernel covers, when it gives a pod back, and what it keeps apart from the table."""
 
+import numpy as np
 import pytest
 
 from roadstead.config.model import default_config
@@ -11,7 +12,9 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.kernel.arrays import BUCKETS
 from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.jit import bucket_at, place_of_bucket
 from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
@@ -24,7 +27,7 @@ PORT = HostPort("0.0.0.0", "TCP", 80)
 class Batch:
     """A batch over one table, of pods of some classes in turn."""
 
-    def __init__(self, table, *classes, config=DEFAULT, groups=()):
+    def __init__(self, table, *classes, config=DEFAULT, groups=(), tie_break=None, kernel=True):
         self.table = table
         profile = Profile(config, in_tree_registry(), Handle(table.classes))
         inputs, self.pods = {}, []
@@ -44,8 +47,8 @@ class Batch:
             table,
             len(table),
             inputs,
-            Chooser(TieBreak("first")),
-            accelerator=Accelerator(load(), self.coverage),
+            Chooser(tie_break or TieBreak("first")),
+            accelerator=Accelerator(load(), self.coverage) if kernel else None,
         )
 
     def decide(self):
@@ -260,3 +263,26 @@ def test_a_plugin_that_scores_unprepared_is_left_to_the_reference():
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"narrowed, or failed on a shard": 1}
+
+
+@pytest.mark.parametrize("kind", ["first", "random"])
+@pytest.mark.parametrize(("nodes", "pods"), [(9, 30), (150, 170), (400, 60)])
+def test_of_many_equals_the_draws_first_is_found_as_by_the_reference(kind, nodes, pods):
+    def decided(kernel):
+        table = table_of(*(node(f"n{number}", cpu=4000) for number in range(nodes)))
+        classes = [pod(cpu=1000), pod(cpu=500)]
+        wanted = [classes[number % 3 % 2] for number in range(pods)]
+        batch = Batch(table, *wanted, tie_break=TieBreak(kind, 5), kernel=kernel)
+        return batch.decide() or [batch.run.decide(each).node_name for each in batch.pods]
+
+    assert decided(True) == decided(False)
+
+
+@pytest.mark.parametrize("draw", [0, 1, 0x0123456789ABCDEF, 2**64 - 1])
+def test_buckets_are_found_by_their_places(draw):
+    draw = np.uint64(draw)
+    places = [int(place_of_bucket(np.uint64(bucket), draw)) for bucket in range(BUCKETS)]
+
+    found = [int(bucket_at(np.uint64(place), draw, True)) for place in places]
+
+    assert found == list(range(BUCKETS))

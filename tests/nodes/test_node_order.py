@@ -115,3 +115,28 @@ def test_a_recorded_order_is_compared_after_a_last_snapshot():
 def test_an_operation_that_is_not_known_is_refused():
     with pytest.raises(AssertionError, match="not known"):
         check_node_order({"ops": [{"op": "paint", "name": "n1"}], "order": []})
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            st.lists(st.tuples(st.sampled_from("uvwxyz"), st.sampled_from("abc")), max_size=4),
+        )
+    )
+)
+def test_nodes_that_come_at_once_stand_as_if_they_had_come_one_by_one(steps):
+    at_once, one_by_one = NodeTree(), NodeTree()
+    for is_one, nodes in steps:
+        before = at_once.version
+        if is_one and nodes:
+            at_once.put(*nodes[0])
+            nodes = nodes[:1]
+        else:
+            at_once.put_all([name for name, _ in nodes], [zone for _, zone in nodes])
+        for name, zone in nodes:
+            one_by_one.put(name, zone)
+        assert at_once.version >= before
+
+    assert len(at_once) == len(one_by_one)
+    assert at_once.listed() == one_by_one.listed()

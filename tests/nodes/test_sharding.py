@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.nodes.sharding import Sharding
+from roadstead.facts.node_list import NodeList
+from roadstead.nodes.sharding import Sharding, sharding_over
 from tests.builders import node
 from tests.strategies import ZONE
 
@@ -101,3 +102,23 @@ def test_a_plan_deals_every_node_once_and_evenly(zones, shards):
     )
     fair = -(-len(fleet) // shards)
     assert max(sharding.sizes) <= 2 * fair
+
+
+@given(st.integers(1, 3), st.lists(st.sampled_from("abc"), max_size=12), st.integers(0, 12))
+def test_nodes_that_are_dealt_at_once_are_in_the_shard_that_is_told(shards, zones, first):
+    nodes = NodeList.of(zoned(f"n{place}", zone) for place, zone in enumerate(zones))
+    sharding = sharding_over(shards)
+
+    for part in (nodes[:first], nodes[first:]):
+        dealt = sharding.deal(part)
+
+        assert sorted(chain.from_iterable(each.tolist() for each in dealt)) == [*range(len(part))]
+        for shard, places in enumerate(dealt):
+            assert {sharding.shard_of(part.names[place]) for place in places} <= {shard}
+
+
+def test_of_one_shard_nothing_has_to_be_known():
+    sharding = sharding_over(1)
+
+    assert sharding.plan([zoned("n", "a")]) == [[zoned("n", "a")]]
+    assert sharding.place(zoned("n", "a")) == sharding.remove("n") == sharding.shard_of("n") == 0

@@ -1,13 +1,22 @@
 """After any history the table equals one that is built from what is left."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from roadstead.nodes.table import NodeTable
+from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, class_of_node, named_node
+from roadstead.facts.node_list import NodeList
+from roadstead.nodes.table import NodeTable, name_hash
 from tests.builders import table_of
 from tests.strategies import NODE_NAMES, nodes, small_pods
+
+
+def with_hostname(node_class):
+    labels = dict(node_class.labels) | {HOSTNAME_LABEL: OWN_NAME}
+    return replace(node_class, labels=tuple(sorted(labels.items())))
 
 
 class History(RuleBasedStateMachine):
@@ -46,6 +55,24 @@ class History(RuleBasedStateMachine):
             self.model[facts.name] = (facts, [])
         assert self.table.node_version > self.nodes_seen
         self.look()
+
+    @rule(
+        many=st.lists(nodes(), max_size=6, unique_by=lambda facts: facts.name),
+        tells_hostname=st.booleans(),
+    )
+    def add_many_nodes(self, many, tells_hostname):
+        new = [facts for facts in many if facts.name not in self.model]
+        if tells_hostname:
+            new = [named_node(with_hostname(class_of_node(facts)), facts.name) for facts in new]
+        self.table.add_nodes(NodeList.of(new))
+        self.model |= {facts.name: (facts, []) for facts in new}
+        assert (self.table.node_version > self.nodes_seen) == bool(new)
+        self.look()
+
+    @rule()
+    def ask_for_what_is_found_late(self):
+        self.table.columns.label(HOSTNAME_LABEL)
+        assert self.table.name_hashes.tolist() == [name_hash(name) for name in self.table.names]
 
     @precondition(lambda self: self.model)
     @rule(pick=st.integers(0, 7))
