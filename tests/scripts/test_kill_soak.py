@@ -1,0 +1,112 @@
+"""The kill soak: its figures are of what happened, and it kills nobody else's processes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from roadstead.actors.replacing import Budget
+from roadstead.journal.records import JournalRecord, RecordKind
+from roadstead.report.result import Placement
+from roadstead.run import RunOutcome
+from tests.builders import pod
+
+
+@pytest.fixture
+def soak(scripts, monkeypatch):
+    found = scripts("kill_soak")
+    monkeypatch.setattr(found, "NODES", 20)
+    monkeypatch.setattr(found, "PODS", 200)
+    monkeypatch.setattr(found, "LOOK_S", 0.05)
+    monkeypatch.setattr(Budget, "TIMES", Budget.TIMES)
+    return found
+
+
+def test_a_run_with_kills_counts_them_and_ends_clean(soak, tmp_path):
+    figures = soak.OneRun(1, tmp_path, 3, inline=True).run()
+
+    assert 1 <= figures.kills.total() <= 3
+    assert (figures.runs, figures.lost, figures.doubled) == (1, 0, 0)
+    assert figures.is_clean
+    assert figures.placed > 0
+
+
+class Journal:
+    """Stands for what a run left."""
+
+    def __init__(self, *records):
+        self._records = records
+
+    def records(self):
+        return iter(self._records)
+
+
+def bind(lsn, uid):
+    return JournalRecord(lsn, RecordKind.BIND, uid, uid, "n1", facts=pod(cpu=10))
+
+
+def test_what_was_bound_twice_or_told_and_not_bound_or_never_told_is_counted(
+    soak, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(soak, "Reader", lambda disk: Journal(bind(1, "a"), bind(2, "a")))
+    inputs = soak.inputs_of(1)
+    figures = soak.Figures()
+
+    soak.judge(figures, tmp_path, inputs, RunOutcome((Placement("b", "b", "n1"),), (), 0.0, {}))
+
+    assert figures.doubled == 1
+    assert figures.lost == len(inputs.pending) + 1
+    assert figures.violations
+    assert not figures.is_clean
+
+
+def test_figures_of_runs_add_up(soak):
+    found = soak.Figures()
+
+    for took_s, why in ((1.0, []), (3.0, ["it ended"])):
+        found.add(soak.Figures({"queue": 2}, 1, 10, 0, 0, {"I1": 1, "I2": 2}, [took_s], why, 9))
+
+    told = found.told()
+    assert (told["kills"], told["runs"], told["placed"]) == (4, 2, 20)
+    assert (told["overfilled"], told["other_violations"]) == (2, {"I2": 4})
+    assert (told["recovery_p50_s"], told["recovery_max_s"]) == (2.0, 3.0)
+    assert (told["runs_that_ended_early"], told["why"]) == (1, ["it ended"])
+    assert told["driver_rss_max_mib"] == 9
+
+
+def test_a_run_whose_process_ends_without_a_word_is_told_as_one_that_ended(soak, monkeypatch):
+    monkeypatch.setattr(soak, "__file__", os.devnull)
+
+    found = soak.in_a_process(7, 1, inline=True)
+
+    assert found.why == ["run 7: its process ended with 0: IndexError"]
+
+
+def test_only_children_of_our_own_raylet_are_taken_for_actors(soak, monkeypatch):
+    sleeps = "import time; time.sleep(60)  # ray::"
+    ours, plain = (subprocess.Popen([sys.executable, "-c", text]) for text in (sleeps, sleeps[:-6]))
+
+    class Raylet:
+        pid = os.getpid()
+
+    try:
+        monkeypatch.setattr(soak, "servers", lambda: {"raylet": Raylet})
+        assert soak.actors_among([ours.pid, plain.pid, os.getpid()]) == {ours.pid}
+        Raylet.pid = 1
+        assert soak.actors_among([ours.pid, plain.pid]) == set()
+    finally:
+        for each in (ours, plain):
+            each.kill()
+            each.wait()
+
+
+def test_the_script_tells_its_figures_as_json(soak, monkeypatch, capsys):
+    monkeypatch.setattr(soak, "in_a_process", lambda *given, **how: soak.Figures({"queue": 5}, 1))
+    monkeypatch.setattr(sys, "argv", ["kill_soak.py", "--kills", "7", "--inline"])
+
+    assert soak.main() == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kills"], told["runs"], told["recovery_p50_s"]) == (10, 2, None)
