@@ -37,6 +37,7 @@ EXCLUDED = -1
 """Filter code of a row that PreFilter's node names leave out."""
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
+_PARTS_MAX = 64  # changes kept apart until they are scored
 _NO_POSITION = np.int32(2**31 - 1)
 
 
@@ -83,7 +84,7 @@ class Evaluation:
         self.raw: list[I64 | None] = []
         self._status_code: dict[Status, int] = {}
         self._node_version = self._version = -1
-        self._dirty: Rows | None = None
+        self._dirty: list[Rows] | None = None
         self._score_inputs: tuple[object, ...] | None = None
         self._seeded_scores: list[I64 | None] | None = None
         self._fixed_codes: I32 | None = None
@@ -114,8 +115,12 @@ class Evaluation:
         elif changed is None or len(changed):
             self._run_filters(changed)
             self._heed_nominated(changed)
-        both = changed is not None and self._dirty is not None
-        self._dirty = np.union1d(self._dirty, changed) if both else None  # type: ignore[arg-type]
+        if changed is None:
+            self._dirty = None
+        elif self._dirty is not None and len(changed):
+            self._dirty.append(changed)
+            if len(self._dirty) > _PARTS_MAX:
+                self._dirty = [_union(self._dirty)]
         return changed
 
     def narrow(self, narrowed: Narrowed) -> None:
@@ -344,10 +349,10 @@ class Evaluation:
             self._dirty = None
             self._score_inputs = inputs
             self.restart_scores(summaries)
-        redone = self._dirty
+        redone = None if self._dirty is None else _union(self._dirty)
         if self.pre_score.is_success:
             self._run_scores(redone)
-            self._dirty = _NO_ROWS
+            self._dirty = []
         return self.pre_score, redone
 
     def restart_scores(self, summaries: Summaries) -> None:
@@ -388,3 +393,8 @@ class Evaluation:
             return seeded
         scores: I64 = np.ascontiguousarray(plugin.score(self.state, self.pod, self.table))
         return scores.copy() if scores.base is not None else scores
+
+
+def _union(parts: list[Rows]) -> Rows:
+    """Rows of several changes, each once and in order."""
+    return np.unique(np.concatenate(parts)) if len(parts) > 1 else [*parts, _NO_ROWS][0]
