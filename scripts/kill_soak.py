@@ -53,6 +53,9 @@ RUN_S = 1800.0
 MOST_PER_RUN = 50
 """Kills in one run."""
 
+MOST_AT_ONCE = 4
+"""Actors that are killed at one moment: one to so many."""
+
 LOOK_S = 1.0
 """Most between two looks whether to kill."""
 
@@ -158,25 +161,26 @@ class OneRun:
                 await watching.stop()
 
     async def _kill(self, runtime: Runtime, names: list[str]) -> None:
-        while self.figures.kills.total() < self._most:
+        while (left := self._most - self.figures.kills.total()) > 0:
             await asyncio.sleep(self._random.uniform(0, LOOK_S))
-            name = self._random.choice(names)
+            victims = self._random.sample(names, self._random.randint(1, MOST_AT_ONCE))[:left]
             if isinstance(runtime, InlineRuntime):
-                await runtime.kill(name)
-            elif not self._kill_process(runtime.pids, name):  # type: ignore[attr-defined]
-                continue
-            self.figures.kills[name.partition("-")[0]] += 1
+                for name in victims:
+                    await runtime.kill(name)
+            else:
+                victims = self._kill_processes(runtime.pids, victims)  # type: ignore[attr-defined]
+            self.figures.kills.update(name.partition("-")[0] for name in victims)
 
-    def _kill_process(self, pids: dict[str, int], name: str) -> bool:
-        """SIGKILL to an actor's process; False if that is gone, or is spared."""
+    def _kill_processes(self, pids: dict[str, int], names: list[str]) -> list[str]:
+        """SIGKILL to the processes of these actors; those that were there, and not spared."""
         running = actors_among(pids.values())
-        is_well = running == set(pids.values())
-        if pids[name] not in running or not (is_well or self._random.random() < MEANWHILE):
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pids[name], signal.SIGKILL)
-            return True
-        return False
+        if running != set(pids.values()) and self._random.random() >= MEANWHILE:
+            return []
+        killed = [name for name in names if pids[name] in running]
+        for name in killed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pids[name], signal.SIGKILL)
+        return killed
 
 
 def inputs_of(seed: int) -> RunInputs:
