@@ -96,8 +96,8 @@ class Verifier:
             rows_of.setdefault(info, []).append(row)
         found: dict[PodInfo, _Known] = {}
         for info in rows_of:
-            profile, known = self._profiles[info.facts.scheduler_name], self._known.get(info)
-            if known is None or not self._is_open(known, profile, info, rows_of):
+            known = self._known_of_all(info, len(rows_of[info]))
+            if known is None or not self._is_open(known, info, rows_of):
                 return False
             found[info] = known
         for info, its_rows in rows_of.items():
@@ -107,14 +107,23 @@ class Verifier:
         plugins = {plugin: None for known in found.values() for plugin in known.live}
         return all(plugin.admits_all(infos, table, rows) for plugin in plugins)
 
-    def _is_open(
-        self, known: _Known, profile: Profile, info: PodInfo, coming: Collection[PodInfo]
-    ) -> bool:
+    def _known_of_all(self, info: PodInfo, pods: int) -> _Known | None:
+        """What is known of a class, for all rows, if there are pods enough to find it out."""
+        profile, known = self._profiles[info.facts.scheduler_name], self._known.get(info)
+        if known is None or not self._holds(known, profile, info, alone=True):
+            if pods < WORTHWHILE:
+                return None
+            known = self._pre_filtered(profile, info)
+        known.times += pods
+        if known.passes is None and known.times >= WORTHWHILE and known.status.is_success:
+            known.passes = _standing(profile, info, known.state, self._table)
+        return known
+
+    def _is_open(self, known: _Known, info: PodInfo, coming: Collection[PodInfo]) -> bool:
         """Whether all nodes that pass are open to a class, also when others have come."""
-        if not self._holds(known, profile, info, alone=True):
-            return False
         if known.named or not known.status.is_success:
             return False
+        profile = self._profiles[info.facts.scheduler_name]
         for other in coming:
             if other not in known.harmless_alone:
                 plugins = _filtering(profile, alone=True)

@@ -170,6 +170,14 @@ def test_a_class_that_was_never_seen_is_looked_at_pod_by_pod():
     assert binder.whole == 0
 
 
+def test_a_class_of_which_many_come_is_found_out_at_once():
+    _, binder = both(*fleet())
+
+    binder.bind(0, [("small", "n0")] * 3)
+
+    assert binder.whole == 1
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
