@@ -359,7 +359,7 @@ class QueueCore(Generic[EventT]):
         entry.lease_id = lease.lease_id
         entry.attempts += 1
         entry.rejected_by = entry.pending = ()
-        entry.own_events = []
+        entry.own_events = ()
         self._board.go(entry, PodEvent.LEASE)
         return entry.view()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
@@ -220,7 +220,7 @@ class PodEntry(Generic[EventT]):
     entered: int = 0
     passes_before: int = 0
     history: History = ()
-    own_events: list[EventT | None] = field(default_factory=list)
+    own_events: tuple[EventT | None, ...] = ()
 
     def view(self) -> QueuedPod:
         return QueuedPod(

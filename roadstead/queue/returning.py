@@ -136,9 +136,9 @@ class Returning(Generic[EventT]):
 
     def remember(self, entry: PodEntry[EventT], events: Sequence[EventT | None]) -> None:
         """Events that concern this pod in flight alone."""
-        entry.own_events = [*entry.own_events, *events]
+        entry.own_events = (*entry.own_events, *events)
         if len(entry.own_events) > OWN_EVENTS_MAX:
-            entry.own_events = [None]
+            entry.own_events = (None,)
 
     def _count_failure(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:
         if report.reason is RequeueReason.UNSCHEDULABLE:
