@@ -42,7 +42,7 @@ be better."""
 class Numbers(NamedTuple):
     """The table. allocatable, requested: int64[row, resource]; nonzero: int64[row, 2].
 
-    pod_count, pod_limit: int64[row]. order: uint64[row], hash or rank of the name.
+    pod_count, pod_limit: int64[row]. order: uint64[place], hashes or ranks of names, sorted.
     row_at: int64[place], the rows in that order; place_of: int64[row]; begin: int64[BUCKETS + 1],
     the places of each bucket.
     blocked: bool[row, port], whether a wanted port cannot be had on the row.

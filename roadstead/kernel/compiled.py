@@ -185,8 +185,16 @@ def _raise_high(totals: Totals, c: int, group: int) -> None:
 
 @compiled
 def _raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
+    total, begin = totals.total[c], numbers.begin
+    top, tied = totals.top[c], totals.tied[c]
     for bucket in range(BUCKETS):
-        _raise_top(numbers, totals, c, bucket)
+        highest, many = NOWHERE, 0
+        for place in range(begin[bucket], begin[bucket + 1]):
+            each = total[place]
+            if each > highest:
+                highest, many = each, 0
+            many += each == highest
+        top[bucket], tied[bucket] = highest, many
     for group in range(BUCKETS // GROUP):
         _raise_high(totals, c, group)
 
@@ -319,11 +327,10 @@ def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highes
     found, rank = -1, _ZERO
     for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
         if total[place] == highest:
-            row = numbers.row_at[place]
-            mixed = rank_of(order[row], draw, use_draws)
+            mixed = rank_of(order[place], draw, use_draws)
             if found < 0 or mixed > rank:
-                found, rank = row, mixed
-    return int(found)
+                found, rank = place, mixed
+    return int(numbers.row_at[found])
 
 
 @compiled

@@ -219,7 +219,7 @@ def decide(
     for row in range(rel.total.shape[0]):
         if rel.total[row] < highest or rel.total[row] == NOWHERE:
             continue
-        rank = rank_of(numbers.order[row], draw, use_draws)
+        rank = rank_of(numbers.order[numbers.place_of[row]], draw, use_draws)
         if rel.total[row] > highest:
             found, ties, highest, best = row, 0, rel.total[row], rank
         elif rank > best:

@@ -19,6 +19,7 @@ class KernelKeeper:
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._classes: dict[Hashable, KernelClass] = {}
+        self._again: set[Hashable] = set()
         self._made_for: tuple[object, ...] = ()
 
     def take(
@@ -34,18 +35,23 @@ class KernelKeeper:
         """A kernel for the classes of a batch: the last one, if it knows them as they are."""
         made_for = (code, table, node_count, table.node_version, chooser, is_whole)
         kernel = self._kernel
+        self._again.update(classes.keys() & self._classes.keys())
         if kernel is not None and made_for == self._made_for and self._knows(kernel, classes):
             kernel.resume()
             return kernel
-        kept = {} if made_for != self._made_for else self._classes
-        if len(kept) > MAX_KEPT:
-            kept = {}
+        kept = self._kept() if made_for == self._made_for else {}
+        self._again.intersection_update(kept)
         # Classes that look across nodes alike are counted for by the first one: that must be one
         # that has just been found, and not what another one was at an earlier batch.
         self._classes = {**classes, **{s: each for s, each in kept.items() if s not in classes}}
         self._made_for = made_for
         self._kernel = Kernel(code, table, node_count, self._classes, chooser, is_whole=is_whole)
         return self._kernel
+
+    def _kept(self) -> dict[Hashable, KernelClass]:
+        """Classes that came in more than one batch: where all are distinct, none comes again."""
+        kept = {s: each for s, each in self._classes.items() if s in self._again}
+        return kept if len(kept) <= MAX_KEPT else {}
 
     def _knows(self, kernel: Kernel, classes: Mapping[Hashable, KernelClass]) -> bool:
         """Whether all classes are what they were; those that are not covered remain so."""

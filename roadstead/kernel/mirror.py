@@ -60,7 +60,7 @@ class Mirror:
             nonzero=np.ascontiguousarray(columns.nonzero_requested[:, rows].T),
             pod_count=columns.pod_count[rows].copy(),
             pod_limit=columns.allocatable_pods[rows].copy(),
-            order=np.ascontiguousarray(order),
+            order=order[row_at],
             row_at=row_at,
             place_of=place_of,
             begin=self._begin(order[row_at]),

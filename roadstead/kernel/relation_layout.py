@@ -160,6 +160,8 @@ def relate(
         "effects_from": effects_from,
     }
     flat = _joined(counts)
+    # Without lines nobody looks at rows.
+    rows = rows if lines else 0
     return Relations(
         axes=np.array(axes.rows, dtype=np.int32),
         marks=np.array(axes.marks, dtype=np.int32),

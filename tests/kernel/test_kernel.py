@@ -12,9 +12,11 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.kernel import keeper
 from roadstead.kernel.arrays import BUCKETS
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.jit import bucket_at, place_of_bucket
+from roadstead.kernel.kernel import KernelClass
 from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
@@ -286,3 +288,25 @@ def test_buckets_are_found_by_their_places(draw):
     found = [int(bucket_at(np.uint64(place), draw, True)) for place in places]
 
     assert found == list(range(BUCKETS))
+
+
+def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
+    made = []
+    monkeypatch.setattr(keeper, "Kernel", lambda *given, **_: made.append(given[3]) or Remembers())
+    keeps, table, chooser = keeper.KernelKeeper(), table_of(node("n1")), Chooser(TieBreak())
+    often, once, late = (KernelClass(each) for each in ("often", "once", "late"))
+
+    for batch in ({"a": often, "b": once}, {"a": often, "c": late}, {"d": once}):
+        keeps.take(load(), table, 1, batch, chooser)
+
+    assert [sorted(classes) for classes in made] == [["a", "b"], ["a", "c"], ["a", "d"]]
+
+
+class Remembers:
+    """A kernel that covers every class."""
+
+    def covers(self, signature):
+        return True
+
+    def resume(self):
+        raise AssertionError("no batch has only classes that are known")
