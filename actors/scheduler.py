@@ -13,20 +13,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
 from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
 from roadstead.actors.kernel_loader import KernelLoader
 from roadstead.actors.lanes import Lane
+from roadstead.actors.leased import pods_in_cycle
 from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import (
     LEASE,
     RENEW,
     ActorStatus,
     LeaseAsk,
-    Leased,
     Renew,
     Settle,
 )
@@ -54,7 +54,7 @@ from roadstead.cycle.partitions import Partition
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
 
 LEASE_WAIT_S = 0.5
@@ -215,7 +215,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         self._losses = 0
         self._spend("lease", started)
         if leased.lease_id:
-            pods = self._in_cycle(leased)
+            pods = pods_in_cycle(leased, self._profiles, self._classes)
             self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
             # What the queue heard of before it lent them must be seen when they are decided: nobody
@@ -240,19 +240,6 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
     @property
     def _renew_s(self) -> float:
         return self._plan.settings.deadlines.lease_s / RENEWALS
-
-    def _in_cycle(self, leased: Leased) -> list[PodInCycle]:
-        known: dict[int, tuple[PodInfo, Hashable]] = {}
-        pods = []
-        for (uid, key, facts), attempt in zip(leased.pods.keyed(), leased.attempts, strict=True):
-            found = known.get(id(facts))
-            if found is None:
-                profile, info = self._profiles[facts.scheduler_name], self._classes.info(facts)
-                found = info, profile.class_of(info, uid)
-                if profile.is_signed(info):
-                    known[id(facts)] = found
-            pods.append(PodInCycle(uid, key, *found, attempt))
-        return pods
 
     async def _decide(self, lane: Lane, pods: Sequence[PodInCycle]) -> tuple[list[Decision], int]:
         """Decisions for the first of the pods, and how many of these are settled by them.

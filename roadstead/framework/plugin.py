@@ -257,10 +257,7 @@ class FilterPlugin(Plugin):
         return False
 
     def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
-        """A quick yes for pods that come to rows, each on top of those before it.
-
-        pods, rows: one row for each pod. After a no each must be asked by itself.
-        """
+        """The same for pods that come to rows, one row each, each on top of those before it."""
         return False
 
 

@@ -1,4 +1,3 @@
-
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
