@@ -267,3 +267,36 @@ def test_nodes_of_which_anything_is_known_are_no_strangers():
 
     assert strange == [False, False, False, True]
     assert not placements.are_strangers(NodeList.of([NodeFacts("n9"), NodeFacts("n9")]))
+
+
+MANY = [(f"u{number}", ("n1", "n2", "away")[number % 3], SMALL) for number in range(12)]
+
+
+@pytest.mark.parametrize("is_nominated", [False, True])
+@pytest.mark.parametrize("pods", [MANY, MANY[:3]])
+def test_pods_placed_at_once_are_placed_as_one_after_another(pods, is_nominated):
+    singly, ours = placements_with("n1", "n2")
+    at_once, theirs = placements_with("n1", "n2")
+    for each in (singly, at_once) if is_nominated else ():
+        each.nominate("u1", "n1", SMALL)
+
+    expected = [delta for pod in pods for delta in singly.place(*pod)]
+
+    assert at_once.place_all(pods) == expected
+    assert (ours.nodes, singly.version) == (theirs.nodes, at_once.version)
+    assert at_once.aside == singly.aside == len(pods) // 3
+    at_once.validate()
+
+
+@pytest.mark.parametrize("is_nominated", [False, True])
+def test_pods_settled_at_once_are_placed_and_nobody_is_told(is_nominated):
+    placements, store = placements_with("n1", "n2")
+    if is_nominated:
+        placements.nominate("u1", "n1", SMALL)
+
+    placements.settle_all(MANY)
+
+    assert store.pods["n1"] == {SMALL: 4}
+    assert not placements.nominated
+    assert placements.node_of("u2") == "away"
+    placements.validate()

@@ -12,6 +12,7 @@ from roadstead.framework.plugin import (
     ALL_PASS,
     FilterPlugin,
     Handle,
+    PermitPlugin,
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
@@ -23,6 +24,7 @@ from roadstead.framework.registry import Registry
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.node_affinity import NodeAffinity
+from roadstead.plugins.volume_binding import VolumeBinding
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, unresolvable, unschedulable
 from tests.builders import GPU, ROW_PLUGINS, config_of, named, pod, prefer, profile_of, tolerate
@@ -312,3 +314,50 @@ def test_nominated_pods_share_a_class_only_with_their_like():
     nominated = [replace(each, nominated_node_name="n1") for each in (one, other)]
     assert profile.signature(nominated[0], "1") != profile.signature(nominated[1], "2")
     assert profile.signature(nominated[0], "1") == profile.signature(nominated[0], "3")
+
+
+BINDS = {"reserve": ["VolumeBinding"], "preBind": ["VolumeBinding"], "bind": ["DefaultBinder"]}
+
+
+class Reserving(VolumeBinding):
+    name = "Reserving"
+
+    def reserve(self, pod, facts, node_name):
+        return unschedulable("not here")
+
+
+class Waiting(PermitPlugin):
+    name = "Waiting"
+
+    def permit(self, pod, facts, node_name):
+        return SUCCESS, 0.0
+
+
+def binding(plugins=(), **points):
+    factories = {
+        kind.name: lambda args, handle, kind=kind: (
+            kind(handle) if issubclass(kind, VolumeBinding) else kind()
+        )
+        for kind in plugins
+    }
+    handle = Handle(PodClasses())
+    return Profile(config_of(points), in_tree_registry().merged(factories), handle)
+
+
+def test_a_profile_of_plugins_that_only_succeed_binds_plainly():
+    assert binding(**BINDS).binds_plainly
+    assert all(
+        Profile(each, in_tree_registry(), Handle(PodClasses())).binds_plainly
+        for each in default_config().profiles
+    )
+
+
+def test_a_plugin_that_reserves_by_itself_is_asked_whatever_its_base_says():
+    points = BINDS | {"reserve": ["Reserving"]}
+
+    assert not binding((Reserving,), **points).binds_plainly
+
+
+def test_permit_and_a_profile_without_bind_are_not_plain():
+    assert not binding((Waiting,), **BINDS, permit=["Waiting"]).binds_plainly
+    assert not binding(**BINDS | {"bind": []}).binds_plainly

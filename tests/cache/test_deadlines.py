@@ -1,0 +1,73 @@
+"""Deadlines come in order, and those that were taken back never come."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.cache.deadlines import Deadlines
+from roadstead.cache.pods import PodRecord
+from roadstead.facts.pod import PodFacts
+
+FACTS = PodFacts()
+
+
+def records(*uids):
+    return [PodRecord(uid, uid, FACTS, "n1") for uid in uids]
+
+
+def test_those_of_one_deadline_come_in_the_order_in_which_they_were_put():
+    deadlines = Deadlines()
+    first, second = records("a", "b")
+
+    deadlines.put([first, second], 5.0)
+
+    assert deadlines.first() is first
+    deadlines.take([first])
+    assert deadlines.first() is second
+    assert [first.deadline_s, second.deadline_s] == [5.0, 5.0]
+
+
+def test_who_is_put_again_comes_by_the_new_deadline():
+    deadlines = Deadlines()
+    one, other = records("a", "b")
+    deadlines.put([one], 1.0)
+    deadlines.put([other], 2.0)
+
+    deadlines.take([one])
+    deadlines.put([one], 3.0)
+
+    assert deadlines.first() is other
+    assert "a" in deadlines
+    assert sorted(deadlines) == ["a", "b"]
+
+
+def test_nothing_is_kept_of_groups_that_are_over():
+    deadlines = Deadlines()
+    deadlines.put([], 1.0)
+    for _ in range(50):
+        group = records("a", "b")
+        deadlines.put(group, 1.0)
+        deadlines.take(group)
+
+    assert (len(deadlines), deadlines.first(), deadlines._groups) == (0, None, [])
+
+
+steps = st.lists(
+    st.tuples(st.integers(0, 4), st.lists(st.integers(0, 5), unique=True, max_size=4)), max_size=30
+)
+
+
+@given(steps)
+def test_deadlines_agree_with_a_sorted_list(steps):
+    deadlines, model = Deadlines(), {}
+    known = records(*map(str, range(6)))
+    for turn, (deadline_s, numbers) in enumerate(steps):
+        here = [number for number in numbers if number in model]
+        deadlines.take([known[number] for number in here])
+        for number in here:
+            del model[number]
+        news = [number for number in numbers if number not in here]
+        deadlines.put([known[number] for number in news], float(deadline_s))
+        model |= {number: (deadline_s, turn, place) for place, number in enumerate(news)}
+        first = min(model, key=model.__getitem__, default=None)
+        assert deadlines.first() is (None if first is None else known[first])
+        assert len(deadlines) == len(model)

@@ -1,0 +1,85 @@
+"""What every state machine stands on: arrows, histories, and subjects that go alike."""
+
+from enum import StrEnum
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead import transitions
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.transitions import HISTORY_MAX_STEPS, TransitionTable
+
+
+class Light(StrEnum):
+    RED = "red"
+    GREEN = "green"
+    OFF = "off"
+
+
+class Event(StrEnum):
+    GO = "go"
+    STOP = "stop"
+    BREAK = "break"
+
+
+TABLE = TransitionTable(
+    "light",
+    {
+        (Light.RED, Event.GO): Light.GREEN,
+        (Light.GREEN, Event.STOP): Light.RED,
+        (Light.GREEN, Event.BREAK): Light.OFF,
+    },
+)
+
+
+def stepped(state, history, *events):
+    for event in events:
+        arrow = TABLE.follow("it", state, event, history)
+        state, history = arrow.target, arrow.extend(history)
+    return state, history
+
+
+def test_a_history_keeps_the_last_steps():
+    _, history = stepped(Light.RED, (), *[Event.GO, Event.STOP] * HISTORY_MAX_STEPS)
+
+    assert len(history) == HISTORY_MAX_STEPS
+    assert history[-2:] == ("go→green", "stop→red")
+
+
+def test_subjects_with_the_same_story_share_it():
+    one, other = stepped(Light.RED, (), Event.GO), stepped(Light.RED, (), Event.GO)
+
+    assert one[1] is other[1]
+
+
+def test_histories_that_are_shared_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(transitions, "HISTORIES_MAX", 3)
+    arrow = TABLE.follow("it", Light.RED, Event.GO, ())
+
+    for number in range(10):
+        assert arrow.extend((f"n{number}",)) == (f"n{number}", "go→green")
+
+    assert len(arrow._extended) <= 3
+
+
+def told(call, *args):
+    """What it answers, or how it refuses."""
+    try:
+        return call(*args)
+    except IllegalTransitionError as refused:
+        return str(refused)
+
+
+ways = st.lists(
+    st.tuples(st.sampled_from(list(Light)), st.lists(st.sampled_from(["a", "b"]), max_size=2)),
+    max_size=8,
+)
+
+
+@given(ways, st.lists(st.sampled_from(list(Event)), min_size=1, max_size=3))
+def test_a_walk_leads_each_subject_where_the_arrows_lead_it(subjects, events):
+    walk = TABLE.walk(*events)
+
+    for state, story in subjects:
+        history = tuple(story)
+        assert told(walk.follow, "it", state, history) == told(stepped, state, history, *events)
