@@ -115,7 +115,8 @@ class Commits(NodeBook):
             return None
         records, nodes, epochs = self._records, self.placements.nodes, self._epochs
         found: dict[str, PodRecord] = {}
-        tokens = set()
+        tokens: set[str] = set()
+        asking: dict[str, int] = {}
         for request in requests:
             uid, token = request.uid, request.token
             record = records.get(uid)
@@ -127,7 +128,8 @@ class Commits(NodeBook):
                 return None
             if request.node_name not in nodes or token in self._voided or token in self._tokens:
                 return None
-            if request.epoch < epochs.get(request.owner, request.epoch):
+            owner, epoch = request.owner, request.epoch
+            if epoch < epochs.get(owner, epoch) or epoch != asking.setdefault(owner, epoch):
                 return None
             found[uid] = record
             tokens.add(token)

@@ -212,3 +212,19 @@ def test_a_batch_of_which_one_may_not_be_bound_is_looked_at_pod_by_pod(spoil):
 
     assert answers[0] == answers[1]
     assert at_once.whole == before
+
+
+def test_a_batch_of_two_epochs_of_an_owner_is_looked_at_pod_by_pod():
+    singly, at_once = both(*fleet(), node("spare", cpu=90_000))
+    answers = []
+    for binder in (singly, at_once):
+        binder.bind(0, [("small", "spare")] * 5)
+        binder.core.add_pods((uid, uid, KINDS["small"]) for uid in ("x", "y"))
+        requests = [
+            BindRequest(f"t{uid}", uid, uid, "n0", KINDS["small"], "scheduler-0", epoch)
+            for uid, epoch in (("x", 2), ("y", 1))
+        ]
+        answers.append(binder.core.bind(requests))
+
+    assert answers[0] == answers[1]
+    assert [str(each.decision.cause) for each in answers[0][:1]] == ["stale_epoch"]
