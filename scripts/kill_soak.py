@@ -196,7 +196,7 @@ def actors_among(pids: Iterable[int]) -> set[int]:
     gone may be anything, Ray's own servers, too.
     """
     told = subprocess.run(
-        ["/bin/ps", "-o", "pid=,ppid=,args=", "-p", ",".join(map(str, pids))],
+        ["/bin/ps", "-ww", "-o", "pid=,ppid=,args=", "-p", ",".join(map(str, pids))],
         capture_output=True,
         text=True,
         check=False,

@@ -124,8 +124,8 @@ def stress_command(
 
     \b
     Presets: quick, omega-decision-time, omega-schedulers, omega-choices,
-      omega-trace, parsync-schedulers, parsync-gap, parsync-variance, parsync-partitions,
-      parsync-policies, constraint-heavy
+      omega-trace, parsync-schedulers, parsync-gap, parsync-variance,
+      parsync-partitions, parsync-policies, constraint-heavy
 
     \b
     Examples:

@@ -85,13 +85,19 @@ def test_a_run_whose_process_ends_without_a_word_is_told_as_one_that_ended(soak,
 
 
 def test_only_children_of_our_own_raylet_are_taken_for_actors(soak, monkeypatch):
-    sleeps = "import time; time.sleep(60)  # ray::"
-    ours, plain = (subprocess.Popen([sys.executable, "-c", text]) for text in (sleeps, sleeps[:-6]))
+    sleeps = "import time; print(flush=True); time.sleep(60)  # ray::"
+    ours, plain = (
+        subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
+        for text in (sleeps, sleeps[:-6])
+    )
 
     class Raylet:
         pid = os.getpid()
 
     try:
+        for each in (ours, plain):
+            # Before it speaks, its command line may still be that of this process.
+            assert each.stdout.readline()
         monkeypatch.setattr(soak, "servers", lambda: {"raylet": Raylet})
         assert soak.actors_among([ours.pid, plain.pid, os.getpid()]) == {ours.pid}
         Raylet.pid = 1
@@ -99,7 +105,7 @@ def test_only_children_of_our_own_raylet_are_taken_for_actors(soak, monkeypatch)
     finally:
         for each in (ours, plain):
             each.kill()
-            each.wait()
+            each.communicate()
 
 
 def test_the_script_tells_its_figures_as_json(soak, monkeypatch, capsys):
