@@ -192,7 +192,7 @@ def a_forgotten_pod_is_lifted_from_another_node(put):
     put(cache_actor.CacheActor, "_stream", stream)
 
 
-@bug(kinds=("duplicated", "slow", "lost"), within=400, found=129)
+@bug(kinds=("duplicated", "slow", "lost"), within=400, found=81)
 def a_late_copy_of_an_assumption_is_counted(put):
     put(CacheCore, "_over", lambda self, uid, token: None)
 
@@ -381,7 +381,7 @@ def assumptions_of_a_scheduler_that_ended_are_kept(put):
     put(Refill, "_end_owner", nothing)
 
 
-@bug(kinds=NETWORK, within=200, found=133)
+@bug(kinds=NETWORK, within=400, found=355)
 def the_binders_word_on_an_expired_assumption_is_not_final(put):
     put(BinderCore, "void", lambda self, tokens: [])
 
@@ -391,7 +391,7 @@ def late_copies_of_what_was_removed_are_news(put):
     put(Revisions, "comes", lambda self, name, revision=0: True)
 
 
-@bug(kinds=(*NETWORK, "crash"), within=200, found=124)
+@bug(kinds=(*NETWORK, "crash"), within=400, found=391)
 def queue_and_cache_do_not_agree_on_nominations(put):
     async def nothing(self):
         return None
@@ -399,7 +399,7 @@ def queue_and_cache_do_not_agree_on_nominations(put):
     put(Refill, "_agree_on_nominations", nothing)
 
 
-@bug(kinds=KINDS, seed=5073, within=1, found=5073)
+@bug(kinds=KINDS, seed=5073, within=1)
 def gangs_are_parted_between_schedulers(put):
     put(Lending, "_groups_elsewhere", lambda self, owner: set())
 
@@ -426,7 +426,7 @@ def a_node_that_goes_stays_with_the_workers(put):
     put(worker_module.WorkerActor, "_apply", apply)
 
 
-@bug(kinds=(*NETWORK, "crash"), seed=2190, within=20, found=2201)
+@bug(kinds=(*NETWORK, "crash"), seed=2120, within=20, found=2126)
 def a_new_queue_takes_pods_that_are_bound(put):
     async def all_of_them(self, batch):
         return batch
