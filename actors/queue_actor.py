@@ -196,12 +196,30 @@ class QueueActor(QueueEdits):
             self._wakes = 0
         if report.given_back:
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
+            lost = self._losing_nomination(back)
             self.core.requeue(report.lease_id, back, now_s)
+            # The room that was kept for them is there for others, as if they had left it.
+            self._happened(
+                self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
+            )
             self._free(report.given_back, now_s)
             await self._withdraw(self.core.take_cleared())
         self._leave(report.gone, now_s)
         self._arrived.set()
         return NOTHING
+
+    def _losing_nomination(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
+        """Pods that are nominated to a node, and are given back nominated to another one or none.
+
+        Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
+        """
+        told = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
+        known = {uid: facts for uid in told if (facts := self.core.facts_of(uid)) is not None}
+        return {
+            uid: facts
+            for uid, facts in known.items()
+            if facts.nominated_node_name not in ("", told[uid])
+        }
 
     def _wake(self) -> None:
         self._arrived.set()

@@ -345,6 +345,22 @@ async def test_a_pod_that_is_given_up_after_it_was_assumed_wakes_those_who_lack_
     assert queue.core.state_of("uid-b") is PodState.UNSCHEDULABLE
 
 
+@pytest.mark.parametrize(
+    ("named", "woken"), [("", True), ("n2", True), ("n1", False), (None, False)]
+)
+async def test_room_that_is_kept_for_a_pod_no_more_wakes_those_who_lack_room(named, woken):
+    queue = queue_of()
+    await parked(queue, pod(cpu=100))
+    nominated = pod(cpu=100, priority=10, nominated_node_name="n1")
+    await queue.submit(batch_of("b", facts=nominated))
+    lease = await leased(queue)
+    given_back = GivenBack("uid-b", "unschedulable", ("NodeResourcesFit",), nominated_node=named)
+
+    await queue.report(report_of(lease.lease_id, back=(given_back,)))
+
+    assert is_parked(queue) is not woken
+
+
 async def test_pods_that_are_given_up_wake_others_not_for_ever():
     queue = queue_of()
     for number in range(MAX_WAKES):
