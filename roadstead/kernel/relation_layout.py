@@ -136,13 +136,8 @@ def relate(
         return None
     effects, effects_from = _effects(relations, all_faces)
     counts = [axes.counts(line) for line in lines]
-    weights = [
-        (
-            relations[kinds[relation_key(e)]].spread_weight,
-            relations[kinds[relation_key(e)]].near_weight,
-        )
-        for e, _, _ in classes
-    ]
+    own = [relations[kinds[relation_key(e)]] for e, _, _ in classes]
+    weights = [(relation.spread_weight, relation.near_weight) for relation in own]
     starts = np.cumsum([0, *(len(relation.lines) for relation in relations)])
     numbers = {
         "kind": [line.kind for line in lines],

@@ -105,6 +105,7 @@ async def test_the_cache_looks_by_itself_and_goes_on_when_the_binder_is_silent(m
 
     await until(lambda: len(world.binder.calls) >= 2)
 
+    assert world.cache.core.counts().asked == 1
     world.cache.crashed()
 
 

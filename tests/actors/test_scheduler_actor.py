@@ -394,7 +394,7 @@ async def test_stop_takes_no_more_pods_and_leaves_no_task_behind():
 
 
 async def test_a_scheduler_that_never_ran_can_be_stopped():
-    await World().scheduler.stop(NOTHING)
+    assert await World().scheduler.stop(NOTHING) == NOTHING
 
 
 async def test_what_people_are_told_reaches_the_queue_without_a_lease():

@@ -76,7 +76,10 @@ def test_an_axis_over_two_decades_is_logarithmic():
 
 @pytest.mark.parametrize("x", [0.0, 5.0])
 def test_a_single_point_and_a_flat_line_can_be_drawn(x):
-    drawn(Line("one", ((x, Band(0.0, 0.0, 0.0)),)))
+    root, texts = drawn(Line("one", ((x, Band(0.0, 0.0, 0.0)),)))
+
+    assert len([*root.iter(f"{SVG}circle")]) == 1
+    assert texts
 
 
 def test_words_stand_on_the_axis_at_their_places():
