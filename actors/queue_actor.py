@@ -37,7 +37,7 @@ from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.protocol.status import SUCCESS, Status, unresolvable
+from roadstead.protocol.status import Status, unresolvable
 from roadstead.queue import (
     Among,
     PodState,
@@ -126,10 +126,11 @@ class QueueActor(QueueEdits):
                 self.core.update(identity, facts, now_s, seen_waiting_pod(known, facts))
         answer = self.core.add(pods, now_s)
         self._happened(self._events.waiting(members), now_s)
-        gates = {id(facts): self._gate(facts) for facts in {id(f): f for _, f in pods}.values()}
+        classes = {id(facts): facts for _, facts in pods}
+        gates = {known: self._gate(facts) for known, facts in classes.items()}
         for identity, facts in pods:
             status = gates[id(facts)]
-            if status is not SUCCESS and not status.is_success:
+            if not status.is_success:
                 self._notes[identity.uid] = PendingNote(
                     identity.uid,
                     identity.key,

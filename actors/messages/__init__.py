@@ -16,7 +16,6 @@ from roadstead.actors.messages.binding import (
     Evicted,
     PreemptedNote,
     PreemptedPage,
-    bind_answers,
 )
 from roadstead.actors.messages.cluster import (
     ADD_NODES,
@@ -143,7 +142,6 @@ __all__ = [
     "StorageNews",
     "Submitted",
     "ViewAsk",
-    "bind_answers",
     "node_batch",
     "nodes_batch",
     "pod_batch",

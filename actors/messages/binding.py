@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roadstead.actors.messages.cluster import BoundVolumes
@@ -67,22 +66,6 @@ class BindAnswers:
             BindAnswer(*row, *refused.get(place, ("", (), row[3])))
             for place, row in enumerate(columns)
         )
-
-
-def bind_answers(answers: Sequence[BindAnswer]) -> BindAnswers:
-    """Columns of answers."""
-    return BindAnswers(
-        tuple(each.token for each in answers),
-        tuple(each.uid for each in answers),
-        tuple(each.node_name for each in answers),
-        tuple(each.lsn for each in answers),
-        tuple(each.version for each in answers),
-        tuple(
-            (place, each.cause, each.reasons, each.row_version)
-            for place, each in enumerate(answers)
-            if each.cause
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True)

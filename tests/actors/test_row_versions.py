@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.messages import Settle, bind_answers, node_batch
+from roadstead.actors.messages import Settle, node_batch
 from roadstead.actors.row_versions import KnownVersions, version_batch
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.worker import WorkerActor
 from roadstead.cycle.messages import ClassAsk, EvaluateRequest, ShardAnswer
 from roadstead.facts.wire import facts_out
 from tests.actors.test_scheduler_actor import World, answers_to
-from tests.actors.world import NOBODY, Fake, Fakes, plan_of, until
+from tests.actors.world import NOBODY, Fake, Fakes, bind_answers, plan_of, until
 from tests.builders import node, pod
 
 EVALUATE = EvaluateRequest(2, 9, 0, (ClassAsk(facts_out(pod(cpu=100)), (), ()),))

@@ -10,7 +10,6 @@ from roadstead.actors.messages import (
     Leased,
     PendingNote,
     Settle,
-    bind_answers,
     node_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
@@ -20,7 +19,7 @@ from roadstead.actors.worker import WorkerActor
 from roadstead.config.settings import Bounds
 from roadstead.cycle.effects import PodReport, Report, ReportKind
 from roadstead.cycle.sharded import MAX_ROUNDS
-from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of, turns, until
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
 
 ONE_NODE = (node("n1"),)

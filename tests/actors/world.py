@@ -5,7 +5,7 @@ from inspect import isawaitable
 
 from roadstead.actors.client import Client
 from roadstead.actors.launch import open_runtime
-from roadstead.actors.messages import pod_batch
+from roadstead.actors.messages import BindAnswers, pod_batch
 from roadstead.actors.seam import ActorLostError
 from roadstead.actors.supervisor import Supervisor
 from roadstead.config.settings import Settings
@@ -166,3 +166,19 @@ def plainly(inputs, plan):
 def in_cycle(who, facts, classes, profile):
     signature = profile.signature(facts, who.uid)
     return PodInCycle(who.uid, who.key, classes.info(facts), signature)
+
+
+def bind_answers(answers):
+    """Answers of the binder, as they travel."""
+    return BindAnswers(
+        tuple(each.token for each in answers),
+        tuple(each.uid for each in answers),
+        tuple(each.node_name for each in answers),
+        tuple(each.lsn for each in answers),
+        tuple(each.version for each in answers),
+        tuple(
+            (place, each.cause, each.reasons, each.row_version)
+            for place, each in enumerate(answers)
+            if each.cause
+        ),
+    )
