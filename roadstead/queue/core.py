@@ -187,7 +187,9 @@ class QueueCore(Generic[EventT]):
         """A pending pod changed; an unknown one is added.
 
         events: what changed, for the hints; None lets any change of facts count as worth a retry.
-        A pod in flight keeps its lease and comes back with the new facts.
+        A pod in flight keeps its lease and comes back with the new facts. A nomination that it was
+        given here stays, unless the new facts have another one (upstream's UpdateNominatedPod in
+        pkg/scheduler/backend/queue/nominator.go).
         """
         entry = self._board.living.get(identity.uid)
         if entry is None:
@@ -370,8 +372,12 @@ class QueueCore(Generic[EventT]):
         now_s: float,
         events: Sequence[EventT] | None,
     ) -> None:
+        if not facts.nominated_node_name:
+            # Who sends a pod again need not have heard that it was nominated here.
+            facts = self._nominator.facts_for(facts, entry.facts.nominated_node_name)
         if events is None and entry.facts == facts:
             return
+        self._nominator.note(entry.uid, facts.nominated_node_name)
         self._back.update(entry, facts, now_s, [None] if events is None else events)
 
     def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:

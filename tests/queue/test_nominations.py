@@ -60,6 +60,37 @@ def test_none_leaves_a_nomination_and_an_empty_name_clears_it():
     assert world.again("a").nominated_node_name == ""
 
 
+def test_a_pod_that_is_sent_again_keeps_the_nomination_that_its_sender_did_not_hear_of():
+    world = World()
+    world.add("a")
+    world.lease()
+    world.reject("a", "n1")
+
+    world.add("a")
+    world.core.update(PodIdentity("a", "default", "a"), pod(labels={"new": "yes"}), 0.0)
+
+    assert world.core.nominated("n1") == ("a",)
+    leased = world.again("a")
+    assert leased.nominated_node_name == "n1"
+    assert dict(leased.labels) == {"new": "yes"}
+
+
+def test_a_nomination_that_its_sender_tells_is_taken_in_place_of_the_one_it_has():
+    world = World()
+    world.add("a")
+    world.add("b")
+    world.lease()
+    world.reject("a", "n1")
+    world.reject("b")
+
+    world.add("a", nominated_node_name="n2")
+    world.add("b", nominated_node_name="n3")
+
+    assert world.core.nominated("n1") == ()
+    assert world.core.nominated("n2") == ("a",)
+    assert world.core.nominated("n3") == ("b",)
+
+
 def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
     world = World()
     world.add("low", priority=1, nominated_node_name="n1")
