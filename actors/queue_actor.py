@@ -9,13 +9,11 @@ from dataclasses import replace
 from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events
 from roadstead.actors.edits import QueueEdits
 from roadstead.actors.messages import (
-    NOMINATE,
     ActorStatus,
     GivenBack,
     LeaseAsk,
     Leased,
     LeaseReport,
-    Nominations,
     PageAsk,
     PendingNote,
     PendingPage,
@@ -26,8 +24,9 @@ from roadstead.actors.messages import (
     Submitted,
     pod_batch,
 )
-from roadstead.actors.names import BINDER, CACHE
-from roadstead.actors.recovery import STANDING, Nominated, Owner, OwnerEnds, Restored, Uids
+from roadstead.actors.names import BINDER
+from roadstead.actors.queue_nominations import QueueNominations
+from roadstead.actors.recovery import STANDING, Owner, OwnerEnds, Restored, Uids
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -42,7 +41,6 @@ from roadstead.queue import (
     Among,
     PodState,
     QueueCore,
-    QueuedPod,
     QueueSettings,
     Requeue,
     RequeueReason,
@@ -70,7 +68,7 @@ _TICK_S = 0.25
 _UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
 
 
-class QueueActor(QueueEdits):
+class QueueActor(QueueEdits, QueueNominations):
     """The scheduling queue of a run.
 
     is_new: it takes the place of another one, and counts as busy until all pods are there again.
@@ -100,6 +98,7 @@ class QueueActor(QueueEdits):
         self._failures: dict[str, dict[int, int]] = {}
         self._conflicts: dict[str, dict[int, int]] = {}
         self._overdue: dict[str, set[str]] = {}
+        self._in_vain: set[str] = set()
         self._wakes = 0
         self._arrived = asyncio.Event()
         self._directory, self._is_new = directory, is_new
@@ -198,42 +197,21 @@ class QueueActor(QueueEdits):
         if report.given_back:
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
             lost = self._losing_nomination(back)
-            self.core.requeue(report.lease_id, back, now_s)
+            answer = self.core.requeue(report.lease_id, back, now_s)
+            self._not_heard(report.given_back, answer.stale)
             # The room that was kept for them is there for others, as if they had left it.
             self._happened(
                 self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
             )
             self._free(report.given_back, now_s)
             await self._withdraw(self.core.take_cleared())
+            await self._say_what_holds()
         self._leave(report.gone, now_s)
         self._arrived.set()
         return NOTHING
 
-    def _losing_nomination(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
-        """Pods that are nominated to a node, and are given back nominated to another one or none.
-
-        Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
-        """
-        told = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
-        known = {uid: facts for uid in told if (facts := self.core.facts_of(uid)) is not None}
-        return {
-            uid: facts
-            for uid, facts in known.items()
-            if facts.nominated_node_name not in ("", told[uid])
-        }
-
     def _wake(self) -> None:
         self._arrived.set()
-
-    async def _withdraw(self, cleared: Sequence[QueuedPod]) -> None:
-        """Pods lost their nominations: the cache may have heard of the two in another order."""
-        if not cleared:
-            return
-        pods = pod_batch((pod.identity, pod.facts) for pod in cleared)
-        over = Nominations(pods, ("",) * len(cleared), (False,) * len(cleared))
-        cache = PatientRef(self._directory.find(CACHE))
-        await cache.call(NOMINATE, over, timeout_s=self._plan.settings.deadlines.call_s)
-        self._happened(self._events.gone(pod.facts for pod in cleared), clock_s())
 
     def _leave(self, gone: PodBatch, now_s: float) -> None:
         """Evicted pods leave, and what they held may help others."""
@@ -314,20 +292,6 @@ class QueueActor(QueueEdits):
         """All pods are there again."""
         self._is_whole, self._done_before = True, told.done
         return NOTHING
-
-    async def nominated(self, ask: Uids) -> Nominated:
-        """Who is nominated, and who of those asked about is not; lent pods are left out."""
-        named = [pod for pod in self.core.nominations() if not self._is_lent(pod.identity.uid)]
-        known = {pod.identity.uid for pod in named}
-        none = [uid for uid in ask.uids if uid not in known and not self._is_lent(uid)]
-        return Nominated(
-            pod_batch((pod.identity, pod.facts) for pod in named),
-            tuple(pod.facts.nominated_node_name for pod in named),
-            tuple(none),
-        )
-
-    def _is_lent(self, uid: str) -> bool:
-        return self.core.state_of(uid) is PodState.IN_FLIGHT
 
     async def lent_to(self, owner: Owner) -> Uids:
         """Pods that are lent to earlier lives of a scheduler, or were until their lease ended."""

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from roadstead.actors import queue_actor
+from roadstead.actors import queue_actor, queue_nominations
 from roadstead.actors.cluster_events import ClusterChanges, NodeChange
 from roadstead.actors.messages import (
     Assumed,
@@ -24,6 +24,7 @@ from tests.actors.world import GENEROUS_S, NOBODY, Fake, Fakes, batch_of, plan_o
 from tests.builders import node, pod
 
 LONG_S = 1000.0
+LACKS_ROOM = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",))
 ALL = PageAsk(0, 100)
 
 
@@ -40,6 +41,7 @@ class Clock:
 def clock(monkeypatch):
     found = Clock()
     monkeypatch.setattr(queue_actor, "clock_s", found)
+    monkeypatch.setattr(queue_nominations, "clock_s", found)
     return found
 
 
@@ -455,6 +457,61 @@ async def test_who_loses_a_nomination_is_withdrawn_at_the_cache_and_others_are_w
     (told,) = cache.told("nominate")
     assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
     assert queue.core.take_cleared() == []
+
+
+def nominated_back(name, node_name):
+    return GivenBack(
+        f"uid-{name}", "unschedulable", ("NodeResourcesFit",), nominated_node=node_name
+    )
+
+
+async def test_a_nomination_under_a_lease_that_is_over_is_withdrawn_when_the_pod_is_there_again():
+    cache = Fake("cache", nominate=Assumed((), ()))
+    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
+    await queue.submit(batch_of("a", facts=pod(cpu=100)))
+    over = (await leased(queue, max_pods=1)).lease_id
+    queue.core.expire(1.0)
+    again = (await leased(queue, max_pods=1, owner="scheduler-1")).lease_id
+
+    await queue.report(report_of(over, back=[nominated_back("a", "n1")]))
+    told_while_it_is_lent = len(cache.told("nominate"))
+    await queue.report(report_of(again, back=[nominated_back("a", "")]))
+
+    assert told_while_it_is_lent == 0
+    (told,) = cache.told("nominate")
+    assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
+
+
+async def test_a_nomination_that_holds_is_told_again_after_one_under_a_lease_that_is_over():
+    cache = Fake("cache", nominate=Assumed((), ()))
+    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
+    await queue.submit(batch_of("a", facts=pod(cpu=100)))
+    over = (await leased(queue, max_pods=1)).lease_id
+    queue.core.expire(1.0)
+    again = (await leased(queue, max_pods=1, owner="scheduler-1")).lease_id
+    await queue.report(report_of(again, back=[nominated_back("a", "n2")]))
+
+    await queue.report(report_of(over, back=[nominated_back("a", "n1")]))
+
+    (told,) = cache.told("nominate")
+    assert (told.pods.uids, told.nodes) == (("uid-a",), ("n2",))
+
+
+async def test_room_that_was_kept_in_vain_wakes_others_and_of_bound_pods_nothing_is_told():
+    cache = Fake("cache", nominate=Assumed((), ()))
+    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
+    await queue.submit(batch_of("a", "bound", facts=pod(cpu=100)))
+    over = (await leased(queue)).lease_id
+    queue.core.expire(1.0)
+    await queue.report(report_of((await leased(queue)).lease_id, done=["bound"], back=[LACKS_ROOM]))
+    assert is_parked(queue)
+
+    nominations = [nominated_back("a", "n1"), nominated_back("bound", "n1")]
+    await queue.report(report_of(over, back=nominations))
+
+    (told,) = cache.told("nominate")
+    assert told.pods.uids == ("uid-a",)
+    assert not is_parked(queue)
 
 
 @pytest.mark.parametrize(("late", "parked_for_good"), [(True, False), (False, True)])

@@ -1,0 +1,86 @@
+"""Nominations as the queue answers for them: it says who is nominated, and the cache must agree.
+
+A scheduler tells the cache of a nomination before it reports it here. Where the report does not
+count, since the lease was over, the cache was told in vain and hears what holds. While another
+scheduler has the pod that waits until it gives it back: it may tell of another nomination first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roadstead.actors.cluster_events import PodEvents
+from roadstead.actors.messages import NOMINATE, GivenBack, Nominations, pod_batch
+from roadstead.actors.names import CACHE
+from roadstead.actors.recovery import Nominated, Uids
+from roadstead.actors.seam import Directory, PatientRef, clock_s
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.framework.hint_map import SeenEvent
+from roadstead.queue import PodState, QueueCore, QueuedPod, Requeue
+from roadstead.run import Pod, RunPlan
+
+
+class QueueNominations:
+    """What QueueActor does of it. _in_vain: pods of whose nominations the cache was told so."""
+
+    core: QueueCore[SeenEvent]
+    _directory: Directory
+    _plan: RunPlan
+    _events: PodEvents
+    _in_vain: set[str]
+
+    def _happened(self, events: Sequence[SeenEvent], now_s: float) -> None:
+        raise AssertionError("of the actor")
+
+    def _losing_nomination(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
+        """Pods that are nominated to a node, and are given back nominated to another one or none.
+
+        Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
+        """
+        told = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
+        known = {uid: facts for uid in told if (facts := self.core.facts_of(uid)) is not None}
+        return {
+            uid: facts
+            for uid, facts in known.items()
+            if facts.nominated_node_name not in ("", told[uid])
+        }
+
+    async def _withdraw(self, cleared: Sequence[QueuedPod]) -> None:
+        """Pods lost their nominations: the cache may have heard of the two in another order."""
+        await self._say([(pod.identity, pod.facts) for pod in cleared], [""] * len(cleared))
+
+    def _not_heard(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
+        """What was reported of these pods does not count; the cache was told of it."""
+        told = {each.uid for each in back if each.nominated_node is not None}
+        self._in_vain |= told.intersection(stale)
+
+    async def _say_what_holds(self) -> None:
+        """The cache hears who is nominated of those of whom it was told in vain."""
+        settled = [uid for uid in sorted(self._in_vain) if not self._is_lent(uid)]
+        known = [(uid, facts) for uid in settled if (facts := self.core.facts_of(uid)) is not None]
+        nodes = [facts.nominated_node_name for _, facts in known]
+        await self._say([(PodIdentity(uid, of.namespace, uid), of) for uid, of in known], nodes)
+        self._in_vain.difference_update(settled)
+
+    async def _say(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
+        """Tells the cache of nominations; what was kept until now may help others."""
+        if not pods:
+            return
+        told = Nominations(pod_batch(pods), tuple(nodes), (False,) * len(pods))
+        cache = PatientRef(self._directory.find(CACHE))
+        await cache.call(NOMINATE, told, timeout_s=self._plan.settings.deadlines.call_s)
+        self._happened(self._events.gone(facts for _, facts in pods), clock_s())
+
+    async def nominated(self, ask: Uids) -> Nominated:
+        """Who is nominated, and who of those asked about is not; lent pods are left out."""
+        named = [pod for pod in self.core.nominations() if not self._is_lent(pod.identity.uid)]
+        known = {pod.identity.uid for pod in named}
+        none = [uid for uid in ask.uids if uid not in known and not self._is_lent(uid)]
+        return Nominated(
+            pod_batch((pod.identity, pod.facts) for pod in named),
+            tuple(pod.facts.nominated_node_name for pod in named),
+            tuple(none),
+        )
+
+    def _is_lent(self, uid: str) -> bool:
+        return self.core.state_of(uid) is PodState.IN_FLIGHT
