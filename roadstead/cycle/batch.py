@@ -19,7 +19,7 @@ import numpy as np
 
 from roadstead.cycle.class_run import INFEASIBLE, ClassRun
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.evaluation import Summaries
+from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.tie_break import Chooser
@@ -65,11 +65,16 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClassInput:
-    """A class in a batch, with the summaries that all shards agreed on."""
+    """A class in a batch, with the summaries that all shards agreed on.
+
+    model: the evaluation of a class of the same kind, where one was found that this one needs none
+    of its own but when the reference decides; `run` is not begun then.
+    """
 
     run: ClassRun
     filters: Summaries
     scores: Summaries
+    model: Evaluation | None = None
 
 
 @dataclass(slots=True)
@@ -282,4 +287,5 @@ class BatchRun:
 
 def _kernel_class(each: ClassInput) -> KernelClass:
     kept_back = tuple(KeptBack(g.raw, g.rows, g.floor) for g in each.run.rest.groups)
-    return KernelClass(each.run.evaluation, kept_back, each.filters, each.scores)
+    own = each.run.evaluation
+    return KernelClass(each.model or own, own.pod, kept_back, each.filters, each.scores)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
@@ -76,13 +76,13 @@ class Tentative:
 @dataclass(slots=True)
 class _Held:
     """What a class was found to be. inputs: what it depends on besides pods; changes: pods that
-    came and went before. harmless: classes that cannot change it on other rows than their own.
+    came and went before; harmless: kinds of pods that cannot change it.
     """
 
     inputs: tuple[int, Hashable]
     changes: int
     given: ClassInput
-    harmless: set[PodInfo] = field(default_factory=set)
+    harmless: set[int] = field(default_factory=set)
 
 
 class ReplicaCycle(ShardedCycle):
@@ -103,6 +103,7 @@ class ReplicaCycle(ShardedCycle):
         self.table = table
         self.tentative = Tentative(table)
         self._held: OrderedDict[Hashable, _Held] = OrderedDict()
+        self._models: OrderedDict[tuple[str, int], _Held] = OrderedDict()
         self._kernels = KernelKeeper()
 
     def begin_here(self, pods: Sequence[PodInCycle]) -> BatchRun:
@@ -129,18 +130,52 @@ class ReplicaCycle(ShardedCycle):
         held = self._held.get(signature)
         inputs = self.table.node_version, profile.known_state(pod.info)
         if held is None or held.inputs != inputs or not self._is_as_it_was(held, profile):
-            run = self._new_run(profile, pod.info) if held is None else held.given.run
-            changes = self.table.columns.changes
-            try:
-                filters, scores = self._summaries(run.evaluation)
-            except UnsupportedError as missing:
-                obj = f'Pod "{pod.key}"'
-                raise UnsupportedError(missing.plugin, obj, missing.field) from missing
-            held = self._held[signature] = _Held(inputs, changes, ClassInput(run, filters, scores))
+            held = self._like_another(pod, profile, inputs, held) or self._found(
+                pod, profile, inputs, held
+            )
+            self._held[signature] = held
             if len(self._held) > MAX_CLASSES:
                 self._held.popitem(last=False)
         self._held.move_to_end(signature)
         return held
+
+    def _like_another(
+        self,
+        pod: PodInCycle,
+        profile: Profile,
+        inputs: tuple[int, Hashable],
+        held: _Held | None,
+    ) -> _Held | None:
+        """What another class of its kind was found to be, if that holds for this one, too."""
+        if self.accelerator is None or not profile.has_kind(pod.info):
+            return None
+        model = self._models.get((profile.scheduler_name, pod.info.kind))
+        if model is None or model.inputs != inputs or not self._is_as_it_was(model, profile):
+            return None
+        run = self._new_run(profile, pod.info) if held is None else held.given.run
+        given = replace(model.given, run=run, model=model.given.run.evaluation)
+        return _Held(inputs, model.changes, given, model.harmless)
+
+    def _found(
+        self,
+        pod: PodInCycle,
+        profile: Profile,
+        inputs: tuple[int, Hashable],
+        held: _Held | None,
+    ) -> _Held:
+        run = self._new_run(profile, pod.info) if held is None else held.given.run
+        changes = self.table.columns.changes
+        try:
+            filters, scores = self._summaries(run.evaluation)
+        except UnsupportedError as missing:
+            obj = f'Pod "{pod.key}"'
+            raise UnsupportedError(missing.plugin, obj, missing.field) from missing
+        found = _Held(inputs, changes, ClassInput(run, filters, scores))
+        if profile.has_kind(pod.info) and _is_model(run.evaluation):
+            self._models[profile.scheduler_name, pod.info.kind] = found
+            if len(self._models) > MAX_CLASSES:
+                self._models.popitem(last=False)
+        return found
 
     def _new_run(self, profile: Profile, info: PodInfo) -> ClassRun:
         return ClassRun(Evaluation(profile, info, self.table), Rest((), Diagnosis(0)))
@@ -159,9 +194,20 @@ class ReplicaCycle(ShardedCycle):
         for other, number in reversed(columns.class_changed.items()):
             if number <= held.changes:
                 break
-            if other not in held.harmless:
+            key = profile.kind_or_class(other)
+            if key not in held.harmless:
                 if profile.may_be_changed_by(info, other):
                     return False
-                held.harmless.add(other)
+                held.harmless.add(key)
         held.changes = columns.changes
         return True
+
+
+def _is_model(evaluation: Evaluation) -> bool:
+    """Whether all that was found of a class beside rows holds for all of its kind."""
+    profile, pod = evaluation.profile, evaluation.pod
+    return (
+        evaluation.pre_filter.status.is_success
+        and bool(evaluation.feasible.any())
+        and not any(plugin.looks_at_feasible(pod) for plugin in profile.summarizes_score)
+    )

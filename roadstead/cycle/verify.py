@@ -40,8 +40,9 @@ MAX_KNOWN = 4096
 class _Known:
     """What was found of a class. inputs: what it depends on besides pods; changes: pods that came
     and went before. live: filters beyond NODE facts that are not skipped; passes: bool[row], what
-    the others said, once that was found. harmless: classes that cannot change PreFilter's outcome.
-    The two that are called alone leave plugins out that look at the table themselves.
+    the others said, once that was found. harmless: kinds or classes (`Profile.kind_or_class`) that
+    cannot change PreFilter's outcome. The two that are called alone leave plugins out that look at
+    the table themselves.
     """
 
     inputs: tuple[int, Hashable]
@@ -54,24 +55,27 @@ class _Known:
     live: tuple[FilterPlugin, ...] = ()
     passes: Bools | None = None
     times: int = 0
-    harmless: set[PodInfo] = field(default_factory=set)
-    harmless_alone: set[PodInfo] = field(default_factory=set)
+    harmless: set[int] = field(default_factory=set)
+    harmless_alone: set[int] = field(default_factory=set)
 
 
 class Verifier:
-    """Runs PreFilter and Filter for single nodes; PreFilter once per class and summaries."""
+    """Runs PreFilter and Filter for single nodes; PreFilter once per kind and summaries.
+
+    What is known is kept by kind; by class where plugins may say something else of others.
+    """
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self._table = table
         self._profiles = profiles
-        self._known: dict[PodInfo, _Known] = {}
+        self._known: dict[Hashable, _Known] = {}
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         """Success, or the first refusal. KeyError for an unknown node or profile."""
         profile = self._profiles[facts.scheduler_name]
         info = self._table.classes.info(facts)
         row = self._table.row_of(node_name)
-        known = self._known.get(info)
+        known = self._known.get(_key_of(info, profile))
         if known is not None and self._holds(known, profile, info, alone=True):
             narrowed = bool(known.named) and node_name not in known.named
             if known.status.is_success and not narrowed and self._admits(known, profile, info, row):
@@ -91,17 +95,20 @@ class Verifier:
         table = self._table
         infos = [table.classes.info(facts) for facts in pods]
         rows = np.array([table.row_of(name) for name in node_names], dtype=np.intp)
-        rows_of: dict[PodInfo, list[int]] = {}
+        first: dict[Hashable, PodInfo] = {}
+        rows_of: dict[Hashable, list[int]] = {}
         for info, row in zip(infos, rows.tolist(), strict=True):
-            rows_of.setdefault(info, []).append(row)
-        found: dict[PodInfo, _Known] = {}
-        for info in rows_of:
-            known = self._known_of_all(info, len(rows_of[info]))
-            if known is None or not self._is_open(known, info, rows_of):
+            key = _key_of(info, self._profiles[info.facts.scheduler_name])
+            first.setdefault(key, info)
+            rows_of.setdefault(key, []).append(row)
+        found: dict[Hashable, _Known] = {}
+        for key, info in first.items():
+            known = self._known_of_all(info, len(rows_of[key]))
+            if known is None or not self._is_open(known, info, first.values()):
                 return False
-            found[info] = known
-        for info, its_rows in rows_of.items():
-            passes = found[info].passes
+            found[key] = known
+        for key, its_rows in rows_of.items():
+            passes = found[key].passes
             if passes is None or not passes[its_rows].all():
                 return False
         plugins = {plugin: None for known in found.values() for plugin in known.live}
@@ -109,7 +116,8 @@ class Verifier:
 
     def _known_of_all(self, info: PodInfo, pods: int) -> _Known | None:
         """What is known of a class, for all rows, if there are pods enough to find it out."""
-        profile, known = self._profiles[info.facts.scheduler_name], self._known.get(info)
+        profile = self._profiles[info.facts.scheduler_name]
+        known = self._known.get(_key_of(info, profile))
         if known is None or not self._holds(known, profile, info, alone=True):
             if pods < WORTHWHILE:
                 return None
@@ -125,11 +133,12 @@ class Verifier:
             return False
         profile = self._profiles[info.facts.scheduler_name]
         for other in coming:
-            if other not in known.harmless_alone:
+            its_key = profile.kind_or_class(other)
+            if its_key not in known.harmless_alone:
                 plugins = _filtering(profile, alone=True)
                 if any(each.filter_affected_by(info, other) for each in plugins):
                     return False
-                known.harmless_alone.add(other)
+                known.harmless_alone.add(its_key)
         return True
 
     def _admits(self, known: _Known, profile: Profile, info: PodInfo, row: int) -> bool:
@@ -144,7 +153,8 @@ class Verifier:
 
     def _pre_filtered(self, profile: Profile, info: PodInfo) -> _Known:
         """PreFilter's outcome, kept while what it depends on stays what it was."""
-        known = self._known.get(info)
+        key = _key_of(info, profile)
+        known = self._known.get(key)
         if known is not None and self._holds(known, profile, info, alone=False):
             return known
         inputs = self._table.node_version, profile.known_state(info)
@@ -163,8 +173,8 @@ class Verifier:
         if before is not None and before.inputs == inputs:
             # Of NODE facts nothing changed.
             known.times, known.passes = before.times, before.passes
-        self._known.pop(info, None)
-        self._known[info] = known
+        self._known.pop(key, None)
+        self._known[key] = known
         if len(self._known) > MAX_KNOWN:
             del self._known[next(iter(self._known))]
         return known
@@ -183,16 +193,22 @@ class Verifier:
         for other, number in reversed(columns.class_changed.items()):
             if number <= seen:
                 break
-            if other not in harmless:
+            its_key = profile.kind_or_class(other)
+            if its_key not in harmless:
                 plugins = _filtering(profile, alone=alone)
                 if any(each.filter_affected_by(info, other) for each in plugins):
                     return False
-                harmless.add(other)
+                harmless.add(its_key)
         if alone:
             known.changes_alone = columns.changes
         else:
             known.changes = columns.changes
         return True
+
+
+def _key_of(info: PodInfo, profile: Profile) -> Hashable:
+    """Equal for pods of which the same is known."""
+    return (profile.scheduler_name, info.kind) if profile.has_kind(info) else info
 
 
 def _filtering(profile: Profile, *, alone: bool) -> list[Plugin]:

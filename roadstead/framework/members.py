@@ -1,9 +1,13 @@
-"""How many pods of each gang exist: known in the process of the queue, and asked by PreEnqueue.
+"""How many pods of each gang exist, and how many of them are bound.
 
-Upstream's Coscheduling lists pods in PreFilter; here only the queue sees every pod that comes.
+The process of the queue knows, and PreEnqueue asks it; schedulers are told with each lease how many
+pods of its gangs are bound, by whomever. Upstream's Coscheduling lists pods in PreFilter and Permit;
+here only the queue sees every pod that comes.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey, group_key
@@ -12,12 +16,14 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 class GroupMembers:
     """UIDs by group. `is_known`: somebody keeps count; without it nobody can tell."""
 
-    __slots__ = ("_group_of", "_uids", "is_known")
+    __slots__ = ("_bound", "_group_of", "_told", "_uids", "is_known")
 
     def __init__(self, *, is_known: bool = False) -> None:
         self.is_known = is_known
         self._uids: dict[GroupKey, set[str]] = {}
         self._group_of: dict[str, GroupKey] = {}
+        self._bound: dict[GroupKey, set[str]] = {}
+        self._told: dict[GroupKey, int] = {}
 
     def add(self, uid: str, facts: PodFacts) -> bool:
         """A pod exists; whether it is a new member of a group."""
@@ -34,9 +40,11 @@ class GroupMembers:
         """A pod is gone."""
         key = self._group_of.pop(uid, None)
         if key is not None:
-            self._uids[key].remove(uid)
-            if not self._uids[key]:
-                del self._uids[key]
+            for uids in (self._uids, self._bound):
+                if key in uids:
+                    uids[key].discard(uid)
+                    if not uids[key]:
+                        del uids[key]
 
     def group_of(self, uid: str) -> GroupKey | None:
         """The group of a pod; None if it is nobody's member."""
@@ -44,3 +52,26 @@ class GroupMembers:
 
     def count(self, key: GroupKey) -> int:
         return len(self._uids.get(key, ()))
+
+    def bind(self, uids: Iterable[str]) -> None:
+        """Pods are bound; they stay members until they are gone."""
+        for uid in uids if self._group_of else ():
+            key = self._group_of.get(uid)
+            if key is not None:
+                self._bound.setdefault(key, set()).add(uid)
+
+    def hear(self, key: GroupKey, bound: int) -> None:
+        """So many of a group are bound, says who knows."""
+        if bound:
+            self._told[key] = bound
+        else:
+            self._told.pop(key, None)
+
+    def bound(self, key: GroupKey) -> int:
+        """How many pods of a group are bound, as far as is known here."""
+        return self._told.get(key, 0) or len(self._bound.get(key, ()))
+
+    @property
+    def is_empty(self) -> bool:
+        """No pod is of any group."""
+        return not self._group_of

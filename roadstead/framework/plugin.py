@@ -153,6 +153,10 @@ class Plugin(ABC):
     """What a user's plugin may be configured with; see `roadstead.framework.arguments`."""
     only_succeeds: ClassVar[bool] = False
     """What this class defines of Reserve, PreBind and Bind does nothing but say Success."""
+    alike_by_kind: ClassVar[bool] = False
+    """All that it says is the same for pods of one kind (`PodInfo.kind`), but for what Filter and
+    Score say where it reads more than NODE facts. Each class says so of itself, for none inherits.
+    """
 
     def sign(self, pod: PodFacts) -> Hashable | None:
         """The hashable part of the pod this plugin looks at, or None if it cannot tell."""
@@ -218,6 +222,10 @@ class SummarizesScore(Plugin):
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
     ) -> Summary | None:
         """What this shard contributes before PreScore; feasible: bool[row]. None for nothing."""
+
+    def looks_at_feasible(self, pod: PodInfo) -> bool:
+        """Whether the summary for a pod may hang on which rows are feasible."""
+        return True
 
 
 class PreEnqueuePlugin(Plugin):

@@ -104,7 +104,16 @@ class Profile:
             for p in dict.fromkeys((*filtering, *scoring))
             if type(p).known_state is not Plugin.known_state
         )
-        self._nothing_known: set[PodInfo] = set()
+        self._nothing_known: set[int] = set()
+        self.alike_by_kind = all(
+            # What a class inherits says nothing of what it defines itself.
+            vars(type(plugin)).get("alike_by_kind", False)
+            for plugin in self._signing
+        )
+        self._signing_amounts = tuple(p for p in self._signing if p.reads is Reads.ROW)
+        self._signing_kinds = tuple(p for p in self._signing if p.reads is not Reads.ROW)
+        self._kinds: Interner[Hashable] = Interner()
+        self._kind_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
     def _at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         plugins = []
@@ -143,15 +152,8 @@ class Profile:
 
     def signature(self, pod: PodFacts, uid: str) -> Hashable:
         """Equal for pods that every plugin answers alike; the UID where a plugin cannot tell."""
-        # Which nominated pods a pod yields to hangs on its priority, and on which of them it is.
-        nominated = pod if pod.nominated_node_name else None
-        parts: list[Hashable] = [pod.priority, nominated]
-        for plugin in self._signing:
-            part = plugin.sign(pod)
-            if part is None:
-                return (self.scheduler_name, uid)
-            parts.append(part)
-        return (self.scheduler_name, *parts)
+        parts = _signed(pod, self._signing)
+        return (self.scheduler_name, uid) if parts is None else (self.scheduler_name, *parts)
 
     def class_of(self, pod: PodInfo, uid: str) -> Hashable:
         """The signature of a class as a small key that hashes fast; computed once per class.
@@ -160,11 +162,34 @@ class Profile:
         """
         known = self._class_of.get(pod)
         if known is None:
-            signature = self.signature(pod.facts, "")
-            signed = signature != (self.scheduler_name, "")
-            known = self._signatures.code(signature) if signed else UNSIGNED
+            parts = self._parts_by_kind(pod) if self.has_kind(pod) else None
+            parts = _signed(pod.facts, self._signing) if parts is None else parts
+            known = UNSIGNED if parts is None else self._signatures.code(parts)
             self._class_of[pod] = known
         return (self.scheduler_name, uid if known == UNSIGNED else known)
+
+    def _parts_by_kind(self, pod: PodInfo) -> tuple[Hashable, ...] | None:
+        """A signature of which all that does not hang on amounts is found once for each kind."""
+        kind = pod.kind
+        if kind not in self._kind_parts:
+            of_kind = _signed(pod.facts, self._signing_kinds)
+            self._kind_parts[kind] = None if of_kind is None else (self._kinds.code(of_kind),)
+        of_kind = self._kind_parts[kind]
+        if of_kind is None:
+            return None
+        of_amounts = tuple(plugin.sign(pod.facts) for plugin in self._signing_amounts)
+        return None if None in of_amounts else (*of_kind, *of_amounts)
+
+    def has_kind(self, pod: PodInfo) -> bool:
+        """Whether what is found of a class holds for others of its kind (`Plugin.alike_by_kind`).
+
+        What others make of a nominated pod hangs on what it asks for, too.
+        """
+        return self.alike_by_kind and not pod.facts.nominated_node_name
+
+    def kind_or_class(self, pod: PodInfo) -> int:
+        """Equal for classes that do the same to others; no kind has the number of a class."""
+        return pod.kind if self.alike_by_kind else -1 - pod.index
 
     def is_signed(self, pod: PodInfo) -> bool:
         """Whether all pods of a class have one key; asked once `class_of` was."""
@@ -172,12 +197,13 @@ class Profile:
 
     def known_state(self, pod: PodInfo) -> Hashable:
         """What the plugins know of a pod beside table and summaries; see `Plugin.known_state`."""
-        if pod in self._nothing_known:
+        key = self.kind_or_class(pod)
+        if key in self._nothing_known:
             return None
         states = tuple(plugin.known_state(pod) for plugin in self._knowing)
         if any(state is not None for state in states):
             return states
-        self._nothing_known.add(pod)
+        self._nothing_known.add(key)
         return None
 
     @property
@@ -192,6 +218,19 @@ class Profile:
 
 def _of_kind(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
     return tuple(dict.fromkeys(plugin for plugin in plugins if isinstance(plugin, kind)))
+
+
+def _signed(pod: PodFacts, plugins: Iterable[Plugin]) -> tuple[Hashable, ...] | None:
+    """What the answers of some plugins hang on; None where one of them cannot tell."""
+    # Which nominated pods a pod yields to hangs on its priority, and on which of them it is.
+    nominated = pod if pod.nominated_node_name else None
+    parts: list[Hashable] = [pod.priority, nominated]
+    for plugin in plugins:
+        part = plugin.sign(pod)
+        if part is None:
+            return None
+        parts.append(part)
+    return tuple(parts)
 
 
 def _only_succeeds(plugin: Plugin, *methods: str) -> bool:

@@ -68,7 +68,8 @@ class Specs(NamedTuple):
     fit: int64[class, 3]: strategy, weight, shape. fit_lines: int64[class, k, 4]: resource, column
     of `nonzero` or -1, asked, weight. shapes: int64[shape, 101].
     balanced: int64[class], weight, -1 for off. balanced_lines: int64[class, k, 2]: resource, asked.
-    conflicts: bool[port, port]. affects: bool[placed class, class]. fixed: int64[class].
+    conflicts: bool[port, port]. affects: bool[placed class, class]. fixed, model: int64[class],
+    which of the stills is the class's, and which classes are alike but for amounts.
     """
 
     wants: I64
@@ -83,6 +84,7 @@ class Specs(NamedTuple):
     conflicts: Bools
     affects: Bools
     fixed: I64
+    model: I64
 
 
 class Totals(NamedTuple):
@@ -95,6 +97,8 @@ class Totals(NamedTuple):
     alive: int64[class, group], feasible rows. norm: int32[class, group], what it adds to totals.
     feasible, seen, bound: int64[class]: feasible rows; how much of the log was seen; bound of what
     was kept back. moved, stopped, built: bool[class].
+    usual: bool[model, group], the groups with feasible rows for which `usual_norm`, int32[model,
+    group], was found last; has_usual: bool[model].
     """
 
     passes: Bools
@@ -113,6 +117,9 @@ class Totals(NamedTuple):
     moved: Bools
     stopped: Bools
     built: Bools
+    usual: Bools
+    usual_norm: I32
+    has_usual: Bools
 
 
 class Log(NamedTuple):

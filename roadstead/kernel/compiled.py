@@ -1,12 +1,6 @@
-"""The compiled part: totals of classes over rows, kept up to date, and the choice of a row.
-
-Everything here is arithmetic on `arrays`, operation for operation that of the NumPy plugins, whose
-modules say what is computed. A change to one is a change to the other; tests hold them equal.
-"""
+"""The compiled part: totals of classes over rows, kept up to date, and the choice of a row."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -18,217 +12,24 @@ from roadstead.kernel.arrays import (
     FEW,
     GROUP,
     KEPT_BACK,
-    LEAST,
     MOVED,
     NEW,
     NO_ROW,
     NOWHERE,
-    OFF,
-    RATIO,
     Log,
     Numbers,
     Specs,
     Totals,
 )
+from roadstead.kernel.compiled_build import build, raise_high, raise_top, renormalize
 from roadstead.kernel.compiled_relations import count, decide
+from roadstead.kernel.compiled_rows import evaluate
 from roadstead.kernel.jit import bucket_at, compiled, place_of_bucket, rank_of
 from roadstead.kernel.relation_arrays import Relations
-from roadstead.nodes.columns import I32, I64
+
+__all__ = ["build", "catch_up", "renormalize", "run"]
 
 _ZERO = np.uint64(0)
-
-EXACT = 1 << 52
-
-
-@compiled
-def _quotient(dividend: int, divisor: int) -> int:
-    """dividend // divisor for divisor > 0.
-
-    By way of float64, which is faster and right to within 1 up to 2**52; what is larger, or has
-    wrapped around, is divided as an integer.
-    """
-    if 0 <= dividend < EXACT and divisor < EXACT:
-        found = int(float(dividend) / float(divisor))
-        rest = dividend - found * divisor
-        return found + (rest >= divisor) - (rest < 0)
-    return dividend // divisor
-
-
-@compiled
-def _filter(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
-    """Writes NOWHERE for rows that cannot take the class, what NODE facts add to totals else."""
-    passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
-    pod_count, pod_limit, blocked = numbers.pod_count, numbers.pod_limit, numbers.blocked
-    allocatable, requested = numbers.allocatable, numbers.requested
-    wants, ports = specs.wants[c], specs.ports[c]
-    for place in range(rows.shape[0]):
-        row = rows[place]
-        fits = passes[row] and pod_count[row] < pod_limit[row]
-        for k in range(wants.shape[0]):
-            resource = wants[k, 0]
-            if resource == END or not fits:
-                break
-            fits = wants[k, 1] <= allocatable[row, resource] - requested[row, resource]
-        for k in range(ports.shape[0]):
-            if ports[k] == END or not fits:
-                break
-            fits = not blocked[row, ports[k]]
-        out[place] = still[row] if fits else NOWHERE
-
-
-@compiled
-def _add_fit(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) -> None:
-    """NodeResourcesFit's weighted score, for rows that can take the class."""
-    allocatable, requested, nonzero = numbers.allocatable, numbers.requested, numbers.nonzero
-    lines, shapes = specs.fit_lines[c], specs.shapes
-    strategy, plugin_weight, shape = specs.fit[c, 0], specs.fit[c, 1], specs.fit[c, 2]
-    for place in range(rows.shape[0]):
-        if out[place] == NOWHERE:
-            continue
-        row = rows[place]
-        weighted = 0
-        weights = 0
-        for k in range(lines.shape[0]):
-            resource, column = lines[k, 0], lines[k, 1]
-            if resource == END:
-                break
-            capacity = allocatable[row, resource]
-            if capacity == 0:
-                continue
-            there = nonzero[row, column] if column >= 0 else requested[row, resource]
-            asked = there + lines[k, 2]
-            used = min(asked, capacity)
-            score = _quotient((capacity - used if strategy == LEAST else used) * 100, capacity)
-            if strategy == RATIO:
-                score = shapes[shape, score]
-            weighted += score * lines[k, 3]
-            if strategy != RATIO or score > 0:
-                weights += lines[k, 3]
-        weights = max(weights, 1)
-        if strategy == RATIO:
-            weighted = 2 * weighted + weights
-            weights = 2 * weights
-        out[place] += plugin_weight * _quotient(weighted, weights)
-
-
-@compiled
-def _add_balanced(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) -> None:
-    """NodeResourcesBalancedAllocation's weighted score, for rows that can take the class."""
-    allocatable, requested = numbers.allocatable, numbers.requested
-    lines, plugin_weight = specs.balanced_lines[c], specs.balanced[c]
-    fractions = np.empty(lines.shape[0])
-    for place in range(rows.shape[0]):
-        if out[place] == NOWHERE:
-            continue
-        row = rows[place]
-        present = 0
-        total = 0.0
-        for k in range(lines.shape[0]):
-            resource = lines[k, 0]
-            if resource == END:
-                break
-            capacity = allocatable[row, resource]
-            if capacity == 0:
-                continue
-            asked = requested[row, resource] + lines[k, 1]
-            fraction = min(float(asked) / float(max(capacity, 1)), 1.0)
-            fractions[present] = fraction
-            present += 1
-            total += fraction
-        deviation = 0.0
-        if present == 2:
-            deviation = abs((fractions[0] - fractions[1]) / 2)
-        elif present > 2:
-            mean = total / float(present)
-            squares = 0.0
-            for k in range(present):
-                squares += (fractions[k] - mean) * (fractions[k] - mean)
-            deviation = math.sqrt(squares / float(present))
-        out[place] += plugin_weight * int((1.0 - deviation) * 100)
-
-
-@compiled
-def _evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
-    """Totals of some rows without what normalizing plugins add: int32[rows], NOWHERE for none."""
-    _filter(numbers, specs, totals, c, rows, out)
-    if specs.fit[c, 0] != OFF:
-        _add_fit(numbers, specs, c, rows, out)
-    if specs.balanced[c] >= 0:
-        _add_balanced(numbers, specs, c, rows, out)
-
-
-@compiled
-def _raise_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
-    """Finds the highest total of a bucket, and how many rows have it."""
-    total = totals.total[c]
-    highest, tied = NOWHERE, 0
-    for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
-        if total[place] > highest:
-            highest, tied = total[place], 0
-        tied += total[place] == highest
-    totals.top[c, bucket], totals.tied[c, bucket] = highest, tied
-
-
-@compiled
-def _raise_high(totals: Totals, c: int, group: int) -> None:
-    """Finds the highest total of a group of buckets, and how many rows have it."""
-    top, tied = totals.top[c], totals.tied[c]
-    highest = NOWHERE
-    for bucket in range(group * GROUP, (group + 1) * GROUP):
-        highest = max(highest, top[bucket])
-    many = 0
-    for bucket in range(group * GROUP, (group + 1) * GROUP):
-        if top[bucket] == highest:
-            many += tied[bucket]
-    totals.high[c, group], totals.many[c, group] = highest, many
-
-
-@compiled
-def _raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
-    total, begin = totals.total[c], numbers.begin
-    top, tied = totals.top[c], totals.tied[c]
-    for bucket in range(BUCKETS):
-        highest, many = NOWHERE, 0
-        for place in range(begin[bucket], begin[bucket + 1]):
-            each = total[place]
-            if each > highest:
-                highest, many = each, 0
-            many += each == highest
-        top[bucket], tied[bucket] = highest, many
-    for group in range(BUCKETS // GROUP):
-        _raise_high(totals, c, group)
-
-
-@compiled
-def build(numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int) -> None:
-    """Totals of new classes over all rows, as if normalizing plugins said 0."""
-    rows = numbers.row_at
-    for c in classes:
-        total, alive, group = totals.total[c], totals.alive[c], totals.group[specs.fixed[c]]
-        _evaluate(numbers, specs, totals, c, rows, total)
-        alive[:] = 0
-        totals.norm[c] = 0
-        feasible = 0
-        for place in range(total.shape[0]):
-            if total[place] != NOWHERE:
-                alive[group[rows[place]]] += 1
-                feasible += 1
-        totals.feasible[c] = feasible
-        totals.seen[c] = seen
-        _raise_tops(numbers, totals, c)
-
-
-@compiled
-def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
-    """Replaces what normalizing plugins add, int32[group], in all totals of a class."""
-    total, group, old = totals.total[c], totals.group[specs.fixed[c]], totals.norm[c]
-    for place in range(total.shape[0]):
-        if total[place] != NOWHERE:
-            mine = group[numbers.row_at[place]]
-            total[place] += norm[mine] - old[mine]
-    for each in range(norm.shape[0]):
-        old[each] = norm[each]
-    _raise_tops(numbers, totals, c)
 
 
 @compiled
@@ -256,8 +57,8 @@ def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: in
     elif totals.tied[c, bucket] > 1:
         totals.tied[c, bucket] -= 1
     else:
-        _raise_top(numbers, totals, c, bucket)
-    _raise_high(totals, c, bucket // GROUP)
+        raise_top(numbers, totals, c, bucket)
+    raise_high(totals, c, bucket // GROUP)
 
 
 @compiled
@@ -280,7 +81,7 @@ def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -
     if rows.shape[0] == 0:
         return
     fresh = np.empty(rows.shape[0], np.int32)
-    _evaluate(numbers, specs, totals, c, rows, fresh)
+    evaluate(numbers, specs, totals, c, rows, fresh)
     groups, norm = totals.group[specs.fixed[c]], totals.norm[c]
     for place in range(rows.shape[0]):
         group = groups[rows[place]]

@@ -12,9 +12,11 @@ from roadstead.facts.pod import HostPort
 from roadstead.facts.resources import is_scalar_resource
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
+from roadstead.framework.profile import WeightedScore
 from roadstead.kernel.arrays import LEAST, MOST, OFF, RATIO
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import CPU, MEMORY, PodClasses, PodInfo
+from roadstead.nodes.interning import Interner
+from roadstead.nodes.pod_info import CPU, MEMORY, PodInfo
 from roadstead.plugins.node_ports import NodePorts
 from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from roadstead.plugins.node_resources_fit import NodeResourcesFit
@@ -99,47 +101,62 @@ def _is_known(plugin: Plugin, handled: tuple[type[Plugin], ...]) -> bool:
     return type(plugin) in known or plugin.reads is Reads.NODE
 
 
-def spec_of(evaluation: Evaluation) -> ClassSpec:
-    """What a covered class asks for."""
-    pod, classes = evaluation.pod, evaluation.table.classes
-    asked = tuple(zip(pod.codes.tolist(), pod.amounts.tolist(), strict=True))
-    wants: tuple[tuple[int, int], ...] = ()
-    for plugin in evaluation.profile.filter:
-        if isinstance(plugin, NodeResourcesFit):
-            names = classes.resources.values
-            wants = tuple(each for each in asked if not plugin.is_ignored(names[each[0]]))
-    fit, balanced = Fit(), None
-    balanced_lines: tuple[tuple[int, int], ...] = ()
-    for each in evaluation.profile.score:
-        if each.plugin.name in evaluation.state.skip_score:
-            continue
-        if isinstance(each.plugin, NodeResourcesFit):
-            fit = _fit(pod, classes, each.plugin.scorer, each.weight)
-        elif isinstance(each.plugin, NodeResourcesBalancedAllocation):
-            balanced, balanced_lines = each.weight, _balanced_lines(pod, classes, each.plugin)
-    return ClassSpec(wants, asked, pod.facts.host_ports, fit, balanced, balanced_lines)
+class SpecMaker:
+    """What classes of one evaluation ask for: all that does not hang on amounts is found once."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._resources = evaluation.table.classes.resources
+        self._ignored: frozenset[int] = frozenset()
+        self._fit: WeightedScore | None = None
+        self._balanced: WeightedScore | None = None
+        names = self._resources.values
+        for plugin in evaluation.profile.filter:
+            if isinstance(plugin, NodeResourcesFit):
+                asked = (code for code, _ in evaluation.pod.asked)
+                self._ignored = frozenset(c for c in asked if plugin.is_ignored(names[c]))
+        for each in evaluation.profile.score:
+            if each.plugin.name in evaluation.state.skip_score:
+                continue
+            if isinstance(each.plugin, NodeResourcesFit):
+                self._fit = each
+            elif isinstance(each.plugin, NodeResourcesBalancedAllocation):
+                self._balanced = each
+
+    def of(self, pod: PodInfo) -> ClassSpec:
+        """What a class asks for, of the evaluation's kind."""
+        asked = pod.asked
+        wants = asked if not self._ignored else tuple(e for e in asked if e[0] not in self._ignored)
+        fit = Fit() if self._fit is None else _fit(pod, self._resources, self._fit)
+        weight = None if self._balanced is None else self._balanced.weight
+        lines = (
+            () if self._balanced is None else _balanced_lines(pod, self._resources, self._balanced)
+        )
+        return ClassSpec(wants, asked, pod.facts.host_ports, fit, weight, lines)
 
 
-def _fit(pod: PodInfo, classes: PodClasses, scorer: object, weight: int) -> Fit:
+def _fit(pod: PodInfo, resources: Interner[str], each: WeightedScore) -> Fit:
+    assert isinstance(each.plugin, NodeResourcesFit)
+    scorer = each.plugin.scorer
     assert isinstance(scorer, (AllocationScorer, RatioScorer))
     lines = []
     for resource in scorer.resources:
-        code = classes.resources.code(resource.name)
         asked = pod.scored.get(resource.name, 0)
         if asked or not is_scalar_resource(resource.name):
+            code = resources.code(resource.name)
             column = code if code in (CPU, MEMORY) else -1
             lines.append((code, column, asked, resource.weight))
     if isinstance(scorer, RatioScorer):
-        return Fit(RATIO, weight, tuple(lines), scorer.score_at)
-    return Fit(MOST if scorer.most else LEAST, weight, tuple(lines))
+        return Fit(RATIO, each.weight, tuple(lines), scorer.score_at)
+    return Fit(MOST if scorer.most else LEAST, each.weight, tuple(lines))
 
 
 def _balanced_lines(
-    pod: PodInfo, classes: PodClasses, plugin: NodeResourcesBalancedAllocation
+    pod: PodInfo, resources: Interner[str], each: WeightedScore
 ) -> tuple[tuple[int, int], ...]:
+    assert isinstance(each.plugin, NodeResourcesBalancedAllocation)
     lines = []
-    for resource in plugin.resources:
+    for resource in each.plugin.resources:
         asked = pod.request_of.get(resource.name, 0)
         if asked or not is_scalar_resource(resource.name):
-            lines.append((classes.resources.code(resource.name), asked))
+            lines.append((resources.code(resource.name), asked))
     return tuple(lines)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.arrays import CHANGED, KEPT_BACK, MOVED, NEW, NO_ROW, Log
-from roadstead.kernel.cover import ClassSpec, spec_of, why_not
+from roadstead.kernel.cover import ClassSpec, SpecMaker, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
@@ -41,9 +41,13 @@ REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE, KEPT_BACK: "kept
 
 @dataclass(frozen=True, slots=True)
 class KernelClass:
-    """A class of a batch, with what shards kept back and their merged summaries."""
+    """A class of a batch, with what shards kept back and their merged summaries.
+
+    evaluation: its own, or that of another class of its kind, which can tell all but its numbers.
+    """
 
     evaluation: Evaluation
+    pod: PodInfo
     kept_back: tuple[KeptBack, ...] = ()
     filters: Summaries = field(default_factory=dict)
     scores: Summaries = field(default_factory=dict)
@@ -85,15 +89,28 @@ class Decided:
     stopped: str = ""
 
 
-@dataclass(slots=True)
-class _Admitted:
-    """A covered class. index: its line in all arrays. known: what plugins knew of it."""
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What classes with one evaluation share. index: its line among models.
+
+    why_not: why they are not covered; "" if they are. known: what plugins knew of them.
+    """
 
     index: int
+    first: KernelClass
+    why_not: str
+    still: Still | None = None
+    known: Hashable = None
+    specs: SpecMaker | None = None
+
+
+class _Admitted(NamedTuple):
+    """A covered class. line: its place in all arrays."""
+
+    line: int
     each: KernelClass
     spec: ClassSpec
-    still: Still
-    known: Hashable
+    model: _Model
 
 
 class Kernel:
@@ -120,62 +137,75 @@ class Kernel:
         self._why: dict[Hashable, str] = {}
         self._admitted: dict[Hashable, _Admitted] = {}
         self._pending: list[tuple[int, KernelPod]] = []
-        stills = self._admit(classes, node_count)
+        stills, models = self._admit(classes, node_count)
         self._covered = list(self._admitted.values())
         if self._covered:
-            self._lay_out(stills, chooser)
+            self._lay_out(stills, models, chooser)
 
-    def _lay_out(self, stills: Sequence[Still], chooser: Chooser) -> None:
+    def _lay_out(self, stills: Sequence[Still], models: Sequence[_Model], chooser: Chooser) -> None:
         table = self._table
         specs = [each.spec for each in self._covered]
         ports = {port: 0 for spec in specs for port in spec.ports}
         ports = {port: place for place, port in enumerate(ports)}
         self._mirror = Mirror(table, chooser, ports)
-        infos = [each.each.evaluation.pod for each in self._covered]
+        infos = [each.each.pod for each in self._covered]
         profiles = [each.each.evaluation.profile for each in self._covered]
-        places = {id(still): place for place, still in enumerate(stills)}
-        fixed = [places[id(each.still)] for each in self._covered]
         affected = affected_by(profiles, infos, self._handled)
-        self._specs = lay_out_specs(specs, infos, fixed, ports, affected)
-        self._totals = empty_totals(len(specs), stills, len(table))
+        places = {id(still): place for place, still in enumerate(stills)}
+        fixed = [places[id(model.still)] for model in models]
+        model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
+        self._specs = lay_out_specs(specs, infos, fixed, model_of, ports, affected)
+        self._totals = empty_totals(len(specs), stills, len(models), len(table))
         groups = self._totals.alive.shape[1]
-        related = self._related() if self._handled else []
-        found = relate(related, table, fixed, groups)
+        related = [(e.first.evaluation, e.first.filters, e.first.scores) for e in models]
+        found = relate(related if self._handled else [], table, fixed, groups)
         if found is None:
             # Too much to count: the reference decides.
             self._why |= dict.fromkeys(self._admitted, "too many domains")
             found = relate((), table, (), groups)
         assert found is not None
-        self._relations = with_classes(found, len(specs))
+        self._relations = with_classes(found, model_of)
         self._changed = np.zeros(1024, dtype=np.int64)
         self._length = np.zeros(1, dtype=np.int64)
 
-    def _related(self) -> list[tuple[Evaluation, Summaries, Summaries]]:
-        return [(e.each.evaluation, e.each.filters, e.each.scores) for e in self._covered]
-
-    def _admit(self, classes: Mapping[Hashable, KernelClass], node_count: int) -> Sequence[Still]:
+    def _admit(
+        self, classes: Mapping[Hashable, KernelClass], node_count: int
+    ) -> tuple[Sequence[Still], Sequence[_Model]]:
         """Finds out which classes are covered; what NODE facts say of them, each thing once."""
         stills: dict[Hashable, Still] = {}
+        models: dict[int, _Model] = {}
+        covered = 0
         for signature, each in classes.items():
-            evaluation = each.evaluation
-            evaluation.restart(node_count, each.filters)
-            evaluation.restart_scores(each.scores)
-            why = why_not(evaluation, self._handled)
-            if not why:
-                key = key_of(evaluation)
-                still = stills.get(key)
-                found = still_of(evaluation) if still is None else still
-                if isinstance(found, str):
-                    why = found
-                else:
-                    stills[key] = found
-                    known = evaluation.profile.known_state(evaluation.pod)
-                    self._admitted[signature] = _Admitted(
-                        len(self._admitted), each, spec_of(evaluation), found, known
-                    )
-            if why:
-                self._why[signature] = why
-        return list(stills.values())
+            model = models.get(id(each.evaluation))
+            if model is None:
+                model = self._model(each, covered, node_count, stills)
+                models[id(each.evaluation)] = model
+                covered += not model.why_not
+            if model.why_not:
+                self._why[signature] = model.why_not
+            else:
+                assert model.specs is not None
+                spec = model.specs.of(each.pod)
+                self._admitted[signature] = _Admitted(len(self._admitted), each, spec, model)
+        return list(stills.values()), [each for each in models.values() if not each.why_not]
+
+    def _model(
+        self, each: KernelClass, index: int, node_count: int, stills: dict[Hashable, Still]
+    ) -> _Model:
+        evaluation = each.evaluation
+        evaluation.restart(node_count, each.filters)
+        evaluation.restart_scores(each.scores)
+        why = why_not(evaluation, self._handled)
+        if why:
+            return _Model(index, each, why)
+        key = key_of(evaluation)
+        still = stills.get(key)
+        found = still_of(evaluation) if still is None else still
+        if isinstance(found, str):
+            return _Model(index, each, found)
+        stills[key] = found
+        known = evaluation.profile.known_state(evaluation.pod)
+        return _Model(index, each, "", found, known, SpecMaker(evaluation))
 
     def why_not(self, signature: Hashable) -> str:
         """Why pods of a signature are not decided here, as things stand; "" if they are."""
@@ -183,7 +213,7 @@ class Kernel:
         if found is None or signature in self._why:
             return self._why.get(signature, "narrowed, or failed on a shard")
         evaluation = found.each.evaluation
-        same = evaluation.profile.known_state(evaluation.pod) == found.known
+        same = evaluation.profile.known_state(evaluation.pod) == found.model.known
         return "" if same else "volumes changed"
 
     def covers(self, signature: Hashable) -> bool:
@@ -237,7 +267,7 @@ class Kernel:
         random = self._tie_break.kind == "random"
         draws = [self._tie_break.draw(pod.key, pod.attempt) for pod in pods] if random else []
         return Log(
-            classes=np.array([self._admitted[pod.signature].index for pod in pods], np.int64),
+            classes=np.array([self._admitted[pod.signature].line for pod in pods], np.int64),
             draws=np.array(draws, np.uint64) if random else np.zeros(len(pods), np.uint64),
             row=np.empty(len(pods), np.int64),
             feasible=np.empty(len(pods), np.int64),
@@ -260,30 +290,35 @@ class Kernel:
             int(self._length[0]),
         )
         for c in new:
-            self._totals.built[c] = self._totals.moved[c] = True
             self._totals.feasible[c] += sum(g.rows for g in self._covered[c].each.kept_back)
 
     def _renormalize(self, c: int) -> str:
         """Finds what normalizing plugins add now; why the reference must decide, or ""."""
         each = self._covered[c]
-        groups = each.still.raw.shape[1]
-        relations = self._relations
+        assert each.model.still is not None
+        raw = each.model.still.raw
+        groups = raw.shape[1]
+        relations, totals = self._relations, self._totals
         is_related = relations.of_class[c] >= 0
-        alive = (relations.alive if is_related else self._totals.alive[c])[:groups] > 0
+        alive = (relations.alive if is_related else totals.alive[c])[:groups] > 0
         if is_related:
             relations.seen[c, :groups], relations.is_seen[c] = alive, True
-        found = normalized(each.each.evaluation, each.still.raw, alive, each.each.kept_back)
+        found = normalized(each.each.evaluation, raw, alive, each.each.kept_back)
         if found is None:
             return _OUT_OF_RANGE
-        norm, self._totals.bound[c] = found
-        if (norm != self._totals.norm[c, :groups]).any():
-            self._code.renormalize(self._mirror.numbers, self._specs, self._totals, c, norm)
-        self._totals.moved[c] = False
+        norm, totals.bound[c] = found
+        if (norm != totals.norm[c, :groups]).any():
+            self._code.renormalize(self._mirror.numbers, self._specs, totals, c, norm)
+        totals.moved[c] = False
+        if not each.each.kept_back:
+            model = each.model.index
+            totals.usual[model, :groups], totals.usual_norm[model, :groups] = alive, norm
+            totals.has_usual[model] = True
         return ""
 
     def best_rows(self, signature: Hashable, total: int) -> Rows:
         """The rows that were the best for the last pod of a run."""
-        index = self._admitted[signature].index
+        index = self._admitted[signature].line
         if self._relations.of_class[index] >= 0:
             best: Rows = np.flatnonzero(self._relations.total == total)
             return best

@@ -26,10 +26,11 @@ def lay_out_specs(
     specs: Sequence[ClassSpec],
     infos: Sequence[PodInfo],
     fixed: Sequence[int],
+    model_of: I64,
     ports: dict[HostPort, int],
     affected: Bools,
 ) -> Specs:
-    """Specs of classes in order. fixed: which still is whose; ports: the place of each port."""
+    """Specs of classes in order. fixed: the still of each model; ports: the place of each port."""
     shapes = [spec.fit.shape for spec in specs if spec.fit.shape is not None]
     shape_of = {id(shape): place for place, shape in enumerate(shapes)}
     fits = [
@@ -49,7 +50,8 @@ def lay_out_specs(
         balanced_lines=_lines([spec.balanced_lines for spec in specs], 2),
         conflicts=np.array(clash, dtype=np.bool_).reshape(len(names), len(names)),
         affects=affected,
-        fixed=np.array(fixed, dtype=np.int64),
+        fixed=np.array(fixed, dtype=np.int64)[model_of],
+        model=model_of,
     )
 
 
@@ -63,7 +65,7 @@ def _lines(each: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
     return result
 
 
-def empty_totals(classes: int, stills: Sequence[Still], rows: int) -> Totals:
+def empty_totals(classes: int, stills: Sequence[Still], models: int, rows: int) -> Totals:
     """Totals of classes, none of them built."""
     groups = max((still.raw.shape[1] for still in stills), default=1)
     return Totals(
@@ -89,6 +91,9 @@ def empty_totals(classes: int, stills: Sequence[Still], rows: int) -> Totals:
         moved=np.zeros(classes, dtype=np.bool_),
         stopped=np.zeros(classes, dtype=np.bool_),
         built=np.zeros(classes, dtype=np.bool_),
+        usual=np.zeros((models, groups), dtype=np.bool_),
+        usual_norm=np.zeros((models, groups), dtype=np.int32),
+        has_usual=np.zeros(models, dtype=np.bool_),
     )
 
 

@@ -22,21 +22,28 @@ Related = tuple[Evaluation, Summaries, Summaries]
 """A class with its merged summaries."""
 
 
-def with_classes(relations: Relations, classes: int) -> Relations:
-    """The same for more classes, none of which has to do with others."""
-    more = classes - len(relations.of_class)
-    if not more:
-        return relations
-    assert not len(relations.of_class)
-    none = np.zeros(more, np.int64)
+def with_classes(relations: Relations, model_of: I64) -> Relations:
+    """The same for classes, from what holds for each of their models.
+
+    model_of: int64[class]. Where there are no models nothing has to do with anything else.
+    """
+    classes = len(model_of)
+    if len(relations.of_class):
+        of_class, face = relations.of_class[model_of], relations.face[model_of]
+        fixed, weights = relations.fixed[model_of], relations.weights[model_of]
+        effects_from = relations.effects_from
+    else:
+        face = fixed = np.zeros(classes, np.int64)
+        of_class, weights = face - 1, np.zeros((classes, 2), np.int64)
+        effects_from = np.zeros(2, np.int64)
     return relations._replace(
-        of_class=none - 1,
-        face=none,
-        fixed=none,
-        effects_from=np.zeros(2, np.int64),
-        weights=np.zeros((more, 2), np.int64),
-        seen=np.zeros((more, relations.alive.shape[0]), np.bool_),
-        is_seen=np.zeros(more, np.bool_),
+        of_class=of_class,
+        face=face,
+        fixed=fixed,
+        effects_from=effects_from,
+        weights=weights,
+        seen=np.zeros((classes, relations.alive.shape[0]), np.bool_),
+        is_seen=np.zeros(classes, np.bool_),
     )
 
 

@@ -23,7 +23,10 @@ from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
 
-SOURCES = ("compiled.py", "compiled_relations.py", "jit.py", "arrays.py", "relation_arrays.py")
+SOURCES = (
+    *("compiled.py", "compiled_build.py", "compiled_relations.py", "compiled_rows.py"),
+    *("jit.py", "arrays.py", "relation_arrays.py"),
+)
 """Modules whose changes are changes of machine code."""
 
 
@@ -86,7 +89,7 @@ def _is_kept(modules: Sequence[Path]) -> bool:
     """
     folder = Path(cast(Dispatcher, compiled_of().run).stats.cache_path)
     newest = max(module.stat().st_mtime for module in modules)
-    kept = [*folder.glob(f"{modules[0].stem}.*.nbi")]
+    kept = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
     for index in kept:
         if index.stat().st_mtime < newest:
             with contextlib.suppress(OSError):
@@ -123,7 +126,7 @@ def warm_up(code: CompiledCode) -> None:
     numbers, specs, totals, log = _nothing()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0)
     code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
-    code.run(numbers, specs, totals, with_classes(_no_relations(), 1), log, 0)
+    code.run(numbers, specs, totals, with_classes(_no_relations(), np.zeros(1, np.int64)), log, 0)
 
 
 def _no_relations() -> Relations:
@@ -144,7 +147,7 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
     specs = Specs(
         lines, lines, np.zeros((1, 2), np.int64), np.zeros((1, 0), np.int64),
         np.zeros((1, 3), np.int64), np.zeros((1, 0, 4), np.int64), np.zeros((0, 101), np.int64),
-        one, lines, np.zeros((0, 0), np.bool_), np.zeros((1, 1), np.bool_), one,
+        one, lines, np.zeros((0, 0), np.bool_), np.zeros((1, 1), np.bool_), one, one,
     )  # fmt: skip
     flags = np.zeros(1, np.bool_)
     tops, highs = np.zeros((1, BUCKETS), np.int32), np.zeros((1, BUCKETS // GROUP), np.int32)
@@ -152,6 +155,7 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
         np.zeros((1, 0), np.bool_), np.zeros((1, 0), np.int32), np.zeros((1, 0), np.int32),
         np.zeros((1, 0), np.int32), tops, tops, highs, highs, np.zeros((1, 1), np.int64),
         np.zeros((1, 1), np.int32), one, one, one, flags, flags, flags,
+        np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32), flags,
     )  # fmt: skip
     log = Log(none, np.zeros(0, np.uint64), none, none, none, none, none, one, flags)
     return numbers, specs, totals, log

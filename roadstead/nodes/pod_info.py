@@ -6,6 +6,10 @@ so that it compares and hashes by identity and can carry compiled vectors.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import fields
+from operator import attrgetter
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,10 +19,14 @@ from roadstead.nodes.interning import Interner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 
+_AMOUNTS = ("requests", "nonzero_cpu_milli", "nonzero_memory_bytes", "container_requests")
+_beside_amounts = attrgetter(*(e.name for e in fields(PodFacts) if e.name not in _AMOUNTS))
+
 
 class PodInfo:
     """A class of pods.
 
+    kind: equal for classes that differ in nothing but the amounts of what they ask for.
     codes, amounts: int64[k], requested resources, zero amounts left out; asked: the same in pairs.
     nonzero: int64[2], cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
     scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory non-zero.
@@ -26,12 +34,14 @@ class PodInfo:
     """
 
     __slots__ = (
-        "amounts", "asked", "codes", "facts", "index", "labels", "nonzero", "request_of", "scored",
+        "amounts", "asked", "codes", "facts", "index", "kind", "labels", "nonzero", "request_of",
+        "scored",
     )  # fmt: skip
 
-    def __init__(self, facts: PodFacts, index: int, resources: Interner[str]) -> None:
+    def __init__(self, facts: PodFacts, index: int, kind: int, resources: Interner[str]) -> None:
         self.facts = facts
         self.index = index
+        self.kind = kind
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
         self.asked = tuple(
@@ -57,13 +67,14 @@ class PodInfo:
 class PodClasses:
     """The classes known to this process: facts → PodInfo, and the resource codes they share."""
 
-    __slots__ = ("_by_facts", "_by_id", "infos", "resources")
+    __slots__ = ("_by_facts", "_by_id", "_kinds", "infos", "resources")
 
     def __init__(self) -> None:
         self.resources: Interner[str] = Interner(STANDARD_RESOURCES)
         self.infos: list[PodInfo] = []
         self._by_facts: dict[PodFacts, PodInfo] = {}
         self._by_id: dict[int, PodInfo] = {}
+        self._kinds: Interner[Hashable] = Interner()
 
     def info(self, facts: PodFacts) -> PodInfo:
         """The one PodInfo of these facts; cheap when the same facts object comes again."""
@@ -72,8 +83,19 @@ class PodClasses:
             return known
         info = self._by_facts.get(facts)
         if info is None:
-            info = PodInfo(facts, len(self.infos), self.resources)
+            kind = self._kinds.code(_kind_of(facts))
+            info = PodInfo(facts, len(self.infos), kind, self.resources)
             self.infos.append(info)
             self._by_facts[facts] = info
             self._by_id[id(facts)] = info
         return info
+
+
+def _kind_of(facts: PodFacts) -> Hashable:
+    """All but amounts; of those, which there are, and which of them are 0."""
+    apart = facts.container_requests
+    return (
+        _beside_amounts(facts),
+        tuple((name, amount > 0) for name, amount in facts.requests),
+        None if apart is None else tuple((name, amount > 0) for name, amount in apart),
+    )

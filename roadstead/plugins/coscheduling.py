@@ -8,7 +8,8 @@
     QueueSort    by choice, in place of PrioritySort: members of a group stand side by side
 
 A pod is held from Reserve until it is given up or, once bound, deleted. What is held is known to
-this scheduler alone; members that ran from the start are in the cluster's facts. After
+this scheduler alone; members that ran from the start are in the cluster's facts, and of those that
+others bound, or an earlier life of this scheduler, the queue tells with a lease. After
 kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go); ours are the
 gate in place of upstream's PreFilter, and that PostFilter reaches members of the same batch.
 """
@@ -16,6 +17,7 @@ gate in place of upstream's PreFilter, and that PostFilter reaches members of th
 from __future__ import annotations
 
 from collections import OrderedDict
+from enum import Enum
 
 from roadstead.config.plugin_args import CoschedulingArgs
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -47,6 +49,14 @@ GROUPS_REMEMBERED = 65_536
 WAIT = Status(Code.WAIT)
 
 
+class _Held(Enum):
+    """A pod of a group at this scheduler. KEPT: it does not wait for its group, or not any more."""
+
+    KEPT = 0
+    WAITS = 1
+    LET_GO = 2
+
+
 class Coscheduling(
     EnqueueExtensions,
     QueueSortPlugin,
@@ -59,13 +69,14 @@ class Coscheduling(
 ):
     name = "Coscheduling"
     reads = Reads.NODE
+    alike_by_kind = True
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
         self._wait_s = args.permit_wait_s
         self._waiting = handle.waiting
         self._members = handle.members
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
-        self._held: dict[GroupKey, dict[str, bool]] = {}
+        self._held: dict[GroupKey, dict[str, _Held]] = {}
         self._first_s: OrderedDict[GroupKey, float] = OrderedDict()
 
     def events_to_register(self) -> tuple[Event, ...]:
@@ -110,7 +121,7 @@ class Coscheduling(
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         key = group_key(facts)
         if key is not None:
-            self._held.setdefault(key, {})[pod.uid] = False
+            self._held.setdefault(key, {})[pod.uid] = _Held.KEPT
         return SUCCESS
 
     def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
@@ -120,10 +131,9 @@ class Coscheduling(
             return
         self._give_up(key, pod.uid)
         reason = f'pod "{pod.key}" of pod group "{_named(key)}" was given up'
-        for uid, waits in held.items():
-            if waits:
-                held[uid] = False
-                self._waiting.reject(uid, self.name, reason)
+        for uid in _waiting_in(held):
+            held[uid] = _Held.KEPT
+            self._waiting.reject(uid, self.name, reason)
 
     def permit(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> tuple[Status, float]:
         key = group_key(facts)
@@ -131,12 +141,12 @@ class Coscheduling(
             return SUCCESS, 0.0
         held = self._held[key]
         if not self._is_complete(facts, key):
-            held[pod.uid] = True
+            held[pod.uid] = _Held.WAITS
             return WAIT, self._timeout_s(facts, key)
-        for uid, waits in held.items():
-            if waits:
-                held[uid] = False
-                self._waiting.allow(uid, self.name)
+        held[pod.uid] = _Held.LET_GO
+        for uid in _waiting_in(held):
+            held[uid] = _Held.LET_GO
+            self._waiting.allow(uid, self.name)
         return SUCCESS, 0.0
 
     def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
@@ -156,7 +166,15 @@ class Coscheduling(
 
     def _is_complete(self, pod: PodFacts, key: GroupKey) -> bool:
         needed = self._needed(pod, key)
-        return needed is not None and len(self._held.get(key, ())) + self._running(key) >= needed
+        if needed is None:
+            return False
+        held = self._held.get(key, {})
+        here, bound = len(held) + self._running(key), self._members.bound(key)
+        if here >= needed or not bound:
+            return here >= needed
+        # Those let go here are among the bound ones, or about to be.
+        let_go = sum(each is _Held.LET_GO for each in held.values())
+        return here + max(0, bound - let_go) >= needed
 
     def _needed(self, pod: PodFacts, key: GroupKey) -> int | None:
         """minMember: of the PodGroup if there is one, else as the pod says; None if nobody does."""
@@ -183,6 +201,10 @@ class Coscheduling(
         assert pod.pod_group is not None, "it has a key"
         why = pod.pod_group.error or "no PodGroup, label or annotation says how many pods it needs"
         return f'pod group "{_named(key)}": {why}'
+
+
+def _waiting_in(held: dict[str, _Held]) -> list[str]:
+    return [uid for uid, each in held.items() if each is _Held.WAITS]
 
 
 def _named(key: GroupKey) -> str:

@@ -72,6 +72,7 @@ def _joined(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
 class ImageLocality(ScorePlugin, SummarizesScore):
     name = "ImageLocality"
     reads = Reads.NODE
+    alike_by_kind = True
     score_summary_type = ImageNodes
 
     def score_summary(
@@ -85,6 +86,9 @@ class ImageLocality(ScorePlugin, SummarizesScore):
             for arrival in _late(having, table)
         )
         return ImageNodes(tuple(found), tuple(late)) if found else None
+
+    def looks_at_feasible(self, pod: PodInfo) -> bool:
+        return False
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         summary = state.score_summaries.get(self.name)

@@ -151,6 +151,7 @@ class InterPodAffinity(
 ):
     name = "InterPodAffinity"
     reads = Reads.CLUSTER
+    alike_by_kind = True
     normalizes = True
     filter_summary_type = PodCounts
     admits_alone = True
@@ -289,6 +290,9 @@ class InterPodAffinity(
     ) -> Summary | None:
         scores = scores_by_topology(table, self._find(pod, table))
         return TopologyScores(scores) if scores else None
+
+    def looks_at_feasible(self, pod: PodInfo) -> bool:
+        return False
 
     def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
         mine = self._counts_of(pod).pod

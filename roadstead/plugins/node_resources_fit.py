@@ -60,6 +60,7 @@ class NodeResourcesFit(
 ):
     name = "NodeResourcesFit"
     reads = Reads.ROW
+    alike_by_kind = True
     unprepared = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:

@@ -158,6 +158,7 @@ class PodTopologySpread(
 ):
     name = "PodTopologySpread"
     reads = Reads.CLUSTER
+    alike_by_kind = True
     normalizes = True
     filter_summary_type = DomainCounts
     admits_alone = True
@@ -290,6 +291,9 @@ class PodTopologySpread(
             pods.append({value: count for value, count in by_value.items() if count})
         nodes = int(np.count_nonzero(scored))
         return SpreadCounts(nodes, tuple(domains), tuple(pods)) if nodes or any(pods) else None
+
+    def looks_at_feasible(self, pod: PodInfo) -> bool:
+        return bool(self._of_pod(pod).soft)
 
     def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
         spread = self._of_pod(pod)

@@ -65,6 +65,7 @@ _NOTHING = CountsByZone(0, {})
 class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
     name = "SelectorSpread"
     reads = Reads.CLUSTER
+    alike_by_kind = True
     score_summary_type = CountsByZone
 
     def __init__(self, handle: Handle) -> None:
@@ -89,6 +90,9 @@ class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
         zones = {table.zones[code]: int(sums[code]) for code in np.flatnonzero(sums).tolist()}
         zones.pop("", None)
         return CountsByZone(int(counts.max()), zones)
+
+    def looks_at_feasible(self, pod: PodInfo) -> bool:
+        return self._of_pod(pod) is not None
 
     def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
         return SKIP if self._of_pod(pod) is None else SUCCESS

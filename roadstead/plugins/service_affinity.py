@@ -106,6 +106,7 @@ class ServiceAffinity(
 ):
     name = "ServiceAffinity"
     reads = Reads.CLUSTER
+    alike_by_kind = True
     unprepared = 'error reading "PreFilterServiceAffinity" from cycleState: not found'
     filter_summary_type = FirstNodes
     score_summary_type = ServicePods

@@ -87,6 +87,7 @@ class VolumeBinding(
 ):
     name = "VolumeBinding"
     reads = Reads.CLUSTER
+    alike_by_kind = True
     unprepared = "not found"
     only_succeeds = True
 

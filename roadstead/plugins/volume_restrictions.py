@@ -80,6 +80,7 @@ class ClaimUses:
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, EnqueueExtensions):
     name = "VolumeRestrictions"
     reads = Reads.CLUSTER
+    alike_by_kind = True
     unprepared = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
     filter_summary_type = ClaimUses
 

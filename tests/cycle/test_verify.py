@@ -230,13 +230,22 @@ def test_what_is_kept_of_a_class_says_what_is_found_anew(cluster, asked, data):
             )
 
 
-def test_of_many_classes_those_found_last_are_kept(monkeypatch):
+def test_of_many_kinds_those_found_last_are_kept(monkeypatch):
     monkeypatch.setattr("roadstead.cycle.verify.MAX_KNOWN", 2)
     world = World()
 
-    for cpu in (1, 2, 3, 1):
+    for app in ("a", "b", "c", "a"):
+        assert world.verify(pod(labels={"app": app})) == SUCCESS
+
+    kinds = [world.table.classes.info(pod(labels={"app": app})).kind for app in ("c", "a")]
+    assert [kind for _, kind in world.verifier._known] == kinds
+
+
+def test_pods_that_differ_in_amounts_alone_are_known_as_one_kind():
+    world = World()
+
+    for cpu in (1, 2, 3, 4):
         assert world.verify(pod(cpu=cpu)) == SUCCESS
 
-    assert [info.facts.requests for info in world.verifier._known] == [
-        pod(cpu=cpu).requests for cpu in (3, 1)
-    ]
+    assert len(world.verifier._known) == 1
+    assert world.verify(pod(cpu=1_000_000)).reasons == ("Insufficient cpu",)

@@ -24,6 +24,7 @@ from roadstead.framework.registry import Registry
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.node_affinity import NodeAffinity
+from roadstead.plugins.taint_toleration import TaintToleration
 from roadstead.plugins.volume_binding import VolumeBinding
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, unresolvable, unschedulable
@@ -314,6 +315,37 @@ def test_nominated_pods_share_a_class_only_with_their_like():
     nominated = [replace(each, nominated_node_name="n1") for each in (one, other)]
     assert profile.signature(nominated[0], "1") != profile.signature(nominated[1], "2")
     assert profile.signature(nominated[0], "1") == profile.signature(nominated[0], "3")
+
+
+@given(pods, pods, st.integers(2, 5))
+def test_classes_have_one_key_where_their_signatures_are_equal(one, other, times):
+    profile, classes = profile_of(ROW_PLUGINS), PodClasses()
+    more = replace(one, requests=tuple((name, n * times) for name, n in one.requests))
+    facts = (one, other, more, replace(other, nominated_node_name="n1"))
+
+    keys = [profile.class_of(classes.info(each), "u") for each in facts]
+
+    signatures = [profile.signature(each, "u") for each in facts]
+    for this, its_signature in zip(keys, signatures, strict=True):
+        for that, other_signature in zip(keys, signatures, strict=True):
+            assert (this == that) == (its_signature == other_signature)
+
+
+class MyTaints(TaintToleration):
+    name = "MyTaints"
+
+
+def test_what_is_found_of_a_class_holds_for_its_kind_where_each_plugin_says_so_itself():
+    info = PodClasses().info
+    own = profile_of({"filter": ["NodeName", "MyTaints"]}, plugins=[MyTaints])
+
+    assert profile_of(ROW_PLUGINS).has_kind(info(pod()))
+    assert not profile_of(ROW_PLUGINS).has_kind(info(pod(nominated_node_name="n1")))
+    assert not own.has_kind(info(pod()))
+    classes = PodClasses()
+    one, more = classes.info(pod(cpu=1)), classes.info(pod(cpu=2))
+    assert own.kind_or_class(one) != own.kind_or_class(more)
+    assert profile_of(ROW_PLUGINS).kind_or_class(one) == one.kind == more.kind
 
 
 BINDS = {"reserve": ["VolumeBinding"], "preBind": ["VolumeBinding"], "bind": ["DefaultBinder"]}

@@ -1,7 +1,7 @@
 """The kernel decides what the reference decides: node, feasible rows, total, equally good rows."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -122,12 +122,27 @@ class World:
     batches: list = field(default_factory=list)
 
 
+AMOUNTS = st.lists(st.sampled_from([1, 2, 3, 7, 50]), min_size=1, max_size=4, unique=True)
+
+
+def resized(facts, by):
+    """A pod of the same kind, which asks for another amount of all that it asks for."""
+    return replace(
+        facts,
+        requests=tuple((name, amount * by) for name, amount in facts.requests),
+        nonzero_cpu_milli=facts.nonzero_cpu_milli * by,
+        nonzero_memory_bytes=facts.nonzero_memory_bytes * by,
+    )
+
+
 @st.composite
 def worlds(draw):
     clusters, pods = draw(
         st.sampled_from([(ROOMY, MODEST_PODS)] * 3 + [(strategies.clusters, strategies.pods)])
     )
     kinds = draw(st.lists(pods, min_size=1, max_size=4))
+    if draw(st.booleans()):
+        kinds = [resized(each, by) for each in kinds for by in draw(AMOUNTS)]
     batch = st.lists(st.tuples(st.sampled_from(kinds), st.booleans()), min_size=1, max_size=20)
     return World(draw(clusters), draw(st.lists(batch, min_size=1, max_size=3)))
 

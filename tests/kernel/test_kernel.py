@@ -294,7 +294,7 @@ def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
     made = []
     monkeypatch.setattr(keeper, "Kernel", lambda *given, **_: made.append(given[3]) or Remembers())
     keeps, table, chooser = keeper.KernelKeeper(), table_of(node("n1")), Chooser(TieBreak())
-    often, once, late = (KernelClass(each) for each in ("often", "once", "late"))
+    often, once, late = (KernelClass(each, pod()) for each in ("often", "once", "late"))
 
     for batch in ({"a": often, "b": once}, {"a": often, "c": late}, {"d": once}):
         keeps.take(load(), table, 1, batch, chooser)

@@ -50,3 +50,21 @@ def test_a_class_tells_people_its_number_namespace_and_requests():
 
     assert repr(info) == "PodInfo(0, team, (('cpu', 250),))"
     assert info.labels == {"app": "web"}
+
+
+def test_classes_that_differ_in_amounts_alone_are_of_one_kind():
+    classes = PodClasses()
+    one = pod(cpu=100, others={GPU: 1})
+    first, more = classes.info(one), classes.info(pod(cpu=200, others={GPU: 3}))
+    others = (
+        *(pod(cpu=200), pod(cpu=0, others={GPU: 1}), pod(cpu=100, others={GPU: 0})),
+        pod(cpu=100, memory=0, others={GPU: 1}),
+        *(replace(one, labels=(("a", "b"),)), replace(one, priority=1)),
+        replace(one, container_requests=(("cpu", 5),)),
+    )
+
+    kinds = {classes.info(each).kind for each in others}
+
+    assert more.kind == first.kind
+    assert first.kind not in kinds
+    assert len(kinds) == len(others)

@@ -1,0 +1,311 @@
+"""The compiled part that looks at all rows: the first totals of classes, and what is added to all.
+
+Rows are gone through in pieces, whose numbers are copied side by side first, once for all classes:
+what is done with a piece are loops without a branch, of which the compiler makes vector code. They
+are operation for operation those of `compiled_rows`, which are taken where a precondition fails.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.kernel.arrays import (
+    BUCKETS,
+    END,
+    GROUP,
+    LEAST,
+    NOWHERE,
+    OFF,
+    RATIO,
+    Numbers,
+    Specs,
+    Totals,
+)
+from roadstead.kernel.compiled_rows import EXACT, add_balanced, add_fit
+from roadstead.kernel.jit import compiled
+from roadstead.nodes.columns import I32, I64, Bools
+
+PIECE = 1024
+"""Rows whose numbers are copied at a time: they stay in the processor's nearest caches."""
+
+_LARGEST = EXACT // 100
+
+
+class Piece(NamedTuple):
+    """Numbers of some rows, in the order of places. capacity, taken: int64[resource, place].
+
+    nonzero: int64[2, place]. has_room: bool[place], by the number of pods.
+    score, weights: int64[place] and usage, other: float64[place], to work on.
+    """
+
+    capacity: I64
+    taken: I64
+    nonzero: I64
+    has_room: Bools
+    score: I64
+    weights: I64
+    usage: NDArray[np.float64]
+    other: NDArray[np.float64]
+
+
+@compiled
+def _new_piece(resources: int) -> Piece:
+    return Piece(
+        np.empty((resources, PIECE), np.int64),
+        np.empty((resources, PIECE), np.int64),
+        np.empty((2, PIECE), np.int64),
+        np.empty(PIECE, np.bool_),
+        np.empty(PIECE, np.int64),
+        np.empty(PIECE, np.int64),
+        np.empty(PIECE, np.float64),
+        np.empty(PIECE, np.float64),
+    )
+
+
+@compiled
+def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
+    """Copies the numbers of some rows; whether all can be divided as floating point numbers."""
+    largest = 0
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        for resource in range(piece.capacity.shape[0]):
+            capacity = numbers.allocatable[row, resource]
+            piece.capacity[resource, place] = capacity
+            piece.taken[resource, place] = numbers.requested[row, resource]
+            largest = max(largest, capacity)
+        piece.nonzero[0, place] = numbers.nonzero[row, 0]
+        piece.nonzero[1, place] = numbers.nonzero[row, 1]
+        piece.has_room[place] = numbers.pod_count[row] < numbers.pod_limit[row]
+    return largest < _LARGEST
+
+
+@compiled
+def _filter(
+    numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, piece: Piece, out: I32
+) -> None:
+    """Writes NOWHERE for rows that cannot take the class, what NODE facts add to totals else."""
+    passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
+    wants, ports, fits = specs.wants[c], specs.ports[c], piece.score
+    size = rows.shape[0]
+    for place in range(size):
+        fits[place] = piece.has_room[place] & passes[rows[place]]
+    for k in range(wants.shape[0]):
+        if wants[k, 0] == END:
+            break
+        capacity, taken, wanted = piece.capacity[wants[k, 0]], piece.taken[wants[k, 0]], wants[k, 1]
+        for place in range(size):
+            fits[place] &= wanted <= capacity[place] - taken[place]
+    for k in range(ports.shape[0]):
+        if ports[k] == END:
+            break
+        for place in range(size):
+            fits[place] &= not numbers.blocked[rows[place], ports[k]]
+    for place in range(size):
+        out[place] = still[rows[place]] if fits[place] else NOWHERE
+
+
+@compiled
+def _add_fit(specs: Specs, c: int, piece: Piece, out: I32) -> None:
+    """NodeResourcesFit's weighted score by LeastAllocated or MostAllocated."""
+    lines, strategy, plugin_weight = specs.fit_lines[c], specs.fit[c, 0], specs.fit[c, 1]
+    weighted, weights, size = piece.score, piece.weights, out.shape[0]
+    weighted[:size] = 0
+    weights[:size] = 0
+    for k in range(lines.shape[0]):
+        resource, column, asked, weight = lines[k, 0], lines[k, 1], lines[k, 2], lines[k, 3]
+        if resource == END:
+            break
+        capacities = piece.capacity[resource]
+        there = piece.nonzero[column] if column >= 0 else piece.taken[resource]
+        for place in range(size):
+            capacity = capacities[place]
+            used = min(there[place] + asked, capacity)
+            dividend = (capacity - used if strategy == LEAST else used) * 100
+            divisor = max(capacity, 1)
+            score = np.int64(np.float64(dividend) / np.float64(divisor))
+            rest = dividend - score * divisor
+            score += np.int64(rest >= divisor) - np.int64(rest < 0)
+            counts = np.int64(capacity != 0) * weight
+            weighted[place] += score * counts
+            weights[place] += counts
+    for place in range(size):
+        dividend, divisor = weighted[place], max(weights[place], 1)
+        score = np.int64(np.float64(dividend) / np.float64(divisor))
+        rest = dividend - score * divisor
+        score += np.int64(rest >= divisor) - np.int64(rest < 0)
+        out[place] += np.int32(plugin_weight * score) if out[place] != NOWHERE else 0
+
+
+@compiled
+def _add_balanced(specs: Specs, c: int, piece: Piece, out: I32) -> None:
+    """NodeResourcesBalancedAllocation's weighted score, for at most two resources."""
+    lines, plugin_weight, size = specs.balanced_lines[c], specs.balanced[c], out.shape[0]
+    first, second, present = piece.usage, piece.other, piece.weights
+    present[:size] = 0
+    first[:size] = 0.0
+    second[:size] = 0.0
+    for k in range(lines.shape[0]):
+        resource, asked = lines[k, 0], lines[k, 1]
+        if resource == END:
+            break
+        capacities, taken = piece.capacity[resource], piece.taken[resource]
+        fractions = first if k == 0 else second
+        for place in range(size):
+            capacity = capacities[place]
+            requested = np.float64(taken[place] + asked)
+            fractions[place] = min(requested / np.float64(max(capacity, 1)), 1.0)
+            present[place] += capacity != 0
+    for place in range(size):
+        both = abs((first[place] - second[place]) / 2) if present[place] == 2 else 0.0
+        score = np.int64((1.0 - both) * 100)
+        out[place] += np.int32(plugin_weight * score) if out[place] != NOWHERE else 0
+
+
+@compiled
+def _lines(lines: I64) -> int:
+    count = 0
+    for k in range(lines.shape[0]):
+        count += lines[k, 0] != END
+    return count
+
+
+@compiled
+def _evaluate(
+    numbers: Numbers,
+    specs: Specs,
+    totals: Totals,
+    c: int,
+    rows: I64,
+    piece: Piece,
+    is_small: bool,
+    out: I32,
+) -> None:
+    """Totals of a piece without what normalizing plugins add: int32[place], NOWHERE for none."""
+    _filter(numbers, specs, totals, c, rows, piece, out)
+    strategy = specs.fit[c, 0]
+    if strategy != OFF:
+        if is_small and strategy != RATIO:
+            _add_fit(specs, c, piece, out)
+        else:
+            add_fit(numbers, specs, c, rows, out)
+    if specs.balanced[c] >= 0:
+        if _lines(specs.balanced_lines[c]) <= 2:
+            _add_balanced(specs, c, piece, out)
+        else:
+            add_balanced(numbers, specs, c, rows, out)
+
+
+@compiled
+def raise_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
+    """Finds the highest total of a bucket, and how many rows have it."""
+    total = totals.total[c]
+    highest, tied = NOWHERE, 0
+    for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+        if total[place] > highest:
+            highest, tied = total[place], 0
+        tied += total[place] == highest
+    totals.top[c, bucket], totals.tied[c, bucket] = highest, tied
+
+
+@compiled
+def raise_high(totals: Totals, c: int, group: int) -> None:
+    """Finds the highest total of a group of buckets, and how many rows have it."""
+    top, tied = totals.top[c], totals.tied[c]
+    highest = NOWHERE
+    for bucket in range(group * GROUP, (group + 1) * GROUP):
+        highest = max(highest, top[bucket])
+    many = 0
+    for bucket in range(group * GROUP, (group + 1) * GROUP):
+        if top[bucket] == highest:
+            many += tied[bucket]
+    totals.high[c, group], totals.many[c, group] = highest, many
+
+
+@compiled
+def raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
+    total, begin = totals.total[c], numbers.begin
+    top, tied = totals.top[c], totals.tied[c]
+    for bucket in range(BUCKETS):
+        highest, many = NOWHERE, 0
+        for place in range(begin[bucket], begin[bucket + 1]):
+            each = total[place]
+            if each > highest:
+                highest, many = each, 0
+            many += each == highest
+        top[bucket], tied[bucket] = highest, many
+    for group in range(BUCKETS // GROUP):
+        raise_high(totals, c, group)
+
+
+@compiled
+def build(numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int) -> None:
+    """Totals of new classes over all rows, normalized as was found last where that holds."""
+    rows = numbers.row_at
+    piece = _new_piece(numbers.allocatable.shape[1])
+    for start in range(0, rows.shape[0], PIECE):
+        some = rows[start : start + PIECE]
+        is_small = _copy(numbers, some, piece)
+        for c in classes:
+            out = totals.total[c, start : start + PIECE]
+            _evaluate(numbers, specs, totals, c, some, piece, is_small, out)
+    for c in classes:
+        group = totals.group[specs.fixed[c]]
+        totals.feasible[c] = _count(numbers, totals.total[c], group, totals.alive[c])
+        totals.norm[c] = 0
+        totals.moved[c] = not _is_usual(totals, specs.model[c], totals.alive[c])
+        if not totals.moved[c]:
+            _renormalize(numbers, totals, c, group, totals.usual_norm[specs.model[c]])
+        totals.seen[c] = seen
+        totals.built[c] = True
+        raise_tops(numbers, totals, c)
+
+
+@compiled
+def _count(numbers: Numbers, total: I32, group: I32, alive: I64) -> int:
+    """Counts feasible rows, by group into alive and in all."""
+    alive[:] = 0
+    feasible = 0
+    for place in range(total.shape[0]):
+        feasible += total[place] != NOWHERE
+    if alive.shape[0] == 1:
+        alive[0] = feasible
+        return feasible
+    for place in range(total.shape[0]):
+        alive[group[numbers.row_at[place]]] += total[place] != NOWHERE
+    return feasible
+
+
+@compiled
+def _is_usual(totals: Totals, model: int, alive: I64) -> bool:
+    """Whether it is known what normalizing plugins add where these groups have feasible rows."""
+    same = totals.has_usual[model]
+    for each in range(alive.shape[0]):
+        same &= (alive[each] > 0) == totals.usual[model, each]
+    return bool(same)
+
+
+@compiled
+def _renormalize(numbers: Numbers, totals: Totals, c: int, group: I32, norm: I32) -> None:
+    """Replaces what normalizing plugins add, int32[group], in all totals of a class."""
+    total, old = totals.total[c], totals.norm[c]
+    if norm.shape[0] == 1:
+        more = norm[0] - old[0]
+        for place in range(total.shape[0]):
+            total[place] += more if total[place] != NOWHERE else 0
+    else:
+        for place in range(total.shape[0]):
+            if total[place] != NOWHERE:
+                mine = group[numbers.row_at[place]]
+                total[place] += norm[mine] - old[mine]
+    for each in range(norm.shape[0]):
+        old[each] = norm[each]
+
+
+@compiled
+def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
+    """The same, for a class that is built."""
+    _renormalize(numbers, totals, c, totals.group[specs.fixed[c]], norm)
+    raise_tops(numbers, totals, c)

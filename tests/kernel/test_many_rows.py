@@ -1,0 +1,55 @@
+"""Totals that are found piece by piece are those that the reference finds for all rows at once."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.compiled_build import PIECE
+from tests.builders import GIB, GPU, MIB, node, pod, prefer, require, taint, term
+from tests.cycle.test_replica import Replica
+from tests.kernel.test_equality import PROFILES, Plain, World, accelerator, play
+
+SPARE = [0, 1, 999, 4000, 63_999]
+MEMORY = [0, 8 * GIB, 3 * GIB + 1, 1 << 45, 1 << 52]
+
+
+def many(draw, rows):
+    """Nodes of all sizes, some beyond what is divided as floating point numbers."""
+    huge = draw.random() < 0.3
+    return [
+        node(
+            f"n{number}",
+            cpu=draw.choice(SPARE),
+            memory=draw.choice(MEMORY if huge else MEMORY[:3]),
+            pods=draw.choice([0, 1, 110]),
+            others={GPU: 8} if draw.random() < 0.5 else {},
+            labels={"zone": draw.choice("ab")},
+            taints=(taint("k", "v", "PreferNoSchedule"),) if draw.random() < 0.1 else (),
+        )
+        for number in range(rows)
+    ]
+
+
+def demand(draw):
+    liking = (prefer(5, term(require("zone", "In", "a"))),) if draw.random() < 0.5 else ()
+    return pod(
+        cpu=draw.choice([None, 0, 7, 1000, 60_000]),
+        memory=draw.choice([None, 1, 100 * MIB, 1 << 44]),
+        others=draw.choice([{}, {}, {GPU: 1}, {GPU: 3}]),
+        preferred_node_terms=liking,
+    )
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32), st.integers(PIECE - 2, 2 * PIECE + 100), PROFILES)
+def test_pods_onto_more_rows_than_a_piece_has_are_decided_as_by_the_reference(seed, rows, config):
+    draw = random.Random(seed)
+    batches = [[(demand(draw), draw.random() < 0.2) for _ in range(12)] for _ in range(2)]
+    world = World([(each, []) for each in many(draw, rows)], batches)
+    tie_break = TieBreak("random", seed)
+
+    with_kernel = play(Replica(world, config, tie_break, accelerator()), world)
+
+    assert with_kernel == play(Plain(world, config, tie_break, None), world)
