@@ -118,6 +118,7 @@ class BinderRecovery:
             replace(batch, revision=self._pods_known.latest),
             tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
             len(pods),
+            tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
         )
 
     async def standing(self, ask: Uids) -> Words:

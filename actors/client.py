@@ -30,6 +30,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.recovery import (
+    BOUND_MEMBERS,
     EVICTED_PAGE,
     RESTORED,
     STANDING,
@@ -38,6 +39,7 @@ from roadstead.actors.recovery import (
     Restored,
     Uids,
 )
+from roadstead.actors.replacing import in_gangs
 from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, clock_s
 from roadstead.actors.supervisor import RunFailedError, Supervisor
 from roadstead.protocol.errors import InputError, cut_short
@@ -128,6 +130,8 @@ class Client:
         bound = [(pod, node) for pod, node in rows if node]
         told = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
         await self._call(CACHE, ADD_RUNNING, told)
+        if members := in_gangs(pod for pod, _ in bound):
+            await self._call(QUEUE, BOUND_MEMBERS, pod_batch(members))
         self._bound_before += len(bound)
         return [pod for pod, node in rows if node == ""]
 

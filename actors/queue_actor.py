@@ -41,6 +41,7 @@ from roadstead.queue import (
     Among,
     PodState,
     QueueCore,
+    QueuedPod,
     QueueSettings,
     Requeue,
     RequeueReason,
@@ -166,7 +167,15 @@ class QueueActor(QueueEdits, QueueNominations):
                 continue
         pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
         attempts = tuple(pod.attempts for pod in batch.pods)
-        return Leased(batch.lease_id, pods, attempts, self.core.waiting, self._turn(now_s))
+        turn, gangs = self._turn(now_s), self._gangs(batch.pods)
+        return Leased(batch.lease_id, pods, attempts, self.core.waiting, turn, gangs)
+
+    def _gangs(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
+        """How many are bound of each gang of which there are pods among these."""
+        if self._members.is_empty:
+            return ()
+        keys = {group_key(pod.facts) for pod in pods}
+        return tuple((*key, self._members.bound(key)) for key in keys if key is not None)
 
     def _turn(self, now_s: float) -> int:
         refresh_s = self._plan.settings.partition_refresh_s
@@ -184,6 +193,7 @@ class QueueActor(QueueEdits, QueueNominations):
         for note in report.notes:
             self._notes[note.uid] = note
         if report.done:
+            self._members.bind(report.done)
             bound = [facts for uid in report.done if (facts := self.core.facts_of(uid))]
             answer = self.core.done(report.lease_id, report.done)
             # Their lease ended before the report came; they are bound all the same.
@@ -288,6 +298,14 @@ class QueueActor(QueueEdits, QueueNominations):
             return as_told
         return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(FAILS_AGAIN,))
 
+    async def bound_members(self, batch: PodBatch) -> Nothing:
+        """Pods of gangs were bound before this queue began."""
+        pods = batch.news(self._pods_known)
+        members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
+        self._members.bind(pod.uid for pod, _ in pods)
+        self._happened(self._events.waiting(members), clock_s())
+        return NOTHING
+
     async def restored(self, told: Restored) -> Nothing:
         """All pods are there again."""
         self._is_whole, self._done_before = True, told.done
@@ -307,9 +325,11 @@ class QueueActor(QueueEdits, QueueNominations):
         now_s = clock_s()
         word = dict(zip(end.uids, end.nodes, strict=True))
         lent = self.core.lent_to(end.owner.name, end.owner.epoch)
-        bound = self._known(uid for uid, node in word.items() if node)
+        left = [uid for uid, node in word.items() if node]
+        bound = self._known(left)
         freed = self._known(uid for uid in word if not word[uid])
-        self.core.assigned(uid for uid, node in word.items() if node)
+        self._members.bind(left)
+        self.core.assigned(left)
         self.core.delete(uid for uid in lent if uid in word and word[uid] is None)
         self.core.revoke(end.owner.name, end.owner.epoch, now_s)
         self._overdue.pop(end.owner.name, None)

@@ -28,11 +28,15 @@ class NodesPage:
 
 @dataclass(frozen=True, slots=True)
 class StandingPage:
-    """Binder → supervisor: pods that are bound, with their nodes, or that wait ("" for a node)."""
+    """Binder → supervisor: pods that are bound, with their nodes, or that wait ("" for a node).
+
+    ran: places of those that nobody bound here, since they ran from the start.
+    """
 
     pods: PodBatch
     nodes: tuple[str, ...]
     total: int
+    ran: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,8 @@ OWNER_ENDS = method("owner_ends", OwnerEnds, Nothing)
 RESTREAM = method("restream", Restream, Nothing)
 RESTORE = method("restore", Restore, Nothing)
 RESTORED = method("restored", Restored, Nothing)
+BOUND_MEMBERS = method("bound_members", PodBatch, Nothing)
+"""Supervisor or client → queue: pods of gangs that were bound, before those that wait come."""
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
 GONE = method("gone", PodsGone, Nothing)
 REVISIONS = method("revisions", Nothing, Revised)

@@ -44,6 +44,7 @@ from roadstead.actors.names import (
 )
 from roadstead.actors.recovery import (
     ASSUMED_BY,
+    BOUND_MEMBERS,
     EVICTED_PAGE,
     FENCE_OWNER,
     GONE,
@@ -70,6 +71,8 @@ from roadstead.actors.recovery import (
 )
 from roadstead.actors.seam import NOTHING, A, DeadlineError, Method, Q, Ref
 from roadstead.config.settings import Settings
+from roadstead.facts.pod_groups import group_key
+from roadstead.run import Pod
 
 TRIES = 4
 """How often a new life is told what it needs, before it is replaced by another one."""
@@ -82,6 +85,11 @@ class Restart:
     gone: tuple[str, ...]
     replaced: tuple[str, ...]
     took_s: float
+
+
+def in_gangs(pods: Iterable[Pod]) -> list[Pod]:
+    """Those of the pods that are members of some gang."""
+    return [pod for pod in pods if group_key(pod[1]) is not None]
 
 
 class Budget:
@@ -172,11 +180,16 @@ class Refill:
 
     async def _fill_queue(self) -> None:
         async for standing in self._standing():
-            pods = zip(standing.pods.pods(), standing.nodes, strict=True)
+            pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
+            ran = set(standing.ran)
+            bound = [pod for n, (pod, node) in enumerate(pods) if node and n not in ran]
+            if members := in_gangs(bound):
+                revision = standing.pods.revision
+                await self._tell(QUEUE, BOUND_MEMBERS, pod_batch(members, revision))
             waiting = pod_batch((pod for pod, node in pods if not node), standing.pods.revision)
             await self._tell(QUEUE, SUBMIT, waiting)
-        bound = await self._tell(BINDER, BOUND, PageAsk(0, 0))
-        await self._tell(QUEUE, RESTORED, Restored(bound.total))
+        done = await self._tell(BINDER, BOUND, PageAsk(0, 0))
+        await self._tell(QUEUE, RESTORED, Restored(done.total))
 
     async def _standing(self) -> AsyncIterator[StandingPage]:
         start, total = 0, 1

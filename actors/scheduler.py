@@ -53,6 +53,7 @@ from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.chain import Extenders
+from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
@@ -83,7 +84,8 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         self._plan = plan
         self._directory = directory
         self._classes = PodClasses()
-        self._profiles = build_profiles(plan, self._classes)
+        self._members = GroupMembers()
+        self._profiles = build_profiles(plan, self._classes, members=self._members)
         super().__init__(plan, SchedulerVolumes(next(iter(self._profiles.values())).storage))
         self._waiting = next(iter(self._profiles.values())).waiting
         settings = plan.settings
@@ -216,6 +218,8 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         self._spend("lease", started)
         if leased.lease_id:
             pods = pods_in_cycle(leased, self._profiles, self._classes)
+            for namespace, group, bound in leased.gangs:
+                self._members.hear((namespace, group), bound)
             self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
             # What the queue heard of before it lent them must be seen when they are decided: nobody

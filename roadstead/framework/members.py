@@ -1,8 +1,8 @@
 """How many pods of each gang exist, and how many of them are bound.
 
-The process of the queue knows, and PreEnqueue asks it; schedulers are told with each lease how many
-pods of its gangs are bound, by whomever. Upstream's Coscheduling lists pods in PreFilter and Permit;
-here only the queue sees every pod that comes.
+The process of the queue knows, and PreEnqueue asks it. Schedulers are told with each lease how many
+pods of its gangs are bound, by whomever. Upstream's Coscheduling lists pods in PreFilter and in
+Permit; here only the queue sees every pod that comes.
 """
 
 from __future__ import annotations
