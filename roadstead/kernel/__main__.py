@@ -1,6 +1,8 @@
 """Compiles the kernel, so that its machine code is kept: `python -m roadstead.kernel`."""
 
-from roadstead.kernel.start import load
+import sys
+
+from roadstead.kernel.start import compile_here
 
 if __name__ == "__main__":
-    load()
+    compile_here(*sys.argv[1:2])

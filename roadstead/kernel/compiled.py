@@ -24,7 +24,7 @@ from roadstead.kernel.arrays import (
 from roadstead.kernel.compiled_build import build, raise_high, raise_top, renormalize
 from roadstead.kernel.compiled_relations import count, decide
 from roadstead.kernel.compiled_rows import evaluate
-from roadstead.kernel.jit import bucket_at, compiled, place_of_bucket, rank_of
+from roadstead.kernel.jit import bucket_at, compiled, inlined, place_of_bucket, rank_of
 from roadstead.kernel.relation_arrays import Relations
 
 __all__ = ["build", "catch_up", "renormalize", "run"]
@@ -61,7 +61,7 @@ def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: in
     raise_high(totals, c, bucket // GROUP)
 
 
-@compiled
+@inlined
 def _bucket_of(numbers: Numbers, place: int) -> int:
     """The last bucket that begins at or before a place."""
     low, high = 0, BUCKETS
@@ -74,7 +74,7 @@ def _bucket_of(numbers: Numbers, place: int) -> int:
     return low
 
 
-@compiled
+@inlined
 def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> None:
     """Brings a class up to date with every row that changed since it was looked at."""
     rows = log.changed[totals.seen[c] : log.length[0]]
@@ -90,7 +90,7 @@ def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -
     totals.seen[c] = log.length[0]
 
 
-@compiled
+@inlined
 def _first_bucket(
     totals: Totals, c: int, highest: int, ties: int, draw: np.uint64, use_draws: bool
 ) -> np.int64:
@@ -114,7 +114,7 @@ def _first_bucket(
     return found
 
 
-@compiled
+@inlined
 def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highest: int) -> int:
     """The row of the draw among those with the highest total; counts them."""
     draw, use_draws = log.draws[pod], log.use_draws[0]
@@ -134,7 +134,7 @@ def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highes
     return int(numbers.row_at[found])
 
 
-@compiled
+@inlined
 def _place(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
     """Counts a pod of a class on a row."""
     adds = specs.adds[c]
@@ -154,7 +154,7 @@ def _place(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
                 numbers.blocked[row, other] = True
 
 
-@compiled
+@inlined
 def _reason(
     numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int, is_related: bool
 ) -> int:
@@ -167,7 +167,7 @@ def _reason(
     return MOVED if totals.moved[c] and not is_related else DONE
 
 
-@compiled
+@inlined
 def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple[int, int]:
     """(DONE and the row for a pod of a class that looks at rows alone, or why there is none)."""
     high = totals.high[c]

@@ -25,7 +25,7 @@ from roadstead.kernel.arrays import (
     Totals,
 )
 from roadstead.kernel.compiled_rows import EXACT, add_balanced, add_fit
-from roadstead.kernel.jit import compiled
+from roadstead.kernel.jit import compiled, inlined
 from roadstead.nodes.columns import I32, I64, Bools
 
 PIECE = 1024
@@ -65,7 +65,7 @@ def _new_piece(resources: int) -> Piece:
     )
 
 
-@compiled
+@inlined
 def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
     """Copies the numbers of some rows; whether all can be divided as floating point numbers."""
     largest = 0
@@ -82,7 +82,7 @@ def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
     return largest < _LARGEST
 
 
-@compiled
+@inlined
 def _filter(
     numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, piece: Piece, out: I32
 ) -> None:
@@ -107,7 +107,7 @@ def _filter(
         out[place] = still[rows[place]] if fits[place] else NOWHERE
 
 
-@compiled
+@inlined
 def _add_fit(specs: Specs, c: int, piece: Piece, out: I32) -> None:
     """NodeResourcesFit's weighted score by LeastAllocated or MostAllocated."""
     lines, strategy, plugin_weight = specs.fit_lines[c], specs.fit[c, 0], specs.fit[c, 1]
@@ -139,7 +139,7 @@ def _add_fit(specs: Specs, c: int, piece: Piece, out: I32) -> None:
         out[place] += np.int32(plugin_weight * score) if out[place] != NOWHERE else 0
 
 
-@compiled
+@inlined
 def _add_balanced(specs: Specs, c: int, piece: Piece, out: I32) -> None:
     """NodeResourcesBalancedAllocation's weighted score, for at most two resources."""
     lines, plugin_weight, size = specs.balanced_lines[c], specs.balanced[c], out.shape[0]
@@ -164,7 +164,7 @@ def _add_balanced(specs: Specs, c: int, piece: Piece, out: I32) -> None:
         out[place] += np.int32(plugin_weight * score) if out[place] != NOWHERE else 0
 
 
-@compiled
+@inlined
 def _lines(lines: I64) -> int:
     count = 0
     for k in range(lines.shape[0]):
@@ -172,7 +172,7 @@ def _lines(lines: I64) -> int:
     return count
 
 
-@compiled
+@inlined
 def _evaluate(
     numbers: Numbers,
     specs: Specs,
@@ -263,7 +263,7 @@ def build(numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: in
         raise_tops(numbers, totals, c)
 
 
-@compiled
+@inlined
 def _count(numbers: Numbers, total: I32, group: I32, alive: I64) -> int:
     """Counts feasible rows, by group into alive and in all."""
     alive[:] = 0
@@ -278,7 +278,7 @@ def _count(numbers: Numbers, total: I32, group: I32, alive: I64) -> int:
     return feasible
 
 
-@compiled
+@inlined
 def _is_usual(totals: Totals, model: int, alive: I64) -> bool:
     """Whether it is known what normalizing plugins add where these groups have feasible rows."""
     same = totals.has_usual[model]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadstead.kernel.arrays import DONE, MOVED, NO_ROW, NOWHERE, Log, Numbers, Totals
-from roadstead.kernel.jit import compiled, rank_of
+from roadstead.kernel.jit import compiled, inlined, rank_of
 from roadstead.kernel.relation_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -43,7 +43,7 @@ def count(rel: Relations, face: int, row: int) -> None:
                 rel.counts[rel.at[line] + domain] += amount
 
 
-@compiled
+@inlined
 def _highest(rel: Relations, line: int) -> int:
     """The most pods of a hard constraint that the domain of a row may count."""
     at, lowest, domains = rel.at[line], _NONE, 0
@@ -57,7 +57,7 @@ def _highest(rel: Relations, line: int) -> int:
     return highest
 
 
-@compiled
+@inlined
 def _is_first(rel: Relations, related: int) -> bool:
     """Whether no pod anywhere is what the class wants near, and it is so itself."""
     if not rel.near_itself[related]:
@@ -70,7 +70,7 @@ def _is_first(rel: Relations, related: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _refuse(rel: Relations, related: int) -> None:
     """Takes rows that constraints and required terms refuse out of `rel.fits`."""
     fits, is_first = rel.fits, _is_first(rel, related)
@@ -92,7 +92,7 @@ def _refuse(rel: Relations, related: int) -> None:
                 fits[row] = fits[row] and domain >= 0 and (is_first or rel.counts[at + domain] != 0)
 
 
-@compiled
+@inlined
 def _look(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> bool:
     """Finds which rows fit; whether groups of rows that normalize alike came or went."""
     total, group = totals.total[c], totals.group[rel.fixed[c]]
@@ -112,7 +112,7 @@ def _look(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> bool:
     return moved
 
 
-@compiled
+@inlined
 def _domains(rel: Relations, line: int, keys: int) -> int:
     """Over how many domains the rows that are scored lie."""
     rel.clock[0] += 1
@@ -127,7 +127,7 @@ def _domains(rel: Relations, line: int, keys: int) -> int:
     return found
 
 
-@compiled
+@inlined
 def _spread(rel: Relations, related: int) -> tuple[int, int]:
     """Raw scores of soft constraints into `rel.spread`; their extremes over the rows that fit."""
     keys = rel.keys[related]
@@ -160,7 +160,7 @@ def _spread(rel: Relations, related: int) -> tuple[int, int]:
     return lowest, highest
 
 
-@compiled
+@inlined
 def _near(rel: Relations, related: int) -> tuple[int, int]:
     """Raw scores of preferred terms into `rel.near`; their extremes over the rows that fit."""
     near, fits = rel.near, rel.fits
@@ -178,7 +178,7 @@ def _near(rel: Relations, related: int) -> tuple[int, int]:
     return lowest, highest
 
 
-@compiled
+@inlined
 def _sum_up(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> None:
     """Totals of the rows that fit, with what spread and affinity add: into `rel.total`."""
     related = rel.of_class[c]

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from roadstead.kernel.arrays import END, LEAST, NOWHERE, OFF, RATIO, Numbers, Specs, Totals
-from roadstead.kernel.jit import compiled
+from roadstead.kernel.jit import compiled, inlined
 from roadstead.nodes.columns import I32, I64
 
 EXACT = 1 << 52
@@ -31,7 +31,7 @@ def quotient(dividend: int, divisor: int) -> int:
     return dividend // divisor
 
 
-@compiled
+@inlined
 def filtered(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
     """Writes NOWHERE for rows that cannot take the class, what NODE facts add to totals else."""
     passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
@@ -124,7 +124,7 @@ def add_balanced(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) ->
         out[place] += plugin_weight * int((1.0 - deviation) * 100)
 
 
-@compiled
+@inlined
 def evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
     """Totals of some rows without what normalizing plugins add: int32[rows], NOWHERE for none."""
     filtered(numbers, specs, totals, c, rows, out)

@@ -30,6 +30,17 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     )
 
 
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Becomes part of the one or two functions that call it, which is compiled sooner.
+
+    What is compiled alone is translated there, and optimized again in each function above it.
+    """
+    return cast(
+        Callable[P, R],
+        numba.njit(error_model="numpy", boundscheck=False, inline="always")(function),
+    )
+
+
 @compiled
 def rank_of(order: np.uint64, draw: np.uint64, use_draw: bool) -> np.uint64:
     """The rank of a row among equals for one draw; see `framework/tie_break.py`."""

@@ -30,6 +30,9 @@ SOURCES = (
 """Modules whose changes are changes of machine code."""
 
 
+TOTALS = "totals"
+
+
 class Stats(Protocol):
     """What numba tells of a function."""
 
@@ -71,7 +74,8 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     if tell is not None and not is_kept:
         tell("compiling the kernel, once for this machine; the reference decides meanwhile")
         _compile_apart()
-    warm_up(code)
+    warm_up_totals(code)
+    warm_up_run(code)
     return CompiledCode(code.run, code.build, code.renormalize, time.perf_counter() - started)
 
 
@@ -121,11 +125,29 @@ def _cache_nowhere() -> None:
     cast(Callable[[], None], config.reload_config)()
 
 
-def warm_up(code: CompiledCode) -> None:
-    """Calls every function once on a table without rows, so that it is compiled or loaded."""
-    numbers, specs, totals, log = _nothing()
+def compile_here(part: str = "") -> None:
+    """Compiles in this process what is not kept; with "totals" one half, which no other part needs.
+
+    Without, another process compiles that half meanwhile.
+    """
+    code = CompiledCode(compiled_of().run, compiled_of().build, compiled_of().renormalize)
+    if part == TOTALS:
+        warm_up_totals(code)
+        return
+    with subprocess.Popen([sys.executable, "-m", "roadstead.kernel", "totals"]):
+        warm_up_run(code)
+
+
+def warm_up_totals(code: CompiledCode) -> None:
+    """Calls what finds totals on a table without rows, so that it is compiled or loaded."""
+    numbers, specs, totals, _ = _nothing()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0)
     code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
+
+
+def warm_up_run(code: CompiledCode) -> None:
+    """Likewise of what decides pods."""
+    numbers, specs, totals, log = _nothing()
     code.run(numbers, specs, totals, with_classes(_no_relations(), np.zeros(1, np.int64)), log, 0)
 
 

@@ -1,5 +1,6 @@
 """How compiled code is loaded, and that it is what its source says."""
 
+import contextlib
 import importlib
 import os
 import subprocess
@@ -20,11 +21,13 @@ from tests.actors import fleets
 from tests.cycle.test_replica import Replica
 from tests.kernel.test_equality import PROFILES, Sharded, fleet_world, play, worlds
 
+_COMPILED = ("jit", "compiled_rows", "compiled_build", "compiled_relations", "compiled")
+
 
 @pytest.fixture(scope="module")
 def interpreted():
     """The compiled functions as Python runs them."""
-    names = [f"roadstead.kernel.{name}" for name in ("jit", "compiled_relations", "compiled")]
+    names = [f"roadstead.kernel.{name}" for name in _COMPILED]
     kept = {name: sys.modules.pop(name) for name in names}
     numba.config.DISABLE_JIT = True
     try:
@@ -32,7 +35,8 @@ def interpreted():
     finally:
         numba.config.DISABLE_JIT = False
         sys.modules.update(kept)
-        sys.modules["roadstead.kernel"].compiled = kept[names[-1]]
+        for name in _COMPILED:
+            setattr(sys.modules["roadstead.kernel"], name, kept[f"roadstead.kernel.{name}"])
     return CompiledCode(module.run, module.build, module.renormalize)
 
 
@@ -93,6 +97,19 @@ def test_where_none_is_kept_another_process_compiles(anew, monkeypatch, tmp_path
     assert told == ["compiling the kernel, once for this machine; the reference decides meanwhile"]
     assert command == [sys.executable, "-m", "roadstead.kernel"]
     assert options["start_new_session"]
+
+
+def test_one_half_is_compiled_in_a_process_of_its_own(monkeypatch):
+    code, begun = load(), []
+    monkeypatch.setattr(start, "compiled_of", lambda: code)
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command: begun.append(command) or contextlib.nullcontext()
+    )
+
+    start.compile_here()
+    start.compile_here(start.TOTALS)
+
+    assert begun == [[sys.executable, "-m", "roadstead.kernel", "totals"]]
 
 
 def test_machine_code_older_than_what_it_was_made_of_is_not_kept(monkeypatch, tmp_path):
