@@ -25,10 +25,12 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.names import BINDER
+from roadstead.actors.queue_gangs import QueueGangs
 from roadstead.actors.queue_nominations import QueueNominations
 from roadstead.actors.recovery import STANDING, Owner, OwnerEnds, Restored, Uids
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
+from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.fact_changes import seen_waiting_pod
@@ -41,7 +43,6 @@ from roadstead.queue import (
     Among,
     PodState,
     QueueCore,
-    QueuedPod,
     QueueSettings,
     Requeue,
     RequeueReason,
@@ -61,7 +62,6 @@ is assumed, and not bound either, would lose to each other for ever."""
 FAILS_AGAIN = "fails again and again"
 """Stands for the plugin that rejected such a pod; no event is known to help it."""
 
-GANGS = "Coscheduling"
 MAX_WAKES = 10
 """How often pods that are given up wake others before some pod is bound."""
 
@@ -69,7 +69,7 @@ _TICK_S = 0.25
 _UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
 
 
-class QueueActor(QueueEdits, QueueNominations):
+class QueueActor(QueueEdits, QueueGangs, QueueNominations):
     """The scheduling queue of a run.
 
     is_new: it takes the place of another one, and counts as busy until all pods are there again.
@@ -152,6 +152,7 @@ class QueueActor(QueueEdits, QueueNominations):
     async def lease(self, ask: LeaseAsk) -> Leased:
         """Pods under a lease, at once if there are any."""
         deadline_s = clock_s() + ask.wait_s
+        self._gather(ask.gangs, clock_s())
         while True:
             now_s = clock_s()
             for ended in self.core.tick(now_s):
@@ -167,15 +168,8 @@ class QueueActor(QueueEdits, QueueNominations):
                 continue
         pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
         attempts = tuple(pod.attempts for pod in batch.pods)
-        turn, gangs = self._turn(now_s), self._gangs(batch.pods)
+        turn, gangs = self._turn(now_s), self._bound_of_gangs(batch.pods)
         return Leased(batch.lease_id, pods, attempts, self.core.waiting, turn, gangs)
-
-    def _gangs(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
-        """How many are bound of each gang of which there are pods among these."""
-        if self._members.is_empty:
-            return ()
-        keys = {group_key(pod.facts) for pod in pods}
-        return tuple((*key, self._members.bound(key)) for key in keys if key is not None)
 
     def _turn(self, now_s: float) -> int:
         refresh_s = self._plan.settings.partition_refresh_s
@@ -248,7 +242,9 @@ class QueueActor(QueueEdits, QueueNominations):
         is_worn = not lost_races and self._wakes > MAX_WAKES
         if is_worn and any(self._members.group_of(uid) is None for uid in freed):
             return
-        gave_up = {self._members.group_of(each.uid) for each in back if GANGS in each.rejected_by}
+        gave_up = {
+            self._members.group_of(each.uid) for each in back if COSCHEDULING in each.rejected_by
+        }
         known = (self.core.facts_of(uid) for uid in freed)
 
         def may_move(pod: PodIdentity, facts: PodFacts) -> bool:
@@ -297,14 +293,6 @@ class QueueActor(QueueEdits, QueueNominations):
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
             return as_told
         return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(FAILS_AGAIN,))
-
-    async def bound_members(self, batch: PodBatch) -> Nothing:
-        """Pods of gangs were bound before this queue began."""
-        pods = batch.news(self._pods_known)
-        members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
-        self._members.bind(pod.uid for pod, _ in pods)
-        self._happened(self._events.waiting(members), clock_s())
-        return NOTHING
 
     async def restored(self, told: Restored) -> Nothing:
         """All pods are there again."""

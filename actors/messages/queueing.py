@@ -21,7 +21,7 @@ class Submitted:
 class LeaseAsk:
     """Scheduler → queue: pods, please; waits up to `wait_s` for the first.
 
-    profile: whose pods; "" for all.
+    profile: whose pods; "" for all. gangs: (namespace, name) of those whose pods wait for others.
     """
 
     owner: str
@@ -29,6 +29,7 @@ class LeaseAsk:
     max_pods: int
     wait_s: float
     profile: str = ""
+    gangs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

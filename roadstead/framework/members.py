@@ -50,6 +50,10 @@ class GroupMembers:
         """The group of a pod; None if it is nobody's member."""
         return self._group_of.get(uid)
 
+    def of(self, key: GroupKey) -> list[str]:
+        """The pods of a group by UID, sorted."""
+        return sorted(self._uids.get(key, ()))
+
     def count(self, key: GroupKey) -> int:
         return len(self._uids.get(key, ()))
 

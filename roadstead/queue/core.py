@@ -316,6 +316,13 @@ class QueueCore(Generic[EventT]):
         entry = self._board.living.get(uid)
         return entry.facts if entry is not None else None
 
+    def rejected_by(self, uid: str) -> tuple[str, ...]:
+        """The plugins for which a pod waits in unschedulablePods; none for one that does not."""
+        entry = self._board.living.get(uid)
+        if entry is None or entry.state is not PodState.UNSCHEDULABLE:
+            return ()
+        return entry.rejected_by
+
     def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
         """The pods in one state, in the order in which they would leave it."""
         return tuple(entry.view() for entry in self._board.entries(state))

@@ -1,5 +1,7 @@
 """What must hold when a simulated run is over and its messages have arrived."""
 
+from collections import Counter
+
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.binder import PodState as BinderState
 from roadstead.cache import PodState as CacheState
@@ -134,10 +136,31 @@ def _standing(records):
 
 
 def _left_lying(scenario, actors, records):
-    """I12: a pod that waits has no node, by the rules of the checker.
+    """I12: no node for a pod that waits, by the rules of the checker, nor enough of them for a gang.
 
-    Gangs may be too large and claims unbound: what those two need is not in the rules.
+    Claims may be unbound: what those need is not in the rules.
     """
+    world, queue = _world(scenario, records), actors[QUEUE].core
+    facts_of = {identity.uid: facts for identity, facts in scenario.pods}
+    bound = Counter(group_key(facts_of[uid]) for uid in _standing(records) if uid in facts_of)
+    gangs = {}
+    for identity, facts in scenario.pods:
+        key, state = group_key(facts), queue.state_of(identity.uid)
+        if state not in LIVING or any("local" in _claim(each) for each in facts.volumes):
+            continue
+        if key is not None:
+            gangs.setdefault(key, []).append((identity.uid, facts))
+        elif fits := [name for name in sorted(world.nodes) if _fits(world, queue, facts, name)]:
+            yield f"I12: {identity.uid} waits ({state.value}) and would fit {fits}"
+    for key, pods in sorted(gangs.items()):
+        needed = max(1, pods[0][1].pod_group.min_member - bound[key])
+        places = _places(world, queue, pods[:needed])
+        if len(places) == needed:
+            yield f"I12: {len(pods)} of gang {key[1]} wait, {bound[key]} are bound; fit {places}"
+
+
+def _world(scenario, records):
+    """Nodes and pods, as the journal leaves them."""
     world = World(scenario.plan.cluster)
     for each in records:
         if each.kind is RecordKind.NODE:
@@ -148,18 +171,29 @@ def _left_lying(scenario, actors, records):
     facts_of |= {identity.uid: facts for identity, facts, _ in scenario.running}
     for uid, node_name in _standing(records).items():
         world.put(uid, node_name, facts_of[uid])
-    queue = actors[QUEUE].core
-    for identity, facts in scenario.pods:
-        if queue.state_of(identity.uid) not in LIVING or group_key(facts) is not None:
-            continue
-        if any("local" in dict(each.source).get("claimName", "") for each in facts.volumes):
-            continue
-        # A nomination keeps room for whoever has it.
-        fits = [
-            name
-            for name, node in sorted(world.nodes.items())
-            if not queue.nominated(name)
-            and not any(text for _, _, rule in RULES for text in rule(world, facts, node))
-        ]
-        if fits:
-            yield f"I12: {identity.uid} waits ({_queued(queue, identity)}) and would fit {fits}"
+    return world
+
+
+def _claim(volume):
+    return dict(volume.source).get("claimName", "")
+
+
+def _fits(world, queue, facts, node_name):
+    """Whether a pod may go to a node. A nomination keeps room for whoever has it."""
+    node = world.nodes[node_name]
+    return not queue.nominated(node_name) and not any(
+        text for _, _, rule in RULES for text in rule(world, facts, node)
+    )
+
+
+def _places(world, queue, pods):
+    """Nodes for pods that are alike, one after the other; fewer where there is no more room."""
+    placed = []
+    for uid, facts in pods:
+        fits = (name for name in sorted(world.nodes) if _fits(world, queue, facts, name))
+        if (name := next(fits, None)) is not None:
+            world.put(uid, name, facts)
+            placed.append((uid, name))
+    for uid, name in placed:
+        world.take(uid, name)
+    return [name for _, name in placed]
