@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -109,6 +110,17 @@ def test_a_gate_opens_when_the_last_member_comes(monkeypatch):
     placed, pending = run(plan(), gang("a", 5, 5))
 
     assert placed == {"a": 5}
+    assert pending == {}
+
+
+def test_a_late_member_joins_those_that_were_bound_before_the_run_was_gone_on_with(tmp_path):
+    members = gang("a", 4, 3)
+    first = plan(groups=(PodGroup("default", "a", 3),), journal=tmp_path)
+    assert run(first, members[:3]) == ({"a": 3}, {})
+
+    placed, pending = run(replace(first, resume=True), members)
+
+    assert placed == {"a": 4}
     assert pending == {}
 
 

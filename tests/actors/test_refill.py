@@ -3,13 +3,15 @@
 import pytest
 
 from roadstead.actors.cluster_events import ClusterChanges
-from roadstead.actors.messages import Nominations
-from roadstead.actors.recovery import Nominated, PodsGone, Uids
+from roadstead.actors.messages import BoundPage, Nominations, Submitted
+from roadstead.actors.recovery import Nominated, PodsGone, StandingPage, Uids
 from roadstead.actors.replacing import TRIES, Refill
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.config.settings import Settings
+from roadstead.facts.pod import GroupMembership
 from tests.actors.test_cache_recovery import World
 from tests.actors.world import Fake, batch_of
+from tests.builders import pod
 
 SCHEDULERS = {"scheduler-0"}
 
@@ -54,6 +56,32 @@ async def test_where_both_agree_nothing_is_told():
     await again.fill(SCHEDULERS)
 
     assert refs["cache"].told("nominate") == []
+
+
+async def test_a_new_queue_hears_first_of_members_that_were_bound_but_not_of_those_that_ran():
+    gang = pod(pod_group=GroupMembership("g", 2))
+    everyone = batch_of("bound", "ran", "waits", facts=gang)
+    page = StandingPage(everyone, ("n1", "n1", ""), 3, (1,))
+    nobody = Nominated(batch_of(), ())
+    new = {"bound_members": NOTHING, "submit": Submitted(1, ()), "restored": NOTHING}
+    again, refs = refill(nobody, nobody, standing_page=page, bound=BoundPage((), (), 1), **new)
+
+    await again.fill({"queue"})
+
+    assert refs["queue"].told("bound_members") == [batch_of("bound", facts=gang)]
+    assert refs["queue"].told("submit") == [batch_of("waits", facts=gang)]
+    assert [name for name, _ in refs["queue"].calls] == ["bound_members", "submit", "restored"]
+
+
+async def test_a_new_queue_without_gangs_hears_of_those_alone_that_wait():
+    page = StandingPage(batch_of("bound", "waits"), ("n1", ""), 2)
+    nobody = Nominated(batch_of(), ())
+    new = {"submit": Submitted(1, ()), "restored": NOTHING}
+    again, refs = refill(nobody, nobody, standing_page=page, bound=BoundPage((), (), 1), **new)
+
+    await again.fill({"queue"})
+
+    assert [name for name, _ in refs["queue"].calls] == ["submit", "restored"]
 
 
 async def test_a_new_life_that_is_slow_is_told_again():

@@ -187,7 +187,8 @@ class Gangs:
 
     def __init__(self, *groups):
         classes = PodClasses()
-        handle = Handle(classes, ClusterFacts(pod_groups=groups))
+        self.members = GroupMembers()
+        handle = Handle(classes, ClusterFacts(pod_groups=groups), members=self.members)
         profile = Profile(config_of(GANG_POINTS), in_tree_registry(), handle)
         self.core = CycleCore("s", 1, {"default-scheduler": profile})
         self.classes = classes
@@ -350,6 +351,37 @@ def test_bound_members_count_until_they_are_deleted():
 
     assert gangs.place("u4") == []
     assert gangs.states("u1", "u3", "u4") == ["gone", "gone", "waiting"]
+
+
+def test_members_that_others_bound_count_as_placed():
+    gangs = Gangs()
+    gangs.members.hear(("default", "a"), 2)
+    gangs.lease(u1=member(), late=member("b"))
+
+    assert uids_of(Bind, gangs.place("u1", "late")) == ["u1"]
+
+
+def test_members_that_were_bound_here_count_once_though_others_tell_of_them():
+    gangs = Gangs()
+    gangs.lease(u1=member(least=2), u2=member(least=2))
+    bound(gangs, gangs.place("u1", "u2"))
+    gangs.core.deleted(["u2"])
+    gangs.members.hear(("default", "a"), 1)
+    gangs.lease(2, u3=member(least=3), u4=member(least=3))
+
+    assert gangs.place("u3") == []
+    assert uids_of(Bind, gangs.place("u4")) == ["u3", "u4"]
+
+
+def test_a_late_member_that_fits_nowhere_is_refused_alone_once_enough_are_bound():
+    gangs = Gangs()
+    gangs.members.hear(("default", "a"), 3)
+    gangs.lease(u1=member())
+
+    _, effects = gangs.decide(nowhere=["u1"])
+
+    (told,) = effects[-1].reports
+    assert "does not fit" not in told.message
 
 
 def test_a_member_that_loses_at_the_binder_is_given_up_by_itself_once_the_gang_is_let_go():

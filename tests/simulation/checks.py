@@ -136,7 +136,7 @@ def _standing(records):
 
 
 def _left_lying(scenario, actors, records):
-    """I12: no node for a pod that waits, by the rules of the checker, nor enough of them for a gang.
+    """I12: no node for a pod that waits, by the checker's rules, nor enough of them for a gang.
 
     Claims may be unbound: what those need is not in the rules.
     """

@@ -1,0 +1,121 @@
+"""Gangs at the queue: it brings their pods together, and tells who of them is bound."""
+
+import json
+
+from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport
+from roadstead.actors.queue_actor import QueueActor
+from roadstead.actors.recovery import Owner, OwnerEnds
+from roadstead.facts.pod import GroupMembership
+from roadstead.queue import PodState
+from tests.actors.world import NOBODY, batch_of, plan_of
+from tests.builders import pod
+from tests.simulation.scenarios import GANGS as CONFIG
+
+GANG = pod(cpu=100, pod_group=GroupMembership("g", 3))
+KEY = ("default", "g")
+
+
+def queue_of():
+    return QueueActor(plan_of(config=json.dumps(CONFIG)), NOBODY)
+
+
+async def leased(queue, *, max_pods=10, gangs=()):
+    return await queue.lease(LeaseAsk("scheduler-0", 1, max_pods, 0.0, gangs=gangs))
+
+
+async def report(queue, lease, *, done=(), back=()):
+    uids = tuple(f"uid-{name}" for name in done)
+    await queue.report(LeaseReport(lease.lease_id, uids, tuple(back), ()))
+
+
+def gave_up(name, plugin="Coscheduling"):
+    return GivenBack(f"uid-{name}", "unschedulable", (plugin,))
+
+
+async def test_with_a_lease_comes_how_many_of_its_gangs_are_bound():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b", "c", facts=GANG))
+    first = await leased(queue)
+    await report(queue, first, done=("a", "b", "c"))
+    await queue.submit(batch_of("late", facts=GANG))
+    await queue.submit(batch_of("other"))
+
+    late = await leased(queue)
+
+    assert first.gangs == ((*KEY, 0),)
+    assert late.gangs == ((*KEY, 3),)
+
+
+async def test_where_no_pod_is_of_a_gang_nothing_is_told_of_gangs():
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+
+    assert (await leased(queue)).gangs == ()
+
+
+async def test_members_that_a_scheduler_had_bound_when_it_ended_count_as_bound():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b", "c", facts=GANG))
+    await leased(queue)
+
+    end = OwnerEnds(Owner("scheduler-0", 2), ("uid-a", "uid-b", "uid-c"), ("n1", "n2", ""))
+    await queue.owner_ends(end)
+    lease = await queue.lease(LeaseAsk("scheduler-0", 2, 10, 0.0))
+
+    assert lease.pods.names == ("c",)
+    assert lease.gangs == ((*KEY, 2),)
+
+
+async def test_members_that_are_gone_count_no_more():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b", "c", facts=GANG))
+    await report(queue, await leased(queue), done=("a", "b", "c"))
+
+    await queue.leave(batch_of("a", facts=GANG))
+    await queue.submit(batch_of("d", facts=GANG))
+
+    assert (await leased(queue)).gangs == ((*KEY, 2),)
+
+
+async def test_a_gate_opens_for_members_that_were_bound_before_the_queue_began():
+    queue = queue_of()
+    await queue.submit(batch_of("late", facts=GANG))
+    assert queue.core.state_of("uid-late") is PodState.GATED
+
+    await queue.bound_members(batch_of("a", "b", facts=GANG))
+
+    lease = await leased(queue)
+    assert lease.pods.names == ("late",)
+    assert lease.gangs == ((*KEY, 2),)
+
+
+async def with_two_that_gave_up(queue):
+    """Two of a gang have given up, one fitted nowhere; the lease of the last one goes on."""
+    await queue.submit(batch_of("a", "b", "large", "last", facts=GANG))
+    lease = await leased(queue)
+    back = [gave_up("a"), gave_up("b"), gave_up("large", "NodeResourcesFit")]
+    await report(queue, lease, back=back)
+
+
+async def test_who_gave_up_is_tried_again_when_another_one_of_the_gang_waits():
+    queue = queue_of()
+    await with_two_that_gave_up(queue)
+    assert (await leased(queue)).pods.names == ()
+
+    assert (await leased(queue, gangs=(KEY,))).pods.names == ("a", "b")
+
+    assert queue.core.state_of("uid-large") is PodState.UNSCHEDULABLE
+
+
+async def test_who_waits_for_another_gang_brings_back_nobody():
+    queue = queue_of()
+    await with_two_that_gave_up(queue)
+
+    assert (await leased(queue, gangs=(("default", "other"),))).pods.names == ()
+
+
+async def test_where_nobody_has_given_up_there_is_nobody_to_bring_back():
+    queue = queue_of()
+    await queue.submit(batch_of("a", "b", "c", facts=GANG))
+
+    assert (await leased(queue, gangs=(KEY,))).pods.names == ("a", "b", "c")

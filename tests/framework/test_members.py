@@ -1,0 +1,64 @@
+"""The count of a gang's pods: who exists, and who is bound."""
+
+from roadstead.facts.pod import GroupMembership
+from roadstead.framework.members import GroupMembers
+from tests.builders import pod
+
+GANG = ("default", "g")
+FACTS = pod(pod_group=GroupMembership("g", 2))
+
+
+def members_of(*uids):
+    members = GroupMembers(is_known=True)
+    assert all(members.add(uid, FACTS) for uid in uids)
+    return members
+
+
+def test_pods_of_no_group_are_members_of_none():
+    members = GroupMembers()
+
+    assert not members.add("a", pod())
+
+    assert members.is_empty
+    assert members.group_of("a") is None
+
+
+def test_a_member_that_comes_twice_counts_once():
+    members = members_of("b", "a")
+
+    assert not members.add("a", FACTS)
+
+    assert (members.count(GANG), members.of(GANG)) == (2, ["a", "b"])
+
+
+def test_bound_members_stay_members_until_they_are_gone():
+    members = members_of("a", "b")
+    members.bind(["a", "b", "b", "nobody"])
+    assert (members.bound(GANG), members.count(GANG)) == (2, 2)
+
+    members.remove("a")
+    assert (members.bound(GANG), members.count(GANG)) == (1, 1)
+
+    members.remove("b")
+    members.remove("nobody")
+    assert (members.bound(GANG), members.count(GANG)) == (0, 0)
+    assert members.is_empty
+
+
+def test_where_no_gang_is_known_nobody_is_bound():
+    members = GroupMembers()
+
+    members.bind(["a"])
+
+    assert members.bound(GANG) == 0
+
+
+def test_what_is_told_of_bound_members_holds_until_something_else_is_told():
+    members = GroupMembers()
+
+    members.hear(GANG, 3)
+    assert members.bound(GANG) == 3
+
+    members.hear(GANG, 0)
+    members.hear(GANG, 0)
+    assert members.bound(GANG) == 0
