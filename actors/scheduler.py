@@ -48,7 +48,7 @@ from roadstead.actors.seam import (
 from roadstead.actors.volumes import SchedulerVolumes
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.core import CycleCore
-from roadstead.cycle.gangs import gives_up, waiting_gangs
+from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.sharded import ShardedCycle
@@ -205,7 +205,7 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
 
     async def _lease(self) -> None:
         profile = self._plan.settings.scheduler_profiles[index_of(self._name)]
-        gangs = waiting_gangs(self._waiting)
+        gangs = self.core.waiting_gangs()
         size = self._plan.settings.batch
         ask = LeaseAsk(self._name, self._epoch, size, LEASE_WAIT_S, profile, gangs)
         started = time.perf_counter()

@@ -43,6 +43,7 @@ from roadstead.config.durations import Duration
 from roadstead.cycle import steps
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.effects import Effect, Outbox, Verdict
+from roadstead.cycle.gangs import PLUGIN as GANGS
 from roadstead.cycle.ledger import Ledger
 from roadstead.cycle.outcomes import Outcomes
 from roadstead.cycle.pods import (
@@ -60,6 +61,7 @@ from roadstead.cycle.pods import (
     is_answer,
 )
 from roadstead.cycle.verdicts import refused_by
+from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status
 
@@ -83,7 +85,7 @@ class CycleCore(Outcomes):
         super().__init__(Ledger(f"{owner}/{epoch}/", max_remembered))
         self._rooms = tuple({id(each.waiting): each.waiting for each in profiles.values()}.values())
         for room in self._rooms:
-            room.show(self._ledger.find_waiting, self._ledger.all_waiting)
+            room.show(self._ledger.find_waiting, self._ledger.all_waiting, self._ledger.all_coming)
 
     def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Effect]:
         """Pods enter. One that is being tried under an older lease goes on under this one.
@@ -263,6 +265,12 @@ class CycleCore(Outcomes):
     def waiting_leases(self) -> set[int]:
         """The leases of pods that wait for Permit."""
         return {record.lease_id for record in self._ledger.waiting}
+
+    def waiting_gangs(self) -> tuple[GroupKey, ...]:
+        """The gangs of which pods wait for others, sorted."""
+        waiting = (each for each in self._ledger.waiting if GANGS in each.waits)
+        keys = (group_key(record.trial.facts) for record in waiting)
+        return tuple(sorted({key for key in keys if key is not None}))
 
     def counts(self) -> CycleCounts:
         return self._ledger.counts()

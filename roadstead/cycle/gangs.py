@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from roadstead.cycle.batch import Decision
-from roadstead.facts.pod_groups import GroupKey, group_key
+from roadstead.facts.pod_groups import group_key
 from roadstead.framework.waiting import WaitingPod
 
 PLUGIN = "Coscheduling"
 """The plugin for which pods of a gang wait for each other."""
-
-
-def waiting_gangs(waiting: Iterable[WaitingPod]) -> tuple[GroupKey, ...]:
-    """The gangs of which pods wait for others, in the order in which they came."""
-    keys = (group_key(each.facts) for each in waiting if PLUGIN in each.plugins)
-    return tuple(dict.fromkeys(key for key in keys if key is not None))
 
 
 def gives_up(

@@ -17,6 +17,7 @@ from roadstead.cycle.pods import (
     PodRecord,
     PodState,
 )
+from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile
 from roadstead.framework.waiting import WaitingPod, Word
 from roadstead.lazyheap import LazyHeap
@@ -82,6 +83,12 @@ class Ledger:
     def coming(self, word: Word) -> tuple[PodRecord, ...]:
         """The pods that a plugin chooses among those on their way to Permit."""
         return tuple(self._chosen(word, PodState.ASSUMING))
+
+    def all_coming(self) -> Iterator[PodFacts]:
+        """Those on their way to Permit, but for those that are refused already."""
+        for record in self.attempts.values():
+            if record.state is PodState.ASSUMING and record.refusal is None:
+                yield record.trial.facts
 
     def _chosen(self, word: Word, state: PodState) -> Iterator[PodRecord]:
         chosen = word.chosen

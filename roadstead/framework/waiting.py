@@ -44,21 +44,26 @@ class Word:
 
 Find = Callable[[str], WaitingPod | None]
 Each = Callable[[], Iterable[WaitingPod]]
+Coming = Callable[[], Iterable[PodFacts]]
 
 
 class WaitingPods:
     """Of one process. Without a core, which shows its pods, none wait and words are kept."""
 
-    __slots__ = ("_each", "_find", "_words")
+    __slots__ = ("_coming", "_each", "_find", "_words")
 
     def __init__(self) -> None:
         self._find: Find = _find_none
         self._each: Each = tuple
+        self._coming: Coming = tuple
         self._words: list[Word] = []
 
-    def show(self, find: Find, each: Each) -> None:
-        """A core shows its waiting pods: by UID, and all in the order in which they came."""
-        self._find, self._each = find, each
+    def show(self, find: Find, each: Each, coming: Coming = tuple) -> None:
+        """A core shows its waiting pods: by UID, and all in the order in which they came.
+
+        coming: the facts of pods that have a node and come to Permit.
+        """
+        self._find, self._each, self._coming = find, each, coming
 
     def get(self, uid: str) -> WaitingPod | None:
         """A pod, if it waits."""
@@ -66,6 +71,10 @@ class WaitingPods:
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(self._each())
+
+    def coming(self) -> Iterator[PodFacts]:
+        """The facts of pods that have a node and come to Permit."""
+        return iter(self._coming())
 
     def allow(self, uid: str, plugin: str) -> None:
         """`plugin` lets a pod go. Nothing comes of it for one that does not wait for the plugin."""
@@ -76,7 +85,10 @@ class WaitingPods:
         self._words.append(Word(uid, plugin, reason))
 
     def reject_where(self, chosen: Chosen, plugin: str, reason: str) -> None:
-        """`plugin` refuses all pods of such facts that wait, or have a node and come to Permit."""
+        """`plugin` refuses all pods of such facts that wait, or have a node and come to Permit.
+
+        They are chosen when all that the same call decided is known.
+        """
         self._words.append(Word("", plugin, reason, chosen))
 
     def take(self) -> list[Word]:

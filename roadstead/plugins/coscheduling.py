@@ -40,6 +40,7 @@ from roadstead.framework.plugin import (
     RemembersPods,
     ReservePlugin,
 )
+from roadstead.framework.waiting import Chosen
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
@@ -115,8 +116,22 @@ class Coscheduling(
         if key is None or self._is_complete(pod, key):
             return PostFilterResult(unschedulable())
         reason = f'a pod of pod group "{_named(key)}" fits nowhere'
-        self._waiting.reject_where(lambda facts: group_key(facts) == key, self.name, reason)
+        self._waiting.reject_where(self._lacking(pod, key), self.name, reason)
         return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit.'))
+
+    def _lacking(self, pod: PodFacts, key: GroupKey) -> Chosen:
+        """Chooses the pods of a group, unless enough of them have nodes all the same."""
+        lacks: list[bool] = []
+
+        def choose(facts: PodFacts) -> bool:
+            if group_key(facts) != key:
+                return False
+            if not lacks:
+                coming = sum(group_key(each) == key for each in self._waiting.coming())
+                lacks.append(not self._is_complete(pod, key, coming))
+            return lacks[0]
+
+        return choose
 
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         key = group_key(facts)
@@ -164,12 +179,13 @@ class Coscheduling(
         if not held:
             del self._held[key]
 
-    def _is_complete(self, pod: PodFacts, key: GroupKey) -> bool:
+    def _is_complete(self, pod: PodFacts, key: GroupKey, coming: int = 0) -> bool:
+        """Whether enough of a group have nodes. coming: those that are not held yet."""
         needed = self._needed(pod, key)
         if needed is None:
             return False
         held = self._held.get(key, {})
-        here, bound = len(held) + self._running(key), self._members.bound(key)
+        here, bound = len(held) + self._running(key) + coming, self._members.bound(key)
         if here >= needed or not bound:
             return here >= needed
         # Those let go here are among the bound ones, or about to be.

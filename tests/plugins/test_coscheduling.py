@@ -294,6 +294,38 @@ def test_a_member_that_fits_nowhere_ends_the_wait_of_the_others():
     gangs.core.validate()
 
 
+@pytest.mark.parametrize("waiting", [(), ("u1",), ("u1", "u2")])
+def test_a_surplus_member_that_fits_nowhere_leaves_those_placed_with_it_in_peace(waiting):
+    gangs, uids = Gangs(), ("u1", "u2", "u3")
+    gangs.lease(u1=member(), u2=member(), u3=member(), u4=member(), x=member("b"))
+    gangs.place(*waiting, "x")
+
+    effects = gangs.place(*(uid for uid in uids if uid not in waiting), nowhere=["u4"])
+
+    assert uids_of(Bind, effects) == [*uids]
+    assert gangs.states("u4", "x") == ["unschedulable", "waiting"]
+    gangs.core.validate()
+
+
+def test_those_placed_with_a_member_that_fits_nowhere_are_refused_where_they_are_too_few():
+    gangs = Gangs()
+    gangs.lease(u1=member(), u2=member(), u3=member(), x=member("b"))
+
+    gangs.place("u1", "x", "u2", nowhere=["u3"])
+
+    assert gangs.states("u1", "u2", "u3", "x") == [*["unschedulable"] * 3, "waiting"]
+
+
+def test_the_gangs_of_which_pods_wait_are_told():
+    gangs = Gangs()
+    gangs.lease(u1=member("b"), u2=member("a"), u3=member("a"), x=pod(cpu=1))
+    assert gangs.core.waiting_gangs() == ()
+
+    gangs.place("u1", "u2", "u3", "x")
+
+    assert gangs.core.waiting_gangs() == (("default", "a"), ("default", "b"))
+
+
 def test_a_member_that_fits_nowhere_tells_of_its_group():
     gangs = Gangs()
     gangs.lease(u1=member(), u2=member())
