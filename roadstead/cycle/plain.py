@@ -78,9 +78,8 @@ class PlainCycle:
         decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
         batch.settle()
         assert decision is not None, "nothing is kept back from the only table"
-        if decision.node_name is not None and evaluation.profile.binds_volumes:
-            node = self.table.facts(self.table.row_of(decision.node_name))
-            self._volumes.assume(pod.uid, pod.info.facts, node)
+        if decision.node_name is not None:
+            self.bind_volumes(pod, decision.node_name)
         if decision.diagnosis is None:
             return decision
         profile, tie_break = evaluation.profile, self._chooser.tie_break
@@ -93,6 +92,12 @@ class PlainCycle:
         tried = merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)
         extenders = None if self._narrower is None else self._narrower.extenders
         return ask_extenders(extenders, pod, tried)
+
+    def bind_volumes(self, pod: PodInCycle, node_name: str) -> None:
+        """Takes the volumes of a pod that was placed."""
+        if self._profiles[pod.info.facts.scheduler_name].binds_volumes:
+            node = self.table.facts(self.table.row_of(node_name))
+            self._volumes.assume(pod.uid, pod.info.facts, node)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         """Takes back a placement, and the volumes that it took."""

@@ -97,9 +97,12 @@ class ReplicaCycle(ShardedCycle):
         profiles: Mapping[str, Profile],
         tie_break: TieBreak,
         *,
+        name_best: bool = False,
         narrower: Narrower | None = None,
     ) -> None:
-        super().__init__(table.classes, profiles, tie_break, narrower=narrower)
+        super().__init__(
+            table.classes, profiles, tie_break, name_best=name_best, narrower=narrower
+        )
         self.table = table
         self.tentative = Tentative(table)
         self._held: OrderedDict[Hashable, _Held] = OrderedDict()

@@ -14,12 +14,12 @@ from typing import TextIO
 
 from roadstead.parity.cases import find_files
 from roadstead.parity.dump import write_answers
-from roadstead.parity.paths import PLAIN, WITH_KERNEL
+from roadstead.parity.paths import BESIDE, PLAIN, WITH_KERNEL
 from roadstead.parity.report import Report
 from roadstead.parity.suites import Answer, run_file
 from roadstead.protocol.errors import InputError
 
-DEFAULT_PATHS = "plain,1,2,5"
+DEFAULT_PATHS = "plain,beside,1,2,5"
 MAX_WORKERS = 1024
 LINES_OF_PROGRESS = 20
 
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         "--paths",
         type=_path_names,
         default=_path_names(DEFAULT_PATHS),
-        help=f"ways to decide: plain, or a number of workers, +kernel behind it or not "
+        help=f"ways to decide: plain, beside, or a number of workers, +kernel behind it or not "
         f"(default {DEFAULT_PATHS})",
     )
     parser.add_argument("--dump", metavar="DIR", help="write our own answer for each case there")
@@ -78,9 +78,9 @@ def _path_names(text: str) -> tuple[str, ...]:
     for name in names:
         way = name.removesuffix(WITH_KERNEL)
         workers = int(way) if way.isascii() and way.isdigit() else 0
-        if way != PLAIN and not 1 <= workers <= MAX_WORKERS:
+        if way not in (PLAIN, BESIDE) and not 1 <= workers <= MAX_WORKERS:
             raise argparse.ArgumentTypeError(
-                f'"{name}" is no path (want plain, or 1 to {MAX_WORKERS} workers)'
+                f'"{name}" is no path (want plain, beside, or 1 to {MAX_WORKERS} workers)'
             )
     return names
 

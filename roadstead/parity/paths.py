@@ -1,4 +1,8 @@
-"""The paths that a decision can take: plain, and sharded over W workers, behind one interface."""
+"""The paths that a decision can take, behind one interface.
+
+plain: one table, pod by pod. W: batches over W workers. beside: batches over a table that holds all
+nodes, as a scheduler decides that is alone; what it found of classes is kept from batch to batch.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from roadstead.cycle.batch import Accelerator, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.local import LocalShards
 from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.replica import ReplicaCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
@@ -16,12 +21,14 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.snapshots import is_behind, take_snapshot
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
 Profiles = Callable[[PodClasses], Mapping[str, Profile]]
 
 PLAIN = "plain"
+BESIDE = "beside"
 WITH_KERNEL = "+kernel"
 """Behind the name of a path: the kernel decides what it covers."""
 
@@ -110,6 +117,43 @@ class PlainPath:
         return self._profiles[scheduler_name]
 
 
+class BesidePath(PlainPath):
+    """All nodes beside the scheduler; what preemption finds is asked of the plain cycle."""
+
+    def __init__(self, profiles_of: Profiles, accelerator: Accelerator | None = None) -> None:
+        super().__init__(profiles_of, accelerator)
+        self._beside = ReplicaCycle(
+            self._cycle.table, self._profiles, TieBreak("first"), name_best=True
+        )
+        self._beside.accelerator = accelerator
+
+    def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        """One batch, as far as it gets; a pod that fits nowhere ends it."""
+        table = self._cycle.table
+        take_snapshot(table, table.arrived)
+        pods = self._beside.together(pods)
+        batch, decisions = self._beside.begin_here(pods), list[Decision]()
+        for pod in pods:
+            # With the best nodes named, the kernel decides one pod at a time.
+            decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
+            if decision is None:
+                break
+            decisions.append(decision)
+            batch.settle()
+            if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
+                break
+            take_snapshot(table, table.arrived)
+        self._beside.settled(len(pods), len(decisions))
+        assert decisions, "a fresh batch settles at least one pod"
+        for each in decisions:
+            if each.node_name is not None:
+                self._cycle.bind_volumes(each.pod, each.node_name)
+        last = decisions[-1]
+        if last.diagnosis is not None:
+            decisions[-1] = last._replace(post_filter=self._cycle.decide(last.pod).post_filter)
+        return decisions
+
+
 class ShardedPath(LocalShards):
     """W shards, every message packed and unpacked."""
 
@@ -139,9 +183,11 @@ def _prepare(
 
 
 def open_path(name: str, profiles_of: Profiles) -> DecisionPath:
-    """`plain`, or the number of workers as text; `+kernel` behind it has the kernel take part."""
+    """`plain`, `beside`, or the number of workers; `+kernel` behind it has the kernel take part."""
     accelerator = Accelerator(load(), Coverage()) if name.endswith(WITH_KERNEL) else None
     name = name.removesuffix(WITH_KERNEL)
     if name == PLAIN:
         return PlainPath(profiles_of, accelerator)
+    if name == BESIDE:
+        return BesidePath(profiles_of, accelerator)
     return ShardedPath(int(name), profiles_of, accelerator)

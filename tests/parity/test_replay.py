@@ -18,7 +18,7 @@ from tests.parity.world import (
     static,
 )
 
-PATHS = ("plain", "1", "2")
+PATHS = ("plain", "beside", "beside+kernel", "1", "2")
 
 
 @pytest.fixture(scope="module")

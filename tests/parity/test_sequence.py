@@ -16,7 +16,7 @@ from tests.parity.world import (
     sequence,
 )
 
-PATHS = ("plain", "1", "3")
+PATHS = ("plain", "beside", "1", "3")
 
 
 def recording(folder):

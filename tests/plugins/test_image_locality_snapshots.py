@@ -53,7 +53,7 @@ def test_nodes_that_came_late_are_told_and_merged():
     assert told.merge(other).late == other.merge(told).late == (("app:v1", 1), *told.late)
 
 
-@pytest.mark.parametrize("path_name", ["plain", "1", "3"])
+@pytest.mark.parametrize("path_name", ["plain", "beside", "beside+kernel", "1", "3"])
 def test_every_path_renews_a_row_in_the_cycle_after_a_placement_on_it(path_name):
     path = open_path(path_name, only_image_locality)
     path.add_nodes([node("n1", images=IMAGE), node("n2", images=IMAGE), node("n3")])
