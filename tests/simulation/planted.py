@@ -26,7 +26,9 @@ from roadstead.cycle.ledger import Ledger
 from roadstead.cycle.pods import BindAnswer, BindOutcome
 from roadstead.cycle.verify import Verifier
 from roadstead.framework.hint_map import HintMap
+from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import FilterResult
+from roadstead.framework.waiting import WaitingPods
 from roadstead.journal.files import FileJournal
 from roadstead.placements import Placements
 from roadstead.plugins.node_ports import NodePorts
@@ -131,7 +133,7 @@ def the_binder_trusts_summaries_of_before(put):
     put(Verifier, "_holds", lambda self, known, profile, info, *, alone: True)
 
 
-@bug(within=300, found=0)
+@bug(within=300, found=75)
 def a_gang_is_committed_in_part(put):
     put(commits, "refused_together", lambda *ignored: {})
 
@@ -399,9 +401,47 @@ def queue_and_cache_do_not_agree_on_nominations(put):
     put(Refill, "_agree_on_nominations", nothing)
 
 
-@bug(kinds=KINDS, seed=5073, within=1)
+@bug(seed=90, within=30, found=97)
 def gangs_are_parted_between_schedulers(put):
     put(Lending, "_groups_elsewhere", lambda self, owner: set())
+
+
+@bug(kinds=KINDS, seed=30185, within=1, found=30185)
+def a_late_member_of_a_gang_hears_of_nobody_who_is_bound(put):
+    put(GroupMembers, "hear", lambda self, key, bound: None)
+
+
+@bug(kinds=KINDS, seed=30649, within=1, found=30649)
+def a_new_queue_hears_of_no_member_that_is_bound(put):
+    async def nothing(self, batch):
+        return NOTHING
+
+    put(queue_actor.QueueActor, "bound_members", nothing)
+
+
+@bug(kinds=KINDS, seed=30823, within=1, found=30823)
+def who_gave_up_is_not_tried_again_with_the_gang(put):
+    put(queue_actor.QueueActor, "_gather", lambda self, gangs, now_s: None)
+
+
+@bug(kinds=KINDS, seed=35174, within=1, found=35174)
+def a_surplus_member_ends_its_gang(put):
+    put(WaitingPods, "coming", lambda self: iter(()))
+
+
+@bug(kinds=KINDS, seed=30329, within=1, found=30329)
+def a_pod_that_is_sent_again_loses_its_nomination(put):
+    put(QueueCore, "_update", _forgetting_nominations)
+
+
+def _forgetting_nominations(self, entry, facts, now_s, events):
+    if events is not None or entry.facts != facts:
+        self._back.update(entry, facts, now_s, [None] if events is None else events)
+
+
+@bug(kinds=KINDS, seed=30491, within=1, found=30491)
+def a_nomination_counts_though_its_lease_was_over(put):
+    put(queue_actor.QueueActor, "_not_heard", lambda self, back, stale: None)
 
 
 @bug(kinds=("changes",), within=60, found=0)
