@@ -134,6 +134,7 @@ class BesidePath(PlainPath):
         pods = self._beside.together(pods)
         batch, decisions = self._beside.begin_here(pods), list[Decision]()
         for pod in pods:
+            take_snapshot(table, table.arrived)
             # With the best nodes named, the kernel decides one pod at a time.
             decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
             if decision is None:
@@ -142,7 +143,6 @@ class BesidePath(PlainPath):
             batch.settle()
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
                 break
-            take_snapshot(table, table.arrived)
         self._beside.settled(len(pods), len(decisions))
         assert decisions, "a fresh batch settles at least one pod"
         for each in decisions:
