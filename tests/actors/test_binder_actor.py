@@ -112,6 +112,17 @@ async def test_running_pods_take_their_room():
     assert await bound(binder) == {"uid-a": "n1"}
 
 
+async def test_of_pods_that_stand_it_is_told_which_of_them_ran_from_the_start():
+    binder = await binder_of("a", "b")
+    await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
+    await bind(binder, "a")
+
+    page = await binder.standing_page(ALL)
+
+    assert (page.pods.names, page.nodes) == (("a", "b", "r"), ("n1", "", "n1"))
+    assert page.ran == (2,)
+
+
 async def test_running_pods_that_come_twice_count_once():
     binder = await binder_of("a")
     for _ in range(2):

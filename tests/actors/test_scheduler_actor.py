@@ -1,4 +1,5 @@
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from roadstead.actors.messages import (
     BindAnswer,
     Leased,
     PendingNote,
+    Renewed,
     Settle,
     node_batch,
 )
@@ -19,8 +21,10 @@ from roadstead.actors.worker import WorkerActor
 from roadstead.config.settings import Bounds
 from roadstead.cycle.effects import PodReport, Report, ReportKind
 from roadstead.cycle.sharded import MAX_ROUNDS
+from roadstead.facts.pod import GroupMembership
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
+from tests.simulation.scenarios import GANGS
 
 ONE_NODE = (node("n1"),)
 
@@ -122,6 +126,20 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
         "queue report",
     ]
     assert (report.lease_id, report.done, report.given_back) == (1, ("uid-a",), ())
+
+
+async def test_the_queue_hears_which_gangs_wait_and_says_who_of_them_is_bound():
+    member = pod(cpu=100, pod_group=GroupMembership("g", 3))
+    world = World(["a"], ["b"], facts=member, config=json.dumps(GANGS), batch=1)
+    world.leases[1] = replace(world.leases[1], gangs=(("default", "g", 1),))
+
+    world.queue.answers["renew"] = Renewed(())
+    async with world:
+        reports = await world.reports(2)
+
+    first, second, *_ = world.queue.told("lease")
+    assert (first.gangs, second.gangs) == ((), (("default", "g"),))
+    assert [each.done for each in reports] == [("uid-a",), ("uid-b",)]
 
 
 async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():

@@ -682,6 +682,18 @@ class TestGates:
         assert core.state_of("uid-a") is PodState.BACKOFF
 
 
+def test_for_what_a_pod_waits_is_told_as_long_as_it_is_parked():
+    core = queue_of("a", "b")
+    lease = core.lease("s", 1, 1, 0.0)
+    assert core.rejected_by("uid-a") == core.rejected_by("uid-nobody") == ()
+
+    core.requeue(lease.lease_id, [rejected("a", FIT, TAINT)], 0.0)
+    assert core.rejected_by("uid-a") == (FIT, TAINT)
+
+    core.move([FIT], 0.5)
+    assert core.rejected_by("uid-a") == ()
+
+
 class TestActivate:
     def test_activate_skips_the_backoff(self):
         core = parked("a", "b")
