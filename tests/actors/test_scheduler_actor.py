@@ -139,7 +139,7 @@ async def test_the_queue_hears_which_gangs_wait_and_says_who_of_them_is_bound():
 
     first, second, *_ = world.queue.told("lease")
     assert (first.gangs, second.gangs) == ((), (("default", "g"),))
-    assert [each.done for each in reports] == [("uid-a",), ("uid-b",)]
+    assert {each.done for each in reports} == {("uid-a",), ("uid-b",)}
 
 
 async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
