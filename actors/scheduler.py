@@ -254,8 +254,11 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         on to other shards.
         """
         if self._nodes is not None:
+            searches = self._nodes.cycle.searches(pods[0])
+            if searches:
+                await self._renew_roster(lane)
             await self._nodes.catch_up(self._seqs[0])
-            if not lane.cycle.narrows(pods[0]):
+            if searches or not lane.cycle.narrows(pods[0]):
                 return await self._decide_here(self._nodes, lane, pods)
         staleness_s = self._plan.settings.staleness_s
         if self._reads_failed:
@@ -297,12 +300,15 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         await nodes.go_on()
         return decisions, settled
 
+    async def _renew_roster(self, lane: Lane) -> None:
+        lane.cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
+        self._reached(self._roster.worker_seqs)
+
     async def _read(self, lane: Lane, pods: Sequence[PodInCycle]) -> BatchRun:
         """What the lane's workers say of the pods' classes."""
         started = time.perf_counter()
         if lane.cycle.narrows(pods[0]):
-            lane.cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
-            self._reached(self._roster.worker_seqs)
+            await self._renew_roster(lane)
         self._volumes.catch_up()
         lane.cycle.accelerator = self._kernel.accelerator(len(pods))
         # Told with an older time than it has: the workers may answer late.

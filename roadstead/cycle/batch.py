@@ -22,10 +22,11 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import candidates_wanted
+from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.keeper import KernelKeeper
-from roadstead.kernel.kernel import Kernel, KernelClass
+from roadstead.kernel.kernel import Decided, Kernel, KernelClass
 from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import KeptBack
 from roadstead.nodes.pod_info import PodInfo
@@ -140,8 +141,8 @@ class BatchRun:
             return []
         if self._kernel is None:
             self._kernel = self._admit(code)
-        why_not = self._kernel.why_not
-        why = "nominated pods" if self.table.nominations else why_not(pods[0].signature)
+        kernel, why_not = self._kernel, self._why_not
+        why = "nominated pods" if self.table.nominations else why_not(kernel, pods[0].signature)
         if why:
             accelerator.coverage.by_reference[why] += 1
             return []
@@ -149,7 +150,7 @@ class BatchRun:
         left = {
             signature
             for signature, pod in classes.items()
-            if why_not(signature) or self._changed_outside(pod)
+            if why_not(kernel, signature) or self._changed_outside(pod)
         }
         if self._name_best and pods[0].signature not in left:
             pods = pods[:1]
@@ -172,9 +173,21 @@ class BatchRun:
             *(code, self.table, self._node_count, classes, self._chooser), is_whole=self._is_whole
         )
 
+    def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
+        return kernel.why_not(signature)
+
+    def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
+        return kernel.run(pods)
+
+    def _profiles_of(self, pods: Sequence[PodInCycle]) -> dict[str, Profile]:
+        """The profiles of some pods of the batch, by scheduler name."""
+        classes = {pod.signature: self._classes[pod.signature] for pod in pods}
+        profiles = (each.run.evaluation.profile for each in classes.values())
+        return {profile.scheduler_name: profile for profile in profiles}
+
     def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None
-        done = self._kernel.run(pods)
+        done = self._decide_by(self._kernel, pods)
         names = self.table.columns.names
         best: tuple[str, ...] = ()
         if self._name_best and done.rows:

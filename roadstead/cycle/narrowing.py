@@ -152,7 +152,7 @@ class Narrower:
         nominated = pod.info.facts.nominated_node_name
         if nominated and self._nominated_passes(asker, search, nominated):
             return search.only(nominated, self.start)
-        feasible = search.visit(self._to_find(profile, search), self.start)
+        feasible = search.visit(self.to_find(profile, len(search.considered)), self.start)
         next_start = search.next_start(self.start)
         try:
             passed = self.extenders.filter(asker, feasible)
@@ -165,9 +165,9 @@ class Narrower:
         by_extender = len(passed.nodes) != len(feasible)
         return search.narrowing(passed, _bounded(scores), by_extender, next_start)
 
-    def _to_find(self, profile: Profile, search: _Search) -> int:
+    def to_find(self, profile: Profile, nodes: int) -> int:
+        """How many feasible nodes are looked for, of so many."""
         share = self._shares.get(profile.scheduler_name)
-        nodes = len(search.considered)
         if share is None:
             return nodes
         has_scoring = bool(profile.score) or self.extenders.prioritize_any

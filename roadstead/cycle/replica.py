@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.searching import SearchingBatch
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
@@ -100,24 +102,36 @@ class ReplicaCycle(ShardedCycle):
         name_best: bool = False,
         narrower: Narrower | None = None,
     ) -> None:
-        super().__init__(
-            table.classes, profiles, tie_break, name_best=name_best, narrower=narrower
-        )
+        super().__init__(table.classes, profiles, tie_break, name_best=name_best, narrower=narrower)
         self.table = table
         self.tentative = Tentative(table)
         self._held: OrderedDict[Hashable, _Held] = OrderedDict()
         self._models: OrderedDict[tuple[str, int], _Held] = OrderedDict()
         self._kernels = KernelKeeper()
+        self._searches_here = False
 
     def begin_here(self, pods: Sequence[PodInCycle]) -> BatchRun:
         """A batch that is ready to be decided. KeyError for a pod of no profile."""
         self.begin(pods)
         self.node_count = len(self.table)
+        self._searches_here = self.searches(pods[0])
         classes = {}
         for signature, asked in self._asked.items():
             held = self._held_of(signature, asked.pod, asked.profile)
             asked.filters, asked.scores = held.given.filters, held.given.scores
             classes[signature] = held.given
+        if self._searches_here and self._narrower is not None:
+            return SearchingBatch(
+                self.table,
+                classes,
+                self._chooser,
+                self._narrower,
+                self.roster,
+                self._told,
+                name_best=self._name_best,
+                accelerator=self.accelerator,
+                kernels=self._kernels,
+            )
         return BatchRun(
             self.table,
             self.node_count,
@@ -128,6 +142,31 @@ class ReplicaCycle(ShardedCycle):
             kernels=self._kernels,
             is_whole=True,
         )
+
+    def searches(self, pod: PodInCycle) -> bool:
+        """Whether a pod's nodes are sampled, and no extender has a say."""
+        narrower = self._narrower
+        if narrower is None or not narrower.concerns(pod.info.facts):
+            return False
+        return not narrower.extenders.looks_at(pod.info.facts)
+
+    def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """The first pods, as many as to ask about at once; those that are sampled together."""
+        if not pods or not self.searches(pods[0]):
+            return super().together(pods)
+        return [*takewhile(self.searches, pods[: self.reach(len(pods))])]
+
+    def settled(self, asked: int, decided: int) -> None:
+        """As for shards; where pods were searched for here, the start of the next is known."""
+        if self._searches_here:
+            for each in self._asked.values():
+                each.narrowing = None
+        super().settled(asked, decided)
+
+    def _told(self, pod: PodInCycle, run: ClassRun, filters: Summaries, scores: Summaries) -> None:
+        """On what the last pod of a class was decided: what follows from it asks for that."""
+        asked = self._asked[pod.signature]
+        asked.filters, asked.scores, asked.narrowing = filters, scores, run.narrowing
 
     def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:
         held = self._held.get(signature)

@@ -127,6 +127,9 @@ class Log(NamedTuple):
 
     classes: int64[pod]. draws: uint64[pod]. row, feasible, total, best: int64[pod].
     changed: int64[capacity], counted in length: int64[1]. use_draws: bool[1].
+    order: int64[row], in which rows are looked at where they are sampled; none where all are.
+    start: int64[1], where the next search starts. to_find: int64[class]. alive: int64[group], rows
+    that the last search found.
     """
 
     classes: I64
@@ -138,3 +141,7 @@ class Log(NamedTuple):
     changed: I64
     length: I64
     use_draws: Bools
+    order: I64
+    start: I64
+    to_find: I64
+    alive: I64

@@ -21,7 +21,7 @@ from roadstead.kernel.arrays import (
     Specs,
     Totals,
 )
-from roadstead.kernel.compiled_build import build, raise_high, raise_top, renormalize
+from roadstead.kernel.compiled_build import build, is_usual, raise_high, raise_top, renormalize
 from roadstead.kernel.compiled_relations import count, decide
 from roadstead.kernel.compiled_rows import evaluate
 from roadstead.kernel.jit import bucket_at, compiled, inlined, place_of_bucket, rank_of
@@ -156,7 +156,7 @@ def _place(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
 
 @inlined
 def _reason(
-    numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int, is_related: bool
+    numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int, normalizes_itself: bool
 ) -> int:
     """Why the next pod of a class cannot be decided here and now; DONE if it can."""
     if totals.stopped[c]:
@@ -164,7 +164,7 @@ def _reason(
     if not totals.built[c]:
         return NEW
     catch_up(numbers, specs, totals, log, c)
-    return MOVED if totals.moved[c] and not is_related else DONE
+    return MOVED if totals.moved[c] and not normalizes_itself else DONE
 
 
 @inlined
@@ -182,6 +182,59 @@ def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple
     return DONE, _choose(numbers, totals, log, pod, c, highest)
 
 
+@inlined
+def _visit(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> tuple[int, int]:
+    """(rows that are looked at, feasible ones among them); the latter by group in log.alive."""
+    total, group, order = totals.total[c], totals.group[specs.fixed[c]], log.order
+    log.alive[:] = 0
+    at, visited, found = log.start[0], 0, 0
+    for _ in range(order.shape[0]):
+        row = order[at]
+        if total[numbers.place_of[row]] != NOWHERE:
+            if found == log.to_find[c]:
+                break
+            found += 1
+            log.alive[group[row]] += 1
+        visited += 1
+        at = at + 1 if at + 1 < order.shape[0] else 0
+    return visited, found
+
+
+@inlined
+def _best_sampled(
+    numbers: Numbers, specs: Specs, totals: Totals, log: Log, pod: int, c: int
+) -> tuple[int, int]:
+    """As `_best`, among those rows at which upstream would have looked."""
+    visited, feasible = _visit(numbers, specs, totals, log, c)
+    if feasible == 0:
+        return NO_ROW, -1
+    model = specs.model[c]
+    if not is_usual(totals, model, log.alive):
+        return MOVED, -1
+    total, group, order = totals.total[c], totals.group[specs.fixed[c]], log.order
+    old, norm = totals.norm[c], totals.usual_norm[model]
+    draw, use_draws, at = log.draws[pod], log.use_draws[0], log.start[0]
+    found, ties, highest, best = np.int64(-1), np.int64(0), np.int64(NOWHERE), _ZERO
+    for _ in range(visited):
+        row = order[at]
+        at = at + 1 if at + 1 < order.shape[0] else 0
+        place = numbers.place_of[row]
+        if total[place] == NOWHERE:
+            continue
+        each = np.int64(total[place]) + norm[group[row]] - old[group[row]]
+        if each < highest:
+            continue
+        rank = rank_of(numbers.order[place], draw, use_draws)
+        if each > highest:
+            found, ties, highest, best = row, np.int64(0), each, rank
+        elif rank > best:
+            found, best = row, rank
+        ties += 1
+    log.start[0] = at
+    log.best[pod], log.total[pod], log.feasible[pod] = ties, highest, feasible
+    return DONE, int(found)
+
+
 @compiled
 def run(
     numbers: Numbers, specs: Specs, totals: Totals, rel: Relations, log: Log, start: int
@@ -190,9 +243,12 @@ def run(
     for pod in range(start, log.classes.shape[0]):
         c = log.classes[pod]
         is_related = rel.of_class[c] >= 0
-        reason = _reason(numbers, specs, totals, log, c, is_related)
+        is_sampled = log.order.shape[0] > 0
+        reason = _reason(numbers, specs, totals, log, c, is_related or is_sampled)
         row = -1
-        if reason == DONE and is_related:
+        if reason == DONE and is_sampled:
+            reason, row = _best_sampled(numbers, specs, totals, log, pod, c)
+        elif reason == DONE and is_related:
             reason, row = decide(numbers, totals, rel, log, pod, c)
         elif reason == DONE:
             reason, row = _best(numbers, totals, log, pod, c)

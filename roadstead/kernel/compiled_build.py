@@ -255,7 +255,7 @@ def build(numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: in
         group = totals.group[specs.fixed[c]]
         totals.feasible[c] = _count(numbers, totals.total[c], group, totals.alive[c])
         totals.norm[c] = 0
-        totals.moved[c] = not _is_usual(totals, specs.model[c], totals.alive[c])
+        totals.moved[c] = not is_usual(totals, specs.model[c], totals.alive[c])
         if not totals.moved[c]:
             _renormalize(numbers, totals, c, group, totals.usual_norm[specs.model[c]])
         totals.seen[c] = seen
@@ -279,7 +279,7 @@ def _count(numbers: Numbers, total: I32, group: I32, alive: I64) -> int:
 
 
 @inlined
-def _is_usual(totals: Totals, model: int, alive: I64) -> bool:
+def is_usual(totals: Totals, model: int, alive: I64) -> bool:
     """Whether it is known what normalizing plugins add where these groups have feasible rows."""
     same = totals.has_usual[model]
     for each in range(alive.shape[0]):

@@ -79,7 +79,8 @@ class KernelPod(Protocol):
 class Decided:
     """The pods that were decided: row, feasible rows, total and equally good rows of each.
 
-    stopped: why it ended before the last pod; "" if it did not.
+    stopped: why it ended before the last pod; "" if it did not. next_start: where the next search
+    among sampled rows starts.
     """
 
     rows: list[int]
@@ -87,6 +88,19 @@ class Decided:
     totals: list[int]
     best: list[int]
     stopped: str = ""
+    next_start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Rows are looked at in an order, from a start on, until enough are found that are feasible.
+
+    to_find: by scheduler name; one more feasible row ends the search.
+    """
+
+    order: Rows
+    start: int
+    to_find: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +230,14 @@ class Kernel:
         same = evaluation.profile.known_state(evaluation.pod) == found.model.known
         return "" if same else "volumes changed"
 
+    def why_not_sampled(self, signature: Hashable) -> str:
+        """Why pods of a covered class cannot have their rows sampled here; "" if they can."""
+        found = self._admitted[signature]
+        if self._relations.of_class[found.line] >= 0:
+            return "sampled, and looks across nodes"
+        by_name = found.each.evaluation.pre_filter.node_names is not None
+        return "sampled among named nodes" if by_name else ""
+
     def covers(self, signature: Hashable) -> bool:
         """Whether a class was found to be covered when the kernel was made."""
         return signature in self._admitted
@@ -226,10 +248,10 @@ class Kernel:
         for signature in [s for s, why in self._why.items() if why in _FOR_GOOD]:
             del self._why[signature]
 
-    def run(self, pods: Sequence[KernelPod]) -> Decided:
+    def run(self, pods: Sequence[KernelPod], sampling: Sampling | None = None) -> Decided:
         """Decides the first of some pods, all of covered classes, as far as it gets."""
         self._refresh(len(pods))
-        log = self._log(pods)
+        log = self._log(pods, sampling)
         done, stopped = self._through(log)
         if stopped in _FOR_GOOD:
             # Placements only take away: what has no row now has none later.
@@ -237,7 +259,7 @@ class Kernel:
         rows = log.row[:done].tolist()
         self._pending += zip(rows, pods, strict=False)
         feasible, totals, best = (e[:done].tolist() for e in (log.feasible, log.total, log.best))
-        return Decided(rows, feasible, totals, best, stopped)
+        return Decided(rows, feasible, totals, best, stopped, int(log.start[0]))
 
     def _through(self, log: Log) -> tuple[int, str]:
         """(how many pods were decided, why not more)."""
@@ -250,8 +272,11 @@ class Kernel:
                 self._build(log.classes[done:])
             elif reason != MOVED:
                 return done, REASONS.get(reason, "")
-            elif why := self._renormalize(int(log.classes[done])):
-                return done, why
+            else:
+                c = int(log.classes[done])
+                why = self._find_usual(c, log.alive) if len(log.order) else self._renormalize(c)
+                if why:
+                    return done, why
 
     def _refresh(self, pods: int) -> None:
         """Takes over what the table learned from elsewhere, and makes room in the log."""
@@ -263,7 +288,12 @@ class Kernel:
         self._changed[length : length + len(changed)] = changed
         self._length[0] = length + len(changed)
 
-    def _log(self, pods: Sequence[KernelPod]) -> Log:
+    def _log(self, pods: Sequence[KernelPod], sampling: Sampling | None) -> Log:
+        to_find, order, start = [], np.zeros(0, np.int64), 0
+        if sampling is not None:
+            order, start = sampling.order.astype(np.int64), sampling.start
+            names = (each.each.evaluation.profile.scheduler_name for each in self._covered)
+            to_find = [sampling.to_find.get(name, 0) for name in names]
         random = self._tie_break.kind == "random"
         draws = [self._tie_break.draw(pod.key, pod.attempt) for pod in pods] if random else []
         return Log(
@@ -276,6 +306,10 @@ class Kernel:
             changed=self._changed,
             length=self._length,
             use_draws=np.array([random]),
+            order=order,
+            start=np.array([start], np.int64),
+            to_find=np.array(to_find, np.int64),
+            alive=np.zeros(self._totals.alive.shape[1], np.int64),
         )
 
     def _build(self, coming: I64) -> None:
@@ -314,6 +348,19 @@ class Kernel:
             model = each.model.index
             totals.usual[model, :groups], totals.usual_norm[model, :groups] = alive, norm
             totals.has_usual[model] = True
+        return ""
+
+    def _find_usual(self, c: int, alive: I64) -> str:
+        """Finds what normalizing plugins add where these groups have rows that were looked at."""
+        each = self._covered[c]
+        assert each.model.still is not None
+        raw, model, totals = each.model.still.raw, each.model.index, self._totals
+        groups = raw.shape[1]
+        found = normalized(each.each.evaluation, raw, alive[:groups] > 0, ())
+        if found is None:
+            return _OUT_OF_RANGE
+        totals.usual[model], totals.usual_norm[model, :groups] = alive > 0, found[0]
+        totals.has_usual[model] = True
         return ""
 
     def best_rows(self, signature: Hashable, total: int) -> Rows:

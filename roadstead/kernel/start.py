@@ -94,15 +94,15 @@ def _is_kept(modules: Sequence[Path]) -> bool:
     folder = Path(cast(Dispatcher, compiled_of().run).stats.cache_path)
     newest = max(module.stat().st_mtime for module in modules)
     kept = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
+    is_kept = False
     for index in kept:
-        if index.stat().st_mtime < newest:
-            with contextlib.suppress(OSError):
+        # Another process may do the same at this moment.
+        with contextlib.suppress(OSError):
+            if index.stat().st_mtime < newest:
                 index.unlink()
-    return any(
-        index.match("*.run-*") and index.stat().st_mtime >= newest
-        for index in kept
-        if index.exists()
-    )
+            else:
+                is_kept |= index.match("*.run-*")
+    return is_kept
 
 
 def _compile_apart() -> None:
@@ -179,5 +179,8 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
         np.zeros((1, 1), np.int32), one, one, one, flags, flags, flags,
         np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32), flags,
     )  # fmt: skip
-    log = Log(none, np.zeros(0, np.uint64), none, none, none, none, none, one, flags)
+    log = Log(
+        none, np.zeros(0, np.uint64), none, none, none, none, none, one, flags,
+        none, one, none, none,
+    )  # fmt: skip
     return numbers, specs, totals, log

@@ -1,0 +1,120 @@
+"""SearchingBatch: pods whose nodes are sampled, decided one after another over one whole table.
+
+    decide_run ──► the kernel looks at as many rows as upstream would, in the order of the roster
+    decide     ──► Filter, search, PreScore, Score for one pod, as the reference does it
+                       │
+                       └── either way the next search starts where this one ended
+
+Each pod is looked at on its own, on the table with all placements before it, so that nothing that
+is summed up over nodes can be out of date; only volumes that were just taken are not seen here.
+
+Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+import numpy as np
+
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
+from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.narrowing import Narrower, Roster, found_of
+from roadstead.framework.evaluation import Summaries
+from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.keeper import KernelKeeper
+from roadstead.kernel.kernel import Decided, Kernel, Sampling
+from roadstead.nodes.table import NodeTable, Rows
+
+Tell = Callable[[PodInCycle, ClassRun, Summaries, Summaries], None]
+"""Learns on what a pod was decided by the reference: its summaries, and how it was narrowed."""
+
+
+class SearchingBatch(BatchRun):
+    """A batch of pods that no extender looks at, on a table that holds all nodes of the roster."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        classes: Mapping[Hashable, ClassInput],
+        chooser: Chooser,
+        narrower: Narrower,
+        roster: Roster,
+        tell: Tell,
+        *,
+        name_best: bool = False,
+        accelerator: Accelerator | None = None,
+        kernels: KernelKeeper | None = None,
+    ) -> None:
+        super().__init__(
+            table,
+            len(table),
+            classes,
+            chooser,
+            name_best=name_best,
+            accelerator=accelerator,
+            kernels=kernels,
+            is_whole=True,
+        )
+        self._narrower = narrower
+        self._roster = roster
+        self._tell = tell
+        self._order = rows_in_order(roster, table)
+        self._has_taken_volumes = False
+
+    def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
+        if self._order is None:
+            return "nodes came or went"
+        return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
+
+    def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
+        assert self._order is not None
+        wanted = {
+            name: self._narrower.to_find(profile, len(self._order))
+            for name, profile in self._profiles_of(pods).items()
+        }
+        found = kernel.run(pods, Sampling(self._order, self._narrower.start, wanted))
+        self._narrower.start = found.next_start
+        return found
+
+    def decide(self, pod: PodInCycle) -> Decision | None:
+        """The decision for the next pod; None ends the batch."""
+        self.settle()
+        if self._has_taken_volumes and pod.info.facts.volumes:
+            return None
+        each = self._classes[pod.signature]
+        run, evaluation = each.run, each.run.evaluation
+        filters = evaluation.own_filter_summaries()
+        evaluation.update(len(self.table), filters)
+        run.narrowing, run.applies = None, True
+        if evaluation.pre_filter.status.is_success:
+            found = found_of(evaluation)
+            run.narrowing = self._narrower.narrow(evaluation.profile, pod, self._roster, found)
+            evaluation.narrow(run.narrowing.narrowed)
+            self._narrower.settle(run.narrowing)
+        scores: Summaries = {}
+        if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
+            scores = evaluation.own_score_summaries()
+        self._tell(pod, run, filters, scores)
+        classes = {pod.signature: ClassInput(run, filters, scores)}
+        alone = BatchRun(
+            self.table, len(self.table), classes, self._chooser, name_best=self._name_best
+        )
+        decision = alone.decide(pod)
+        assert decision is not None, "nothing is kept back from the only table"
+        run.narrowing, run.applies = None, False
+        if decision.node_name is not None:
+            self._placed[pod.info] = self._placed_outside[pod.info] = None
+            self._has_taken_volumes |= bool(pod.info.facts.volumes)
+        return decision
+
+
+def rows_in_order(roster: Roster, table: NodeTable) -> Rows | None:
+    """The rows of a roster's nodes; None where the table has others."""
+    known = table.arrivals
+    if len(known) != len(roster.arrivals):
+        return None
+    order = np.argsort(known, kind="stable")
+    places = np.searchsorted(known[order], roster.arrivals)
+    rows: Rows = order[np.minimum(places, len(known) - 1)]
+    return rows if np.array_equal(known[rows], roster.arrivals) else None

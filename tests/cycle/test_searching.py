@@ -1,0 +1,138 @@
+"""Pods whose nodes are sampled, decided on a table that holds all nodes: as one after another."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.model import default_config
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.narrowing import Narrower, Roster, RosterOf
+from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.searching import rows_in_order
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.table import NodeTable
+from tests.actors import fleets
+from tests.builders import node, pod, table_of
+from tests.cycle.test_replica import Replica
+from tests.kernel.test_equality import (
+    DECIDING,
+    PROFILES,
+    TIE_BREAKS,
+    Plain,
+    World,
+    accelerator,
+    fleet_world,
+    play,
+    worlds,
+)
+from tests.kernel.test_many_rows import demand, many
+
+DEFAULT = default_config().profiles[0]
+SHARES = st.sampled_from([{}, {"default-scheduler": 0}, {"default-scheduler": 40}])
+
+
+class Sampling(Replica):
+    """A Replica that samples; the roster is that of its table."""
+
+    def __init__(self, world, config, tie_break, accelerator, shares):
+        super().__init__(world, config, tie_break, accelerator)
+        self.narrower, self.roster = Narrower(shares), RosterOf()
+        self.cycle = ReplicaCycle(self.table, self.profiles, tie_break, narrower=self.narrower)
+        self.cycle.accelerator = accelerator
+
+    def batch(self, pods):
+        self.cycle.roster = self.roster.take(self.table)
+        return super().batch(pods)
+
+
+class SamplingAlone(Plain):
+    """One pod after another on one table."""
+
+    def __init__(self, world, config, tie_break, shares):
+        super().__init__(world, config, tie_break, None)
+        self.narrower = Narrower(shares)
+        self.cycle = PlainCycle(self.cycle.table, self.profiles, tie_break, narrower=self.narrower)
+
+
+@pytest.fixture
+def few_are_enough(monkeypatch):
+    monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
+
+
+def both(world, config, tie_break, with_kernel, shares):
+    """What is decided by both, and where their next searches start."""
+    ours = Sampling(world, config, tie_break, accelerator() if with_kernel else None, shares)
+    theirs = SamplingAlone(world, config, tie_break, shares)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
+        played = play(ours, world), play(theirs, world)
+    return zip(played, (ours.narrower.start, theirs.narrower.start), strict=True)
+
+
+@DECIDING
+@given(worlds(), PROFILES, TIE_BREAKS, st.booleans(), SHARES)
+def test_sampled_pods_are_decided_as_one_after_another(
+    world, config, tie_break, with_kernel, shares
+):
+    ours, theirs = both(world, config, tie_break, with_kernel, shares)
+
+    assert ours == theirs
+
+
+@DECIDING
+@given(fleets.inputs(), TIE_BREAKS, st.booleans(), SHARES)
+def test_sampled_pods_with_constraints_across_nodes_are_decided_as_one_after_another(
+    inputs, tie_break, with_kernel, shares
+):
+    ours, theirs = both(fleet_world(inputs), DEFAULT, tie_break, with_kernel, shares)
+
+    assert ours == theirs
+
+
+@given(st.integers(0, 2**32))
+def test_the_kernel_searches_among_many_nodes_as_the_reference_does(seed):
+    draw = random.Random(seed)
+    batches = [[(demand(draw), draw.random() < 0.2) for _ in range(30)]]
+    world = World([(each, []) for each in many(draw, 150)], batches)
+
+    ours, theirs = both(world, DEFAULT, TieBreak("random", seed), True, {"default-scheduler": 5})
+
+    assert ours == theirs
+
+
+def test_the_kernel_takes_part_where_nodes_are_sampled(few_are_enough):
+    nodes = [(node(f"n{index}", cpu=4000, pods=10), []) for index in range(6)]
+    world = World(nodes, [[(pod(cpu=100), False)] * 4])
+    ours = Sampling(world, DEFAULT, TieBreak("first"), accelerator(), {"default-scheduler": 1})
+
+    decided = play(ours, world)
+
+    assert [each[1] for each in decided] == ["n0", "n2", "n4", "n1"]
+    assert [each[2] for each in decided] == [2] * 4
+    assert ours.cycle.accelerator.coverage.by_kernel == 4
+    assert ours.narrower.start == 2
+
+
+def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
+    world = World([(node("n1"), [])], [])
+    ours = Sampling(world, DEFAULT, TieBreak("first"), None, {"default-scheduler": 1})
+    info = ours.classes.info(pod())
+    pods = [PodInCycle(f"u{n}", f"ns/u{n}", info, "class") for n in range(3)]
+
+    assert list(ours.cycle.together(pods)) == pods
+    assert list(ours.cycle.together([])) == []
+    ours.narrower.extenders.looks_at = lambda facts: True
+    assert list(ours.cycle.together(pods)) == pods[:1]
+
+
+def test_a_roster_with_other_nodes_has_no_rows():
+    table = table_of(node("a"), node("b"))
+    whole = RosterOf().take(table)
+
+    assert rows_in_order(whole, table).tolist() == [0, 1]
+    assert rows_in_order(Roster(whole.nodes, whole.arrivals + 1), table) is None
+    assert rows_in_order(Roster(), table) is None
+    assert rows_in_order(Roster(), NodeTable()).tolist() == []
