@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""How speed grows with nodes, pods, classes, shards and schedulers: figures as JSON, plots as SVG.
+
+    scripts/growth.py OUT                    all axes: OUT/growth.json, OUT/growth-AXIS.svg
+    scripts/growth.py OUT --only nodes       one axis
+    scripts/growth.py OUT --plot             the plots again, from OUT/growth.json
+
+Every point is `roadstead bench` in a process of its own, the median of --runs; points that are
+there already are not run again. Measure on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from roadstead.lab.statistics import Band  # noqa: E402
+from roadstead.report.plot import Line, Plot, svg  # noqa: E402
+
+COMMAND = [sys.executable, "-m", "roadstead", "bench"]
+RUNTIMES = ("inline", "ray")
+TIMEOUT_S = 900
+
+TEMPLATES = ROOT / "roadstead" / "bench" / "workloads" / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One place on an axis: a workload of ours by name, or nodes and pods of one class."""
+
+    x: float
+    line: str
+    runtime: str
+    name: str = ""
+    nodes: int = 5_000
+    pods: int = 10_000
+    flags: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return f"{self.line} {self.x:g}"
+
+
+def _nodes() -> Iterator[Point]:
+    for nodes in (100, 1_000, 5_000, 20_000, 100_000):
+        pods = min(10_000, 100 * nodes)
+        yield from (Point(nodes, runtime, runtime, "", nodes, pods) for runtime in RUNTIMES)
+
+
+def _pods() -> Iterator[Point]:
+    for pods in (1_000, 5_000, 20_000, 100_000):
+        yield from (Point(pods, runtime, runtime, "", 5_000, pods) for runtime in RUNTIMES)
+
+
+def _classes() -> Iterator[Point]:
+    for runtime in RUNTIMES:
+        yield Point(1, runtime, runtime)
+        yield Point(10, runtime, runtime, "TenClasses/5000Nodes_50000Pods")
+        yield Point(10_000, runtime, runtime, "AllDistinct/5000Nodes_10000Pods")
+
+
+def _shards() -> Iterator[Point]:
+    for shards in (1, 2, 4, 8):
+        for runtime in RUNTIMES:
+            yield Point(shards, runtime, runtime, flags=("--shards", str(shards)))
+
+
+def _schedulers() -> Iterator[Point]:
+    for mode in ("shared", "partitioned"):
+        for schedulers in (1, 2, 4, 8):
+            flags = ("--schedulers", str(schedulers), "--shards", "8", "--mode", mode)
+            yield Point(schedulers, f"{mode}, ray", "ray", nodes=50_000, pods=20_000, flags=flags)
+
+
+AXES = {
+    "nodes": ("nodes", _nodes),
+    "pods": ("pods, onto 5,000 nodes", _pods),
+    "classes": ("classes of pods, 5,000 nodes", _classes),
+    "shards": ("workers, 5,000 nodes", _shards),
+    "schedulers": ("schedulers, 50,000 nodes, 8 workers", _schedulers),
+}
+
+
+def workload(point: Point) -> str:
+    """A file in scheduler_perf's format (JSON is YAML): pods of one class onto empty nodes."""
+    steps = [
+        {"opcode": "createNodes", "countParam": "$nodes"},
+        {"opcode": "createPods", "countParam": "$pods", "collectMetrics": True},
+    ]
+    only = {"name": "one", "params": {"nodes": point.nodes, "pods": point.pods}}
+    template = str(TEMPLATES / "pod.yaml")
+    case = {"name": "Growth", "defaultPodTemplatePath": template, "workloadTemplate": steps}
+    return json.dumps([case | {"workloads": [only]}])
+
+
+def measure(point: Point) -> dict[str, float | str]:
+    """Pods per second, memory and commit of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "growth.yaml"
+        file.write_text(workload(point), encoding="utf-8")
+        what = [point.name] if point.name else ["--file", str(file)]
+        command = [*COMMAND, *what, "--json", "--runtime", point.runtime, *point.flags]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT
+        )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
+    found = json.loads(done.stdout)
+    (result,) = found["results"]
+    return {
+        "pods_per_s": result["pods_per_s"],
+        "peak_bytes": result["peak_bytes"],
+        "commit": found["commit"],
+    }
+
+
+def run(axis: str, runs: int, known: dict[str, list[dict[str, float | str]]]) -> None:
+    """Fills in the points of an axis that are not known yet."""
+    _, points = AXES[axis]
+    for point in points():
+        figures = known.setdefault(f"{axis}: {point.key}", [])
+        while len(figures) < runs:
+            figures.append(measure(point))
+            rate = figures[-1]["pods_per_s"]
+            print(f"{axis}: {point.key}: {rate:,.0f} pods/s", file=sys.stderr, flush=True)
+
+
+def plot(axis: str, known: dict[str, list[dict[str, float | str]]]) -> str:
+    """The points of an axis as SVG; "" where there are none."""
+    x_name, points = AXES[axis]
+    lines: dict[str, list[tuple[float, Band]]] = {}
+    for point in points():
+        rates = [float(each["pods_per_s"]) for each in known.get(f"{axis}: {point.key}", ())]
+        if rates:
+            middle = Band(statistics.median(rates), min(rates), max(rates))
+            lines.setdefault(point.line, []).append((point.x, middle))
+    if not lines:
+        return ""
+    drawn = tuple(Line(name, tuple(found)) for name, found in lines.items())
+    return svg(Plot(f"Speed by {axis}", x_name, "pods/s", drawn))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path, help="folder of the figures and plots")
+    parser.add_argument("--only", choices=AXES, action="append", help="one axis; may be repeated")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each point (default 1)")
+    parser.add_argument("--plot", action="store_true", help="only draw what is there")
+    asked = parser.parse_args(arguments)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    file = asked.out / "growth.json"
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    for axis in asked.only or AXES:
+        if not asked.plot:
+            try:
+                run(axis, asked.runs, known)
+            finally:
+                file.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        if drawn := plot(axis, known):
+            (asked.out / f"growth-{axis}.svg").write_text(drawn, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""The script that shows how speed grows."""
+
+import json
+import subprocess
+
+import pytest
+
+RESULT = {"commit": "abc", "results": [{"pods_per_s": 1234.0, "peak_bytes": 5}]}
+
+
+@pytest.fixture
+def growth(scripts):
+    return scripts("growth")
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Commands that were run, all of which succeed."""
+    commands = []
+
+    def run(command, **_):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0, json.dumps(RESULT), "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return commands
+
+
+def test_each_point_of_an_axis_is_run_once_and_drawn(ran, tmp_path, capsys, growth):
+    assert growth.main([str(tmp_path), "--only", "classes"]) == 0
+    first = len(ran)
+    growth.main([str(tmp_path), "--only", "classes"])
+
+    assert (first, len(ran)) == (6, 6)
+    assert "AllDistinct/5000Nodes_10000Pods" in ran[2]
+    assert "classes: inline 10: 1,234 pods/s" in capsys.readouterr().err
+    known = json.loads((tmp_path / "growth.json").read_text())
+    assert known["classes: ray 1"] == [{"pods_per_s": 1234.0, "peak_bytes": 5, "commit": "abc"}]
+    assert "pods/s" in (tmp_path / "growth-classes.svg").read_text()
+
+
+def test_every_axis_has_points_that_can_be_run(ran, tmp_path, growth):
+    growth.main([str(tmp_path)])
+
+    assert {path.name for path in tmp_path.glob("*.svg")} == {
+        f"growth-{axis}.svg" for axis in growth.AXES
+    }
+    assert any("partitioned" in command for command in ran)
+
+
+def test_what_is_there_is_drawn_without_a_run(ran, tmp_path, growth):
+    known = {"nodes: ray 100": [{"pods_per_s": 7.0}]}
+    (tmp_path / "growth.json").write_text(json.dumps(known))
+
+    growth.main([str(tmp_path), "--plot", "--only", "nodes", "--only", "pods"])
+
+    assert ran == []
+    assert (tmp_path / "growth-nodes.svg").exists()
+    assert not (tmp_path / "growth-pods.svg").exists()
+
+
+def test_a_run_that_fails_is_told_and_what_was_measured_is_kept(monkeypatch, tmp_path, growth):
+    def fails(command, **_):
+        return subprocess.CompletedProcess(command, 2, "", "no such workload")
+
+    monkeypatch.setattr(subprocess, "run", fails)
+
+    with pytest.raises(SystemExit, match="exit status 2\nno such workload"):
+        growth.main([str(tmp_path), "--only", "pods"])
+    assert (tmp_path / "growth.json").exists()
+
+
+def test_a_workload_is_in_the_format_that_the_bench_reads(growth):
+    ((case),) = json.loads(growth.workload(growth.Point(1, "inline", "inline", nodes=3, pods=4)))
+
+    assert case["workloads"] == [{"name": "one", "params": {"nodes": 3, "pods": 4}}]
+    assert case["defaultPodTemplatePath"].endswith("templates/pod.yaml")
