@@ -32,6 +32,9 @@ _NARROWED = unresolvable("node(s) didn't satisfy the plugins that narrow the nod
 WORTHWHILE = 3
 """Pods of a class after which what NODE facts say is found for all rows at once."""
 
+PODS_PER_KIND = 8
+"""Where a batch has so many pods for each of its kinds, it is worthwhile for the rare ones, too."""
+
 MAX_KNOWN = 4096
 """Classes of which something is kept; the one found longest ago is dropped."""
 
@@ -102,8 +105,9 @@ class Verifier:
             first.setdefault(key, info)
             rows_of.setdefault(key, []).append(row)
         found: dict[Hashable, _Known] = {}
+        worthwhile = WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1
         for key, info in first.items():
-            known = self._known_of_all(info, len(rows_of[key]))
+            known = self._known_of_all(info, len(rows_of[key]), worthwhile)
             if known is None or not self._is_open(known, info, first.values()):
                 return False
             found[key] = known
@@ -114,16 +118,16 @@ class Verifier:
         plugins = {plugin: None for known in found.values() for plugin in known.live}
         return all(plugin.admits_all(infos, table, rows) for plugin in plugins)
 
-    def _known_of_all(self, info: PodInfo, pods: int) -> _Known | None:
+    def _known_of_all(self, info: PodInfo, pods: int, worthwhile: int) -> _Known | None:
         """What is known of a class, for all rows, if there are pods enough to find it out."""
         profile = self._profiles[info.facts.scheduler_name]
         known = self._known.get(_key_of(info, profile))
         if known is None or not self._holds(known, profile, info, alone=True):
-            if pods < WORTHWHILE:
+            if pods < worthwhile:
                 return None
             known = self._pre_filtered(profile, info)
         known.times += pods
-        if known.passes is None and known.times >= WORTHWHILE and known.status.is_success:
+        if known.passes is None and known.times >= worthwhile and known.status.is_success:
             known.passes = _standing(profile, info, known.state, self._table)
         return known
 

@@ -44,7 +44,7 @@ class Numbers(NamedTuple):
 
     pod_count, pod_limit: int64[row]. order: uint64[place], hashes or ranks of names, sorted.
     row_at: int64[place], the rows in that order; place_of: int64[row]; begin: int64[BUCKETS + 1],
-    the places of each bucket.
+    the places of each bucket; bucket: int32[place].
     blocked: bool[row, port], whether a wanted port cannot be had on the row.
     """
 
@@ -57,6 +57,7 @@ class Numbers(NamedTuple):
     row_at: I64
     place_of: I64
     begin: I64
+    bucket: I32
     blocked: Bools
 
 

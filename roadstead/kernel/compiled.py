@@ -46,32 +46,34 @@ def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: in
         if totals.alive[c, group] == 0 or (change == 1 and totals.alive[c, group] == 1):
             totals.moved[c] = True
     totals.total[c, place] = new
-    bucket = _bucket_of(numbers, place)
-    top = totals.top[c, bucket]
+    bucket = numbers.bucket[place]
+    top, tied = totals.top[c, bucket], totals.tied[c, bucket]
     if new > top:
         totals.top[c, bucket], totals.tied[c, bucket] = new, 1
     elif new == top:
         totals.tied[c, bucket] += 1
     elif old < top:
         return
-    elif totals.tied[c, bucket] > 1:
+    elif tied > 1:
         totals.tied[c, bucket] -= 1
     else:
         raise_top(numbers, totals, c, bucket)
-    raise_high(totals, c, bucket // GROUP)
+    _lift(totals, c, bucket, top, tied)
 
 
 @inlined
-def _bucket_of(numbers: Numbers, place: int) -> int:
-    """The last bucket that begins at or before a place."""
-    low, high = 0, BUCKETS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if numbers.begin[middle] <= place:
-            low = middle
-        else:
-            high = middle
-    return low
+def _lift(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
+    """Takes over into its group that the highest total of a bucket was `top`, of so many rows."""
+    group = bucket // GROUP
+    now = totals.top[c, bucket]
+    if top == totals.high[c, group]:
+        totals.many[c, group] -= tied
+    if now > totals.high[c, group]:
+        totals.high[c, group], totals.many[c, group] = now, totals.tied[c, bucket]
+    elif now == totals.high[c, group]:
+        totals.many[c, group] += totals.tied[c, bucket]
+    if totals.many[c, group] == 0:
+        raise_high(totals, c, group)
 
 
 @inlined

@@ -54,6 +54,7 @@ class Mirror:
         row_at = np.argsort(order, kind="stable")
         place_of = np.empty_like(row_at)
         place_of[row_at] = np.arange(len(row_at))
+        begin = self._begin(order[row_at])
         return Numbers(
             allocatable=np.ascontiguousarray(columns.allocatable[:, rows].T),
             requested=np.ascontiguousarray(columns.requested[:, rows].T),
@@ -63,7 +64,8 @@ class Mirror:
             order=order[row_at],
             row_at=row_at,
             place_of=place_of,
-            begin=self._begin(order[row_at]),
+            begin=begin,
+            bucket=np.repeat(np.arange(BUCKETS, dtype=np.int32), np.diff(begin)),
             blocked=self._blocked(np.arange(len(table))),
         )
 

@@ -164,7 +164,8 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
     matrix = np.zeros((0, 2), np.int64)
     numbers = Numbers(
         matrix, matrix, matrix, none, none, np.zeros(0, np.uint64),
-        none, none, np.zeros(BUCKETS + 1, np.int64), np.zeros((0, 1), np.bool_),
+        none, none, np.zeros(BUCKETS + 1, np.int64), np.zeros(0, np.int32),
+        np.zeros((0, 1), np.bool_),
     )  # fmt: skip
     specs = Specs(
         lines, lines, np.zeros((1, 2), np.int64), np.zeros((1, 0), np.int64),
