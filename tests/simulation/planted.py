@@ -118,12 +118,12 @@ def the_binder_does_not_check_affinity(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.pod_affinity))
 
 
-@bug(found=18)
+@bug(found=7)
 def the_binder_does_not_check_ports(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.host_ports))
 
 
-@bug(within=100, found=28)
+@bug(within=100, found=20)
 def the_binder_does_not_check_claims(put):
     put(Verifier, "verify", _skip_for(lambda facts: facts.volumes))
 
@@ -301,7 +301,7 @@ def a_bind_without_an_answer_is_taken_for_refused(put):
     put(CycleCore, "lost", lost)
 
 
-@bug(found=4)
+@bug(found=1)
 def ports_are_never_taken(put):
     def careless(self, state, pod, table):
         return FilterResult.refuse(np.zeros(len(table), dtype=np.bool_), unschedulable("none"))
@@ -357,7 +357,7 @@ def a_recovered_binder_forgets_the_last_bind(put):
     put(FileJournal, "recovered", recovered)
 
 
-@bug(kinds=("crash",), within=40, found=0)
+@bug(kinds=("crash",), within=40, found=4)
 def a_new_queue_is_not_told_who_waits(put):
     async def nothing(self):
         return None
@@ -388,7 +388,7 @@ def the_binders_word_on_an_expired_assumption_is_not_final(put):
     put(BinderCore, "void", lambda self, tokens: [])
 
 
-@bug(kinds=(*NETWORK, "changes"), within=60, found=26)
+@bug(kinds=(*NETWORK, "changes"), seed=60, within=40, found=78)
 def late_copies_of_what_was_removed_are_news(put):
     put(Revisions, "comes", lambda self, name, revision=0: True)
 
