@@ -129,8 +129,8 @@ class Log(NamedTuple):
     classes: int64[pod]. draws: uint64[pod]. row, feasible, total, best: int64[pod].
     changed: int64[capacity], counted in length: int64[1]. use_draws: bool[1].
     order: int64[row], in which rows are looked at where they are sampled; none where all are.
-    start: int64[1], where the next search starts. to_find: int64[class]. alive: int64[group], rows
-    that the last search found.
+    start: int64[1], where the next search starts. to_find: int64[class]. visited: int64[1], at how
+    many rows the last search looked; alive: int64[group], rows that it found.
     """
 
     classes: I64
@@ -145,4 +145,5 @@ class Log(NamedTuple):
     order: I64
     start: I64
     to_find: I64
+    visited: I64
     alive: I64

@@ -248,10 +248,10 @@ def run(
         is_sampled = log.order.shape[0] > 0
         reason = _reason(numbers, specs, totals, log, c, is_related or is_sampled)
         row = -1
-        if reason == DONE and is_sampled:
-            reason, row = _best_sampled(numbers, specs, totals, log, pod, c)
-        elif reason == DONE and is_related:
+        if reason == DONE and is_related:
             reason, row = decide(numbers, totals, rel, log, pod, c)
+        elif reason == DONE and is_sampled:
+            reason, row = _best_sampled(numbers, specs, totals, log, pod, c)
         elif reason == DONE:
             reason, row = _best(numbers, totals, log, pod, c)
         if reason != DONE:

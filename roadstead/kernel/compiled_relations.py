@@ -93,12 +93,29 @@ def _refuse(rel: Relations, related: int) -> None:
 
 
 @inlined
-def _look(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> bool:
+def _sample(rel: Relations, log: Log, c: int) -> None:
+    """Where rows are sampled, leaves of those that fit the ones at which upstream would look."""
+    fits, order = rel.fits, log.order
+    at, visited, found = log.start[0], 0, 0
+    goes_on = True
+    for _ in range(order.shape[0]):
+        row = order[at]
+        goes_on = goes_on and not (fits[row] and found == log.to_find[c])
+        found += goes_on and fits[row]
+        visited += goes_on
+        fits[row] = goes_on and fits[row]
+        at = at + 1 if at + 1 < order.shape[0] else 0
+    log.visited[0] = visited
+
+
+@inlined
+def _look(numbers: Numbers, rel: Relations, totals: Totals, log: Log, c: int) -> bool:
     """Finds which rows fit; whether groups of rows that normalize alike came or went."""
     total, group = totals.total[c], totals.group[rel.fixed[c]]
     for place in range(total.shape[0]):
         rel.fits[numbers.row_at[place]] = total[place] != NOWHERE
     _refuse(rel, rel.of_class[c])
+    _sample(rel, log, c)
     rel.alive[:] = 0
     feasible = 0
     for row in range(total.shape[0]):
@@ -209,7 +226,7 @@ def decide(
     numbers: Numbers, totals: Totals, rel: Relations, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
     """(DONE and the row for a pod of a class whose totals are up to date, or why there is none)."""
-    if _look(numbers, rel, totals, c):
+    if _look(numbers, rel, totals, log, c):
         return MOVED, -1
     if totals.feasible[c] == 0:
         return NO_ROW, -1
@@ -226,4 +243,6 @@ def decide(
             found, best = row, rank
         ties += 1
     log.best[pod], log.total[pod], log.feasible[pod] = ties, highest, totals.feasible[c]
+    if log.order.shape[0]:
+        log.start[0] = (log.start[0] + log.visited[0]) % log.order.shape[0]
     return DONE, found

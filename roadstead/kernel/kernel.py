@@ -232,10 +232,7 @@ class Kernel:
 
     def why_not_sampled(self, signature: Hashable) -> str:
         """Why pods of a covered class cannot have their rows sampled here; "" if they can."""
-        found = self._admitted[signature]
-        if self._relations.of_class[found.line] >= 0:
-            return "sampled, and looks across nodes"
-        by_name = found.each.evaluation.pre_filter.node_names is not None
+        by_name = self._admitted[signature].each.evaluation.pre_filter.node_names is not None
         return "sampled among named nodes" if by_name else ""
 
     def covers(self, signature: Hashable) -> bool:
@@ -274,8 +271,9 @@ class Kernel:
                 return done, REASONS.get(reason, "")
             else:
                 c = int(log.classes[done])
-                why = self._find_usual(c, log.alive) if len(log.order) else self._renormalize(c)
-                if why:
+                is_alone = self._relations.of_class[c] < 0
+                among_sampled = len(log.order) > 0 and is_alone
+                if why := self._find_usual(c, log.alive) if among_sampled else self._renormalize(c):
                     return done, why
 
     def _refresh(self, pods: int) -> None:
@@ -309,6 +307,7 @@ class Kernel:
             order=order,
             start=np.array([start], np.int64),
             to_find=np.array(to_find, np.int64),
+            visited=np.zeros(1, np.int64),
             alive=np.zeros(self._totals.alive.shape[1], np.int64),
         )
 

@@ -182,6 +182,6 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
     )  # fmt: skip
     log = Log(
         none, np.zeros(0, np.uint64), none, none, none, none, none, one, flags,
-        none, one, none, none,
+        none, one, none, one, none,
     )  # fmt: skip
     return numbers, specs, totals, log
