@@ -1,25 +1,65 @@
 """Facts of a pod as bytes: packed once per class, unpacked once per process.
 
-The same bytes come back as the same object, so that what is looked up by identity stays cheap.
+The same bytes come back as the same object, so that what is looked up by identity stays cheap. The
+amounts that a pod asks for stand beside all else, which is packed by itself: of pods that differ in
+amounts alone it is packed and unpacked once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod_amounts import AMOUNTS, NAMES, amounts_of, beside_amounts
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 
 MAX_CLASSES_REMEMBERED = 65_536
 
 
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """What a pod asks for, as in `PodFacts`; rest: the packed facts without it."""
+
+    rest: bytes
+    requests: tuple[tuple[str, int], ...]
+    nonzero_cpu_milli: int
+    nonzero_memory_bytes: int
+    container_requests: tuple[tuple[str, int], ...] | None
+
+
+_START = NAMES.index(AMOUNTS[0])
+_STOP = _START + len(AMOUNTS)
+assert NAMES[_START:_STOP] == AMOUNTS, "the amounts stand side by side"
+
+Rest = tuple[object, ...]
+
+_make = cast(Callable[..., PodFacts], PodFacts)
+
+
 @lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
 def facts_out(facts: PodFacts) -> bytes:
     """The bytes that stand for facts."""
-    return pack(to_wire(facts))
+    return pack(to_wire(_Amounts(_rest_out(beside_amounts(facts)), *amounts_of(facts))))
 
 
 @lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
 def facts_in(data: bytes) -> PodFacts:
     """The facts that bytes stand for. CodecError where they stand for none."""
-    return from_wire(PodFacts, unpack(data))
+    amounts = from_wire(_Amounts, unpack(data))
+    rest = _rest_in(amounts.rest)
+    return _make(*rest[:_START], *amounts_of(amounts), *rest[_START:])
+
+
+@lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
+def _rest_out(rest: Rest) -> bytes:
+    nothing = amounts_of(PodFacts())
+    return pack(to_wire(_make(*rest[:_START], *nothing, *rest[_START:])))
+
+
+@lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
+def _rest_in(data: bytes) -> Rest:
+    rest: Rest = beside_amounts(from_wire(PodFacts, unpack(data)))
+    return rest

@@ -7,20 +7,16 @@ so that it compares and hashes by identity and can carry compiled vectors.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import fields
-from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod_amounts import beside_amounts
 from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
 from roadstead.nodes.interning import Interner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
-
-_AMOUNTS = ("requests", "nonzero_cpu_milli", "nonzero_memory_bytes", "container_requests")
-_beside_amounts = attrgetter(*(e.name for e in fields(PodFacts) if e.name not in _AMOUNTS))
 
 
 class PodInfo:
@@ -44,11 +40,8 @@ class PodInfo:
         self.kind = kind
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
-        self.asked = tuple(
-            (resources.code(name), amount)
-            for name, amount in facts.requests
-            if amount and is_counted_resource(name)
-        )
+        code = resources.code
+        self.asked = tuple([(code(name), n) for name, n in self.request_of.items() if n])
         self.codes: NDArray[np.intp] = np.array([code for code, _ in self.asked], dtype=np.intp)
         self.amounts: NDArray[np.int64] = np.array([n for _, n in self.asked], dtype=np.int64)
         self.nonzero: NDArray[np.int64] = np.array(
@@ -67,12 +60,12 @@ class PodInfo:
 class PodClasses:
     """The classes known to this process: facts → PodInfo, and the resource codes they share."""
 
-    __slots__ = ("_by_facts", "_by_id", "_kinds", "infos", "resources")
+    __slots__ = ("_by_id", "_kinds", "_place_of", "infos", "resources")
 
     def __init__(self) -> None:
         self.resources: Interner[str] = Interner(STANDARD_RESOURCES)
         self.infos: list[PodInfo] = []
-        self._by_facts: dict[PodFacts, PodInfo] = {}
+        self._place_of: dict[PodFacts, int] = {}
         self._by_id: dict[int, PodInfo] = {}
         self._kinds: Interner[Hashable] = Interner()
 
@@ -81,21 +74,20 @@ class PodClasses:
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        info = self._by_facts.get(facts)
-        if info is None:
+        place = self._place_of.setdefault(facts, len(self.infos))
+        if place == len(self.infos):
             kind = self._kinds.code(_kind_of(facts))
-            info = PodInfo(facts, len(self.infos), kind, self.resources)
+            info = PodInfo(facts, place, kind, self.resources)
             self.infos.append(info)
-            self._by_facts[facts] = info
             self._by_id[id(facts)] = info
-        return info
+        return self.infos[place]
 
 
 def _kind_of(facts: PodFacts) -> Hashable:
     """All but amounts; of those, which there are, and which of them are 0."""
     apart = facts.container_requests
     return (
-        _beside_amounts(facts),
+        beside_amounts(facts),
         tuple((name, amount > 0) for name, amount in facts.requests),
         None if apart is None else tuple((name, amount > 0) for name, amount in apart),
     )

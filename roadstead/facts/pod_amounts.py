@@ -1,0 +1,16 @@
+"""How much a pod asks for, and all else that is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from operator import attrgetter
+
+from roadstead.facts.pod import PodFacts
+
+NAMES = tuple(each.name for each in fields(PodFacts))
+AMOUNTS = ("requests", "nonzero_cpu_milli", "nonzero_memory_bytes", "container_requests")
+"""Fields of `PodFacts` that say how much a pod asks for."""
+
+amounts_of = attrgetter(*AMOUNTS)
+beside_amounts = attrgetter(*(name for name in NAMES if name not in AMOUNTS))
+"""All other fields, in order."""
