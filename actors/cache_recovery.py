@@ -85,9 +85,10 @@ class CacheRecovery:
         raise AssertionError("of the actor")
 
     async def take_storage(self, message: StorageLog) -> Nothing:
-        """What commits changed of claims, for a cache that begins."""
+        """What commits changed of claims, for a cache that begins, and for its workers."""
         if not self._volumes.log:
             self._volumes.take(message.changes)
+            self._stream_changes(message.changes)
         return NOTHING
 
     async def restream(self, ask: Restream) -> Nothing:

@@ -2,7 +2,8 @@
 
 Upstream narrows down whom it looks at when a pod was assigned or changed on its node
 (getUnschedulablePodsWithCrossTopologyTerm of pkg/scheduler/backend/queue/scheduling_queue.go,
-1.34): such a pod helps no one who was refused by what is on single nodes.
+1.34): such a pod helps no one who was refused by what is on single nodes. Ours besides: it helps
+those of its gang that gave up.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roadstead.facts.pod import Labels, PodFacts
+from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import ActionType, ClusterEvent, EventResource, SeenPod
 from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.queue.hints import EventRules
 
 SPREAD = "PodTopologySpread"
+GANGS = "Coscheduling"
 
 
 def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
@@ -25,6 +28,9 @@ def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
         if not _is_narrowed(seen.event) or not isinstance(assigned, SeenPod):
             return True
         if SPREAD in rejected_by and assigned.facts.namespace == facts.namespace:
+            return True
+        gang = group_key(facts)
+        if gang is not None and GANGS in rejected_by and gang == group_key(assigned.facts):
             return True
         return _wants(facts, assigned.facts, dict(hints.cluster.namespaces))
 

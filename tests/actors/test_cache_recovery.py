@@ -131,6 +131,19 @@ async def claim_of_a_pod_deleted_while_assumed():
     return world, ledger, committed
 
 
+async def test_what_commits_changed_of_claims_before_goes_to_the_workers_of_a_cache_that_begins():
+    *_, committed = await claim_of_a_pod_deleted_while_assumed()
+    world = World(facts=storage(waiting("local"), claim("c"), volume("a")))
+
+    for _ in range(2):
+        await world.cache.take_storage(committed)
+    await turns()
+
+    (told,) = world.worker.told("apply")
+    assert told.changes == committed.changes
+    assert (told.first_seq, told.count) == (1, len(committed.changes))
+
+
 async def end_of_the_owner(world):
     held = await world.cache.assumed_by(OWNER)
     await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ()))

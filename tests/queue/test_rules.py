@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import PodAffinityTerm
+from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
@@ -66,6 +66,27 @@ def test_a_pod_that_was_assigned_concerns_those_spread_with_it_or_wanting_it(
     event, waiting, rejected_by, looked_at
 ):
     assert rules().concerns(happened(event, WEB), waiting, rejected_by) is looked_at
+
+
+def member(group):
+    return pod(pod_group=GroupMembership(group, 2))
+
+
+@pytest.mark.parametrize(
+    ("waiting", "rejected_by", "looked_at"),
+    [
+        (member("a"), ("Coscheduling",), True),
+        (member("a"), (FIT,), False),
+        (member("b"), ("Coscheduling",), False),
+        (pod(), ("Coscheduling",), False),
+    ],
+)
+def test_a_member_that_was_assigned_concerns_those_of_its_gang_that_gave_up(
+    waiting, rejected_by, looked_at
+):
+    seen = happened(ASSIGNED_POD_ADD, member("a"))
+
+    assert rules().concerns(seen, waiting, rejected_by) is looked_at
 
 
 def test_a_term_without_a_selector_wants_nobody():
