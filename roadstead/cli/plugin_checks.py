@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
@@ -16,7 +16,7 @@ from roadstead.cli.plugin_subject import Answers, Subject, answers, answers_of
 from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.plugin import MAX_NODE_SCORE
+from roadstead.framework.plugin import MAX_NODE_SCORE, Reads
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.parity.paths import DecisionPath, open_path
@@ -65,6 +65,8 @@ def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
             ("scores", _scores, f"within 0..{MAX_NODE_SCORE}"),
             ("signature", _signature, "equal signature, equal answers"),
         ]
+    if subject.is_asked and vars(subject.kind).get("alike_by_kind", False):
+        named.append(("kinds", kinds, "the same for pods that ask for more or less"))
     checks = [_checked(name, fine, work, subject, fleets) for name, work, fine in named]
     if subject.is_asked and not any(check.outcome is Outcome.FAILED for check in checks):
         checks += [_signs(subject, fleets), speed(subject, fleets[0])]
@@ -208,6 +210,30 @@ def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
             expected = expected or answers(subject, facts, table)
             hint = f"and another {name}, which the signature leaves out"
             yield _difference(expected, answers(subject, other, table), facts, hint)
+
+
+def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
+    """Pods that differ in amounts alone, of a plugin to which these do not matter."""
+    table = fleet.table()
+    for facts in _classes(fleet):
+        one, other = (answers(subject, each, table) for each in (facts, _larger(facts)))
+        if subject.kind.reads is not Reads.NODE:
+            # Rows may take the one and not the other, or be scored by what it asks for.
+            one, other = (
+                replace(each, refusals=(), raw=None, scores=None) for each in (one, other)
+            )
+        hint = "and one that asks for more; does `alike_by_kind` hold?"
+        yield _difference(both[0], both[1], facts, hint)
+
+
+def _larger(facts: PodFacts) -> PodFacts:
+    """A pod that asks for more of all that it asks for."""
+    return replace(
+        facts,
+        requests=tuple((name, 3 * amount) for name, amount in facts.requests),
+        nonzero_cpu_milli=3 * facts.nonzero_cpu_milli,
+        nonzero_memory_bytes=3 * facts.nonzero_memory_bytes,
+    )
 
 
 def _signs(subject: Subject, fleets: Fleets) -> Check:

@@ -78,6 +78,8 @@ class NodePlugin:
     name: ClassVar[str]
     reads: ClassVar[Reads] = Reads.NODE_AND_PODS
     arguments: ClassVar[type[PluginArguments] | None] = None
+    alike_by_kind: ClassVar[bool] = False
+    """See `Plugin.alike_by_kind`."""
 
     def filter(self, pod: PodInfo, node: NodeView) -> Status:
         """Whether the node can take the pod."""
@@ -134,6 +136,7 @@ def adapt(kind: type[NodePlugin]) -> type[Plugin]:
         _Adapted.__init__(self, kind(*args, **named))
 
     members = {"name": kind.name, "reads": kind.reads, "arguments": kind.arguments}
+    members["alike_by_kind"] = vars(kind).get("alike_by_kind", False)
     made = type(kind.__name__, (base,), {**members, "__init__": build, "__doc__": kind.__doc__})
     # What a registry reads to know what the constructor wants.
     made.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]

@@ -185,6 +185,19 @@ BROKEN = {
         """,
         "does `reads = Reads.NODE` hold?",
     ),
+    "blind": (
+        "kinds",
+        """
+        class P(NodePlugin):
+            name = "P"
+            reads = Reads.NODE
+            alike_by_kind = True
+
+            def score(self, pod, node):
+                return pod.facts.nonzero_cpu_milli % 101
+        """,
+        "does `alike_by_kind` hold?",
+    ),
     "broken": (
         "shards",
         """

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roadstead.cli.plugin_checks import kinds
 from roadstead.cli.plugin_samples import POD_VALUES, sample_fleet
 from roadstead.cli.plugin_subject import answers, in_tree_subject
 from roadstead.config.model import default_config
@@ -101,6 +102,20 @@ def check(asked, seed, place):
 
 seeds = st.integers(0, 1 << 20)
 places = st.integers(0, 29)
+
+
+@pytest.mark.parametrize("name", ASKED)
+@given(seeds)
+def test_what_a_plugin_says_holds_for_a_kind_where_it_says_so(name, seed):
+    asked = subject(name)
+    assert vars(asked.kind)["alike_by_kind"]
+    fleet = sample_fleet(seed, nodes=9, pods=10)
+    try:
+        wrong = [each for each in kinds(asked, fleet) if each is not None]
+    except UnsupportedError:
+        return
+
+    assert not wrong
 
 
 def test_every_fact_of_a_pod_is_changed():
