@@ -216,12 +216,10 @@ def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
     """Pods that differ in amounts alone, of a plugin to which these do not matter."""
     table = fleet.table()
     for facts in _classes(fleet):
-        one, other = (answers(subject, each, table) for each in (facts, _larger(facts)))
+        both = [answers(subject, each, table) for each in (facts, _larger(facts))]
         if subject.kind.reads is not Reads.NODE:
             # Rows may take the one and not the other, or be scored by what it asks for.
-            one, other = (
-                replace(each, refusals=(), raw=None, scores=None) for each in (one, other)
-            )
+            both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
         hint = "and one that asks for more; does `alike_by_kind` hold?"
         yield _difference(both[0], both[1], facts, hint)
 
