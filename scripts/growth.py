@@ -53,7 +53,7 @@ class Point:
 
 def _nodes() -> Iterator[Point]:
     for nodes in (100, 1_000, 5_000, 20_000, 100_000):
-        pods = min(10_000, 100 * nodes)
+        pods = min(10_000, 40 * nodes)
         yield from (Point(nodes, runtime, runtime, "", nodes, pods) for runtime in RUNTIMES)
 
 
