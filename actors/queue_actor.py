@@ -99,7 +99,7 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
         self._failures: dict[str, dict[int, int]] = {}
         self._conflicts: dict[str, dict[int, int]] = {}
         self._overdue: dict[str, set[str]] = {}
-        self._in_vain: set[str] = set()
+        self._in_vain: dict[str, str] = {}
         self._wakes = 0
         self._arrived = asyncio.Event()
         self._directory, self._is_new = directory, is_new
@@ -203,6 +203,7 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
             lost = self._losing_nomination(back)
             answer = self.core.requeue(report.lease_id, back, now_s)
             self._not_heard(report.given_back, answer.stale)
+            lost = {uid: lost[uid] for uid in answer.applied if uid in lost}
             # The room that was kept for them is there for others, as if they had left it.
             self._happened(
                 self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost

@@ -21,13 +21,13 @@ from roadstead.run import Pod, RunPlan
 
 
 class QueueNominations:
-    """What QueueActor does of it. _in_vain: pods of whose nominations the cache was told so."""
+    """What QueueActor does of it. _in_vain: pod → node of which the cache was told so."""
 
     core: QueueCore[SeenEvent]
     _directory: Directory
     _plan: RunPlan
     _events: PodEvents
-    _in_vain: set[str]
+    _in_vain: dict[str, str]
 
     def _happened(self, events: Sequence[SeenEvent], now_s: float) -> None:
         raise AssertionError("of the actor")
@@ -47,29 +47,39 @@ class QueueNominations:
 
     async def _withdraw(self, cleared: Sequence[QueuedPod]) -> None:
         """Pods lost their nominations: the cache may have heard of the two in another order."""
-        await self._say([(pod.identity, pod.facts) for pod in cleared], [""] * len(cleared))
+        pods = [(pod.identity, pod.facts) for pod in cleared]
+        await self._say(pods, [""] * len(pods))
+        self._happened(self._events.gone(facts for _, facts in pods), clock_s())
 
     def _not_heard(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
         """What was reported of these pods does not count; the cache was told of it."""
-        told = {each.uid for each in back if each.nominated_node is not None}
-        self._in_vain |= told.intersection(stale)
+        told = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
+        self._in_vain |= {uid: told[uid] for uid in stale if uid in told}
 
     async def _say_what_holds(self) -> None:
-        """The cache hears who is nominated of those of whom it was told in vain."""
-        settled = [uid for uid in sorted(self._in_vain) if not self._is_lent(uid)]
+        """The cache hears who is nominated of those of whom it was told something else.
+
+        What was kept for them until now may help others.
+        """
+        settled = {uid: node for uid, node in self._in_vain.items() if not self._is_lent(uid)}
         known = [(uid, facts) for uid in settled if (facts := self.core.facts_of(uid)) is not None]
-        nodes = [facts.nominated_node_name for _, facts in known]
-        await self._say([(PodIdentity(uid, of.namespace, uid), of) for uid, of in known], nodes)
-        self._in_vain.difference_update(settled)
+        # A report that only came twice is no news.
+        wrong = [(uid, of) for uid, of in known if of.nominated_node_name != settled[uid]]
+        pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
+        await self._say(pods, [of.nominated_node_name for _, of in wrong])
+        kept = [of for uid, of in wrong if settled[uid]]
+        self._happened(self._events.gone(kept), clock_s())
+        for uid, node_name in settled.items():
+            if self._in_vain.get(uid) == node_name:
+                del self._in_vain[uid]
 
     async def _say(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
-        """Tells the cache of nominations; what was kept until now may help others."""
+        """Tells the cache of nominations."""
         if not pods:
             return
         told = Nominations(pod_batch(pods), tuple(nodes), (False,) * len(pods))
         cache = PatientRef(self._directory.find(CACHE))
         await cache.call(NOMINATE, told, timeout_s=self._plan.settings.deadlines.call_s)
-        self._happened(self._events.gone(facts for _, facts in pods), clock_s())
 
     async def nominated(self, ask: Uids) -> Nominated:
         """Who is nominated, and who of those asked about is not; lent pods are left out."""

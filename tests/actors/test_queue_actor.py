@@ -497,6 +497,39 @@ async def test_a_nomination_that_holds_is_told_again_after_one_under_a_lease_tha
     assert (told.pods.uids, told.nodes) == (("uid-a",), ("n2",))
 
 
+async def test_a_report_that_comes_again_when_its_lease_is_over_is_no_news_and_wakes_nobody():
+    queue = QueueActor(plan_of(), Fakes(Fake("cache")))
+    await queue.submit(batch_of("a", "named", facts=pod(cpu=100)))
+    lease = await leased(queue)
+    again = report_of(lease.lease_id, back=[nominated_back("a", ""), nominated_back("named", "n1")])
+    await queue.report(again)
+    queue.core.expire(LONG_S)
+
+    await queue.report(again)
+
+    assert is_parked(queue)
+    assert queue._in_vain == {}
+
+
+async def test_a_nomination_that_was_taken_away_in_vain_is_told_again_and_wakes_nobody():
+    cache = Fake("cache", nominate=Assumed((), ()))
+    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
+    await queue.submit(batch_of("named", facts=pod(cpu=100)))
+    over = (await leased(queue)).lease_id
+    queue.core.expire(1.0)
+    again = (await leased(queue, owner="scheduler-1")).lease_id
+    await queue.report(report_of(again, back=[nominated_back("named", "n2")]))
+    await queue.submit(batch_of("a", facts=pod(cpu=100)))
+    await queue.report(report_of((await leased(queue, max_pods=1)).lease_id, back=[LACKS_ROOM]))
+    assert is_parked(queue)
+
+    await queue.report(report_of(over, back=[nominated_back("named", "")]))
+
+    (told,) = cache.told("nominate")
+    assert (told.pods.uids, told.nodes) == (("uid-named",), ("n2",))
+    assert is_parked(queue)
+
+
 async def test_room_that_was_kept_in_vain_wakes_others_and_of_bound_pods_nothing_is_told():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
