@@ -218,6 +218,11 @@ class ShardedCycle:
             if not waiting and any(part.waits_for == "narrowing" for part in parts):
                 assert len(answers[0].classes) == 1, "a pod that is narrowed goes alone"
                 return self._task(asked, parts)
+        if not waiting and _overlap(answers):
+            # A node went, and came again at another worker: one has not heard of it yet.
+            for asked in self._asked.values():
+                asked.forget()
+            waiting = True
         return self._request() if waiting else self._batch(answers)
 
     def _task(self, asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> NarrowTask:
@@ -262,11 +267,21 @@ def _row_versions(answers: Sequence[ShardAnswer]) -> dict[str, int]:
     found: dict[str, int] = {}
     for answer in answers:
         if answer.row_versions:
-            whole = answer.nodes.nodes if answer.nodes is not None else ()
-            names = tuple(each.name for each in whole)
-            names += answer.rows.names if answer.rows is not None else ()
-            found.update(zip(names, answer.row_versions, strict=True))
+            found.update(zip(_names(answer), answer.row_versions, strict=True))
     return found
+
+
+def _names(answer: ShardAnswer) -> tuple[str, ...]:
+    """The candidates of a shard by name."""
+    whole = answer.nodes.nodes if answer.nodes is not None else ()
+    names = tuple(each.name for each in whole)
+    return names + (answer.rows.names if answer.rows is not None else ())
+
+
+def _overlap(answers: Sequence[ShardAnswer]) -> bool:
+    """Whether two shards tell of the same node."""
+    names = [name for answer in answers for name in _names(answer)]
+    return len(set(names)) < len(names)
 
 
 def _candidate_count(answer: ShardAnswer) -> int:

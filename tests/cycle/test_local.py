@@ -6,6 +6,7 @@ from roadstead.config.model import default_config
 from roadstead.cycle import local as local_module
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.local import LocalShards
+from roadstead.cycle.messages import EvaluateRequest
 from roadstead.cycle.plain import PlainCycle
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -14,6 +15,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
 from tests.builders import MIB, node, pod
+from tests.strategies import ZONE
 
 WEB = fleets.apps("web")
 
@@ -201,3 +203,24 @@ def test_shards_that_never_agree_are_a_broken_invariant(monkeypatch):
 
 def test_an_empty_batch_decides_nothing():
     assert Local(zoned("a"), 1, TieBreak()).shards.decide([]) == []
+
+
+def test_a_node_of_which_two_shards_tell_is_asked_about_again():
+    shards = LocalShards(2, profiles_of, TieBreak("first"))
+    shards.add_nodes([node("n1", labels={ZONE: "a"}), node("n2", labels={ZONE: "b"})])
+    facts = pod(cpu=1)
+    pods = [in_cycle(0, facts, shards.cycle.classes, shards.profiles)]
+    first, second = shards.shards
+    (moved,) = second.table.columns.names
+    stale = second.table.facts(second.table.row_of(moved))
+    first.table.add_node(stale, 2)
+    request = shards.cycle.begin(pods)
+
+    following = shards.cycle.absorb([each.evaluate(request) for each in (first, second)])
+    again = shards.cycle.absorb([each.evaluate(following) for each in (first, second)])
+
+    assert isinstance(again, EvaluateRequest)
+    second.table.remove_node(moved)
+    while isinstance(again, EvaluateRequest):
+        again = shards.cycle.absorb([each.evaluate(again) for each in (first, second)])
+    assert again.decide(pods[0]).feasible == 2
