@@ -22,7 +22,6 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import candidates_wanted
-from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.keeper import KernelKeeper
@@ -178,12 +177,6 @@ class BatchRun:
 
     def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
         return kernel.run(pods)
-
-    def _profiles_of(self, pods: Sequence[PodInCycle]) -> dict[str, Profile]:
-        """The profiles of some pods of the batch, by scheduler name."""
-        classes = {pod.signature: self._classes[pod.signature] for pod in pods}
-        profiles = (each.run.evaluation.profile for each in classes.values())
-        return {profile.scheduler_name: profile for profile in profiles}
 
     def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None

@@ -60,6 +60,8 @@ class SearchingBatch(BatchRun):
         self._roster = roster
         self._tell = tell
         self._order = rows_in_order(roster, table)
+        profiles = {each.run.evaluation.profile for each in classes.values()}
+        self._to_find = {p.scheduler_name: narrower.to_find(p, len(table)) for p in profiles}
         self._has_taken_volumes = False
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
@@ -69,11 +71,7 @@ class SearchingBatch(BatchRun):
 
     def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
         assert self._order is not None
-        wanted = {
-            name: self._narrower.to_find(profile, len(self._order))
-            for name, profile in self._profiles_of(pods).items()
-        }
-        found = kernel.run(pods, Sampling(self._order, self._narrower.start, wanted))
+        found = kernel.run(pods, Sampling(self._order, self._narrower.start, self._to_find))
         self._narrower.start = found.next_start
         return found
 

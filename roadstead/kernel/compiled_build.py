@@ -24,7 +24,7 @@ from roadstead.kernel.arrays import (
     Specs,
     Totals,
 )
-from roadstead.kernel.compiled_rows import EXACT, add_balanced, add_fit
+from roadstead.kernel.compiled_rows import EXACT, add_balanced, add_fit, divided
 from roadstead.kernel.jit import compiled, inlined
 from roadstead.nodes.columns import I32, I64, Bools
 
@@ -124,18 +124,12 @@ def _add_fit(specs: Specs, c: int, piece: Piece, out: I32) -> None:
             capacity = capacities[place]
             used = min(there[place] + asked, capacity)
             dividend = (capacity - used if strategy == LEAST else used) * 100
-            divisor = max(capacity, 1)
-            score = np.int64(np.float64(dividend) / np.float64(divisor))
-            rest = dividend - score * divisor
-            score += np.int64(rest >= divisor) - np.int64(rest < 0)
+            score = divided(dividend, max(capacity, 1))
             counts = np.int64(capacity != 0) * weight
             weighted[place] += score * counts
             weights[place] += counts
     for place in range(size):
-        dividend, divisor = weighted[place], max(weights[place], 1)
-        score = np.int64(np.float64(dividend) / np.float64(divisor))
-        rest = dividend - score * divisor
-        score += np.int64(rest >= divisor) - np.int64(rest < 0)
+        score = divided(weighted[place], max(weights[place], 1))
         out[place] += np.int32(plugin_weight * score) if out[place] != NOWHERE else 0
 
 

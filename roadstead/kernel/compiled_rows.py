@@ -18,6 +18,14 @@ EXACT = 1 << 52
 
 
 @compiled
+def divided(dividend: int, divisor: int) -> int:
+    """dividend // divisor for 0 <= dividend < EXACT and 0 < divisor < EXACT, without a branch."""
+    found = np.int64(np.float64(dividend) / np.float64(divisor))
+    rest = dividend - found * divisor
+    return int(found + np.int64(rest >= divisor) - np.int64(rest < 0))
+
+
+@compiled
 def quotient(dividend: int, divisor: int) -> int:
     """dividend // divisor for divisor > 0.
 
@@ -25,9 +33,7 @@ def quotient(dividend: int, divisor: int) -> int:
     wrapped around, is divided as an integer.
     """
     if 0 <= dividend < EXACT and divisor < EXACT:
-        found = int(float(dividend) / float(divisor))
-        rest = dividend - found * divisor
-        return found + (rest >= divisor) - (rest < 0)
+        return divided(dividend, divisor)
     return dividend // divisor
 
 

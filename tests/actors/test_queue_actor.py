@@ -465,13 +465,19 @@ def nominated_back(name, node_name):
     )
 
 
-async def test_a_nomination_under_a_lease_that_is_over_is_withdrawn_when_the_pod_is_there_again():
+async def lent_twice():
+    """A cache, a queue, the lease of its pod that is over, and the one under which it is now."""
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", facts=pod(cpu=100)))
     over = (await leased(queue, max_pods=1)).lease_id
     queue.core.expire(1.0)
     again = (await leased(queue, max_pods=1, owner="scheduler-1")).lease_id
+    return cache, queue, over, again
+
+
+async def test_a_nomination_under_a_lease_that_is_over_is_withdrawn_when_the_pod_is_there_again():
+    cache, queue, over, again = await lent_twice()
 
     await queue.report(report_of(over, back=[nominated_back("a", "n1")]))
     told_while_it_is_lent = len(cache.told("nominate"))
@@ -483,12 +489,7 @@ async def test_a_nomination_under_a_lease_that_is_over_is_withdrawn_when_the_pod
 
 
 async def test_a_nomination_that_holds_is_told_again_after_one_under_a_lease_that_is_over():
-    cache = Fake("cache", nominate=Assumed((), ()))
-    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
-    await queue.submit(batch_of("a", facts=pod(cpu=100)))
-    over = (await leased(queue, max_pods=1)).lease_id
-    queue.core.expire(1.0)
-    again = (await leased(queue, max_pods=1, owner="scheduler-1")).lease_id
+    cache, queue, over, again = await lent_twice()
     await queue.report(report_of(again, back=[nominated_back("a", "n2")]))
 
     await queue.report(report_of(over, back=[nominated_back("a", "n1")]))

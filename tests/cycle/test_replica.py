@@ -31,7 +31,7 @@ from tests.kernel.test_equality import (
 class Replica:
     """A ReplicaCycle, and the cache's part: what was placed is confirmed."""
 
-    def __init__(self, world, config, tie_break, accelerator):
+    def __init__(self, world, config, tie_break, accelerator, narrower=None):
         self.table = NodeTable()
         for facts, running in world.clusters:
             self.table.add_node(facts)
@@ -41,7 +41,7 @@ class Replica:
             self.table.classes,
             profiles_of(config)(self.table.classes),
         )
-        self.cycle = ReplicaCycle(self.table, self.profiles, tie_break)
+        self.cycle = ReplicaCycle(self.table, self.profiles, tie_break, narrower=narrower)
         self.cycle.accelerator = accelerator
 
     def decide(self, pods):

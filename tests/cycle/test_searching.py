@@ -10,7 +10,6 @@ from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.narrowing import Narrower, Roster, RosterOf
 from roadstead.cycle.plain import PlainCycle
-from roadstead.cycle.replica import ReplicaCycle
 from roadstead.cycle.searching import rows_in_order
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
@@ -38,10 +37,8 @@ class Sampling(Replica):
     """A Replica that samples; the roster is that of its table."""
 
     def __init__(self, world, config, tie_break, accelerator, shares):
-        super().__init__(world, config, tie_break, accelerator)
         self.narrower, self.roster = Narrower(shares), RosterOf()
-        self.cycle = ReplicaCycle(self.table, self.profiles, tie_break, narrower=self.narrower)
-        self.cycle.accelerator = accelerator
+        super().__init__(world, config, tie_break, accelerator, self.narrower)
 
     def batch(self, pods):
         self.cycle.roster = self.roster.take(self.table)
