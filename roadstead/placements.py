@@ -125,8 +125,9 @@ class Placements:
         self.store = store
         self.version = 0
         self.nodes = store.nodes
-        self._pods_on: dict[str, dict[str, PodFacts]] = {}
         self._node_of: dict[str, str] = {}
+        self._facts_of: dict[str, PodFacts] = {}
+        self._by_node: dict[str, dict[str, None]] | None = None
         self.nominated: dict[str, tuple[str, PodFacts]] = {}
         self.counted = 0
 
@@ -144,7 +145,18 @@ class Placements:
 
     def facts_of(self, uid: str) -> PodFacts:
         """The facts with which a pod is counted. KeyError for a pod that is not placed."""
-        return self._pods_on[self._node_of[uid]][uid]
+        return self._facts_of[uid]
+
+    def _pods_on(self, node_name: str) -> list[tuple[str, PodFacts]]:
+        """The pods placed on a node, known or not, in the order in which they came.
+
+        Listed by node once somebody asks, and from then on: most runs only ever add nodes.
+        """
+        if self._by_node is None:
+            self._by_node = {}
+            for uid, name in self._node_of.items():
+                self._by_node.setdefault(name, {})[uid] = None
+        return [(uid, self._facts_of[uid]) for uid in self._by_node.get(node_name, ())]
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
         """A node appears, with the pods that waited for it aside; a known one is updated."""
@@ -152,16 +164,20 @@ class Placements:
             return self.update_node(facts)
         self.store.add_node(facts)
         deltas = [self._delta(DeltaKind.ADD_NODE, facts.name, node=facts)]
-        aside = self._pods_on.get(facts.name, {})
-        deltas += [self._count(facts.name, uid, pod) for uid, pod in aside.items()]
+        if self.aside:
+            aside = self._pods_on(facts.name)
+            deltas += [self._count(facts.name, uid, pod) for uid, pod in aside]
         return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
 
     def are_strangers(self, nodes: NodeList) -> bool:
         """Whether nothing is known of any of these nodes, and each stands there once."""
-        wanted = {name for name, _ in self.nominated.values()}
-        known = (self.nodes.keys(), self._pods_on.keys(), wanted)
         names = set(nodes.names)
-        return len(names) == len(nodes) and all(each.isdisjoint(names) for each in known)
+        if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
+            return False
+        wanted = {name for name, _ in self.nominated.values()}
+        return wanted.isdisjoint(names) and not (
+            self.aside and any(name in names for name in self._node_of.values())
+        )
 
     def add_nodes(self, nodes: NodeList) -> None:
         """Strangers appear, as by `add_node`; nobody is told of each."""
@@ -180,17 +196,17 @@ class Placements:
 
     def remove_node(self, name: str) -> list[Delta]:
         """A known node disappears; its pods stay placed on it, aside."""
-        pods = self._pods_on.get(name, {})
         deltas = self._nominated_to(name, DeltaKind.WITHDRAW)
-        deltas += [self._discount(name, uid, pod) for uid, pod in pods.items()]
+        deltas += [self._discount(name, uid, pod) for uid, pod in self._pods_on(name)]
         self.store.remove_node(name)
         return [*deltas, self._delta(DeltaKind.REMOVE_NODE, name)]
 
     def place(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet comes to a node."""
         assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
-        self._node_of[uid] = node_name
-        self._pods_on.setdefault(node_name, {})[uid] = facts
+        self._node_of[uid], self._facts_of[uid] = node_name, facts
+        if self._by_node is not None:
+            self._by_node.setdefault(node_name, {})[uid] = None
         deltas = self.withdraw(uid)
         if node_name in self.nodes:
             deltas.append(self._count(node_name, uid, facts))
@@ -217,15 +233,12 @@ class Placements:
         self, pods: Sequence[tuple[str, str, PodFacts]]
     ) -> Sequence[tuple[str, str, PodFacts]]:
         """Those that are counted: on nodes that are known."""
-        node_of, pods_on, nodes = self._node_of, self._pods_on, self.nodes
+        node_of, facts_of, nodes, by_node = self._node_of, self._facts_of, self.nodes, self._by_node
         for uid, node_name, facts in pods:
             assert uid not in node_of, f"{uid} is placed on {node_of[uid]} already"
-            node_of[uid] = node_name
-            on_node = pods_on.get(node_name)
-            if on_node is None:
-                pods_on[node_name] = {uid: facts}
-            else:
-                on_node[uid] = facts
+            node_of[uid], facts_of[uid] = node_name, facts
+            if by_node is not None:
+                by_node.setdefault(node_name, {})[uid] = None
         counted = [pod for pod in pods if pod[1] in nodes]
         self.store.add_pods([name for _, name, _ in counted], [facts for _, _, facts in counted])
         self.version += len(counted)
@@ -260,11 +273,12 @@ class Placements:
 
     def lift(self, uid: str) -> list[Delta]:
         """A placed pod leaves its node."""
-        node_name = self._node_of.pop(uid)
-        on_node = self._pods_on[node_name]
-        facts = on_node.pop(uid)
-        if not on_node:
-            del self._pods_on[node_name]
+        node_name, facts = self._node_of.pop(uid), self._facts_of.pop(uid)
+        if self._by_node is not None:
+            on_node = self._by_node[node_name]
+            del on_node[uid]
+            if not on_node:
+                del self._by_node[node_name]
         return [self._discount(node_name, uid, facts)] if node_name in self.nodes else []
 
     def replace(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
@@ -281,9 +295,9 @@ class Placements:
             for name, facts in self.nodes.items()
         ]
         pods = [
-            Delta(self.version, DeltaKind.ADD_POD, name, uid=uid, pod=facts)
-            for name in self.nodes
-            for uid, facts in self._pods_on.get(name, {}).items()
+            Delta(self.version, DeltaKind.ADD_POD, name, uid=uid, pod=self._facts_of[uid])
+            for uid, name in self._node_of.items()
+            if name in self.nodes
         ]
         nominated = [
             Delta(self.version, DeltaKind.NOMINATE, name, uid=uid, pod=facts)
@@ -308,9 +322,13 @@ class Placements:
 
     def validate(self) -> None:
         """The two directions agree."""
-        listed = {uid: name for name, pods in self._pods_on.items() for uid in pods}
-        assert listed == self._node_of, "pods by node and nodes by pod disagree"
-        assert all(self._pods_on.values()), "an empty list of pods is kept"
+        assert self._facts_of.keys() == self._node_of.keys(), (
+            "pods without a node, or without facts"
+        )
+        if self._by_node is not None:
+            listed = {uid: name for name, pods in self._by_node.items() for uid in pods}
+            assert listed == self._node_of, "pods by node and nodes by pod disagree"
+            assert all(self._by_node.values()), "an empty list of pods is kept"
         aside = sum(name not in self.nodes for name in self._node_of.values())
         assert aside == self.aside, "a pod is counted and aside"
 

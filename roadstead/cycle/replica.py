@@ -223,10 +223,14 @@ class ReplicaCycle(ShardedCycle):
         return ClassRun(Evaluation(profile, info, self.table), Rest((), Diagnosis(0)))
 
     def _summaries(self, evaluation: Evaluation) -> tuple[Summaries, Summaries]:
-        """What there is to merge of a class, before PreFilter and before PreScore."""
+        """What there is to merge of a class, before PreFilter and before PreScore.
+
+        The latter also where no row is feasible: one may become so in the same batch, by a pod that
+        this one wants to be near, or later, by a pod that leaves.
+        """
         filters = evaluation.own_filter_summaries()
         evaluation.update(len(self.table), filters)
-        if not evaluation.pre_filter.status.is_success or not evaluation.feasible.any():
+        if not evaluation.pre_filter.status.is_success:
             return filters, {}
         return filters, evaluation.own_score_summaries()
 

@@ -8,6 +8,7 @@ from roadstead.facts.node import OWN_NAME, NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.nodes.columns import I32, I64, UP_TO_DATE, Columns
 from roadstead.nodes.labels import MISSING, OWN
+from roadstead.nodes.pods_on_row import NO_PODS
 
 
 def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
@@ -19,7 +20,7 @@ def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
     here = slice(start, stop)
     columns.names.extend(nodes.names)
     columns.facts.extend([classes[code] for code in of_class.tolist()])
-    columns.pods.extend([{} for _ in nodes.names])
+    columns.pods.extend([NO_PODS] * len(nodes))
     columns.snapshot_at[here] = UP_TO_DATE
     columns.allocatable[:, here] = _allocatable(columns, classes)[:, of_class]
     columns.allocatable_pods[here] = _line([c.allocatable_pods for c in classes])[of_class]

@@ -14,6 +14,7 @@ from roadstead.facts.taints import Taint
 from roadstead.nodes.interning import Interner
 from roadstead.nodes.labels import MISSING, LabelColumn
 from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pods_on_row import PodsOnRow
 
 PortSet = tuple[tuple[HostPort, int], ...]
 """Sorted (port, how many pods hold it): a node's ports in use."""
@@ -45,7 +46,7 @@ class Columns:
 
     allocatable, requested: int64[resource, capacity] in the units of `NodeFacts`.
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
-    facts: per row, the node or its class (see `node`). pods: how many pods of each class.
+    facts: per row, the node or its class (see `node`). pods: how many of each class.
     name_hash: uint64[capacity], found when it is first asked for.
     version: int64[capacity], the table version that last touched the row.
     changes: how often pods came or went; class_changed: at which of these each class last did, in
@@ -67,7 +68,7 @@ class Columns:
         self.size = 0
         self.names: list[str] = []
         self.facts: list[NodeFacts] = []
-        self.pods: list[dict[PodInfo, int]] = []
+        self.pods: list[PodsOnRow] = []
         self.class_counts: dict[PodInfo, int] = {}
         self.class_changed: dict[PodInfo, int] = {}
         self.changes = 0

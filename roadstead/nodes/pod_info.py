@@ -30,14 +30,15 @@ class PodInfo:
     """
 
     __slots__ = (
-        "amounts", "asked", "codes", "facts", "index", "kind", "labels", "nonzero", "request_of",
-        "scored",
+        "_alone", "amounts", "asked", "codes", "facts", "index", "kind", "labels", "nonzero",
+        "request_of", "scored",
     )  # fmt: skip
 
     def __init__(self, facts: PodFacts, index: int, kind: int, resources: Interner[str]) -> None:
         self.facts = facts
         self.index = index
         self.kind = kind
+        self._alone: dict[int, dict[PodInfo, int]] = {}
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
         code = resources.code
@@ -52,6 +53,13 @@ class PodInfo:
             if facts.container_requests is None
             else dict(facts.container_requests)
         )
+
+    def alone(self, count: int) -> dict[PodInfo, int]:
+        """So many pods of this class and none of another: one mapping, never to be written to."""
+        found = self._alone.get(count)
+        if found is None:
+            found = self._alone[count] = {self: count}
+        return found
 
     def __repr__(self) -> str:
         return f"PodInfo({self.index}, {self.facts.namespace}, {self.facts.requests})"

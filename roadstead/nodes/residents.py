@@ -28,12 +28,19 @@ class Resident(NamedTuple):
 
 
 class Residents:
-    """The pods on each node by UID, in the order in which they came."""
+    """The pods on nodes by UID, in the order in which they came; a pod is on one node.
 
-    __slots__ = ("_key_of", "_on", "_started_s")
+    Who is on which node is listed by node once somebody asks, and from then on: a run without
+    preemption and without changes of nodes never does, and a list for each of a million nodes
+    takes more memory than all else that is known of them.
+    """
+
+    __slots__ = ("_by_node", "_info_of", "_key_of", "_node_of", "_started_s")
 
     def __init__(self) -> None:
-        self._on: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+        self._info_of: dict[str, PodInfo] = {}
+        self._by_node: dict[str, dict[str, None]] | None = None
         self._key_of: dict[str, str] = {}
         self._started_s: dict[str, float] = {}
 
@@ -41,7 +48,12 @@ class Residents:
         self, node: str, uid: str, info: PodInfo, key: str = "", started_s: float | None = None
     ) -> None:
         """A pod comes to a node. key: its namespace/name, where the UID is another text."""
-        self._on.setdefault(node, {})[uid] = info
+        if uid in self._node_of:
+            self._leave(uid)
+        self._node_of[uid] = node
+        self._info_of[uid] = info
+        if self._by_node is not None:
+            self._by_node.setdefault(node, {})[uid] = None
         if key and key != uid:
             self._key_of[uid] = key
         if started_s is not None:
@@ -49,29 +61,44 @@ class Residents:
 
     def remove(self, node: str, info: PodInfo, uid: str = "") -> None:
         """A pod leaves a node; without a UID the last of its class that came."""
-        here = self._on.get(node)
-        if not here:
-            return
         if not uid:
-            uid = next((each for each, kind in reversed(here.items()) if kind is info), "")
-        if here.pop(uid, None) is not None:
-            self._key_of.pop(uid, None)
-            self._started_s.pop(uid, None)
+            here = reversed(self._uids(node))
+            uid = next((each for each in here if self._info_of[each] is info), "")
+        if self._node_of.get(uid) == node:
+            self._leave(uid)
 
     def clear(self, node: str) -> None:
         """A node goes with all that is on it."""
-        for uid in self._on.pop(node, {}):
-            self._key_of.pop(uid, None)
-            self._started_s.pop(uid, None)
+        for uid in list(self._uids(node)):
+            self._leave(uid)
 
     def is_on(self, node: str, uid: str) -> bool:
         """Whether a pod is on a node."""
-        return uid in self._on.get(node, ())
+        return self._node_of.get(uid) == node
 
     def on(self, node: str) -> Iterator[Resident]:
         """The pods on a node, first come first."""
-        for uid, info in self._on.get(node, {}).items():
-            yield Resident(uid, self._key_of.get(uid, uid), self._started_s.get(uid), info)
+        for uid in self._uids(node):
+            key, started_s = self._key_of.get(uid, uid), self._started_s.get(uid)
+            yield Resident(uid, key, started_s, self._info_of[uid])
+
+    def _leave(self, uid: str) -> None:
+        node = self._node_of.pop(uid)
+        del self._info_of[uid]
+        self._key_of.pop(uid, None)
+        self._started_s.pop(uid, None)
+        if self._by_node is not None:
+            here = self._by_node[node]
+            del here[uid]
+            if not here:
+                del self._by_node[node]
+
+    def _uids(self, node: str) -> dict[str, None]:
+        if self._by_node is None:
+            self._by_node = {}
+            for uid, name in self._node_of.items():
+                self._by_node.setdefault(name, {})[uid] = None
+        return self._by_node.get(node, {})
 
 
 class Nominations:

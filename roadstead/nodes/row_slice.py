@@ -15,6 +15,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.nodes.columns import Columns
 from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pods_on_row import NO_PODS
 from roadstead.nodes.table import NodeTable, Rows
 
 
@@ -114,7 +115,7 @@ def _place(columns: Columns, start: int, each: RowSlice, lines: list[int]) -> No
         columns.port_set[start + place] = columns.port_sets.code(in_use)
     columns.names.extend(each.names)
     columns.facts.extend(NodeFacts(name) for name in each.names)
-    columns.pods.extend({} for _ in each.names)
+    columns.pods.extend([NO_PODS] * rows)
 
 
 def cut_nodes(table: NodeTable, rows: Rows) -> NodeSlice:

@@ -17,6 +17,7 @@ from roadstead.nodes.bulk import write_nodes
 from roadstead.nodes.columns import I64, UP_TO_DATE, Columns, name_hash
 from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pods_on_row import NO_PODS, add_each, changed, duplicate
 from roadstead.nodes.ports import counted, listed
 from roadstead.nodes.residents import Nominations, Residents
 from roadstead.nodes.view import Rows, Table
@@ -77,7 +78,7 @@ class NodeTable(Table):
         target.names = [columns.names[row] for row in rows]
         target.put_hashes(0, columns.name_hash[rows])
         target.facts = [columns.facts[row] for row in rows]
-        target.pods = [dict(columns.pods[row]) for row in rows]
+        target.pods = [duplicate(columns.pods[row]) for row in rows]
         for on_node in target.pods:
             for info, count in on_node.items():
                 target.count_class(info, count)
@@ -128,7 +129,7 @@ class NodeTable(Table):
         columns.size = row + 1
         columns.names.append(facts.name)
         columns.facts.append(facts)
-        columns.pods.append({})
+        columns.pods.append(NO_PODS)
         columns.arrival[row] = self.arrived if arrival is None else arrival
         self.arrived = int(columns.arrival[row]) + 1
         columns.snapshot_at[row] = UP_TO_DATE
@@ -168,8 +169,9 @@ class NodeTable(Table):
         """A node disappears with all that is on it. KeyError if there is none."""
         row = self._row_of.pop(name)
         self.tree.remove(name)
-        self.residents.clear(name)
         columns = self.columns
+        if columns.pods[row]:
+            self.residents.clear(name)
         for info, count in columns.pods[row].items():
             columns.count_class(info, -count)
         last = columns.size - 1
@@ -227,8 +229,8 @@ class NodeTable(Table):
         row = self._row_of[node_name]
         if uid:
             self.residents.add(node_name, uid, info, key, started_s)
-        on_node = self.columns.pods[row]
-        on_node[info] = on_node.get(info, 0) + count
+        pods = self.columns.pods
+        pods[row] = changed(pods[row], info, count)
         self._count_pods(row, info, count)
         return row
 
@@ -237,12 +239,9 @@ class NodeTable(Table):
 
         Who they are is for `Residents` to be told.
         """
-        columns = self.columns
-        pods = columns.pods
+        add_each(self.columns.pods, rows, infos)
         rows_of: dict[PodInfo, list[int]] = {}
         for row, info in zip(rows, infos, strict=True):
-            on_node = pods[row]
-            on_node[info] = on_node.get(info, 0) + 1
             if info in rows_of:
                 rows_of[info].append(row)
             else:
@@ -274,13 +273,9 @@ class NodeTable(Table):
         """A pod of a class leaves a node; the row it changed."""
         row = self._row_of[node_name]
         self.residents.remove(node_name, info, uid)
-        on_node = self.columns.pods[row]
-        left = on_node.get(info, 0) - 1
-        assert left >= 0, f"no pod of {info!r} on node {node_name}"
-        if left:
-            on_node[info] = left
-        else:
-            del on_node[info]
+        pods = self.columns.pods
+        assert info in pods[row], f"no pod of {info!r} on node {node_name}"
+        pods[row] = changed(pods[row], info, -1)
         self._count_pods(row, info, -1)
         return row
 
@@ -336,7 +331,9 @@ class NodeTable(Table):
             facts = self.facts(row)
             rebuilt.add_node(facts)
             assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
-            for info, count in self.columns.pods[row].items():
+            here = self.columns.pods[row]
+            assert len(here) > 1 or here is duplicate(here), f"{facts.name} shares no mapping"
+            for info, count in here.items():
                 rebuilt.add_pod(facts.name, info, count)
         differences = self.differences(rebuilt)
         assert not differences, "\n".join(differences)

@@ -217,13 +217,17 @@ def test_placements_start_on_an_empty_store():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda placements, store: placements._node_of.popitem(), "disagree"),
-        (lambda placements, store: placements._pods_on.update(n9={}), "empty list"),
+        (lambda placements, store: placements._node_of.popitem(), "without a node"),
+        (lambda placements, store: placements._facts_of.popitem(), "without facts"),
+        (lambda placements, store: placements._by_node.clear(), "disagree"),
+        (lambda placements, store: placements._by_node.update(n9={}), "empty list"),
     ],
 )
 def test_validate_finds_damage(damage, message):
     placements, store = placements_with("n1")
     placements.place("u1", "n1", SMALL)
+    placements.place("u2", "n1", SMALL)
+    placements.remove_node("n1")
     damage(placements, store)
     with pytest.raises(AssertionError, match=message):
         placements.validate()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,6 +146,68 @@ def test_what_the_kernel_kept_of_one_class_is_not_taken_for_another_that_spreads
     assert one.node_name == "n-a"
     assert decided("larger", spreading(200)).node_name == "n-a"
     assert ours.cycle.accelerator.coverage.by_kernel == 3
+
+
+WEB, NEAR_DB = {"app": "web"}, (fleets.near(fleets.apps("db")),)
+RIVAL = pod(
+    labels={"app": "rival"},
+    preferred_pod_anti_affinity=(fleets.near(fleets.apps("web"), fleets.HOSTNAME, 50),),
+)
+
+
+def shunned(*, full=False):
+    """Two nodes of a zone; on the first runs a pod that would rather have no web pods beside it."""
+    filler = [pod(cpu=3000)] if full else []
+    rows = [(fleets.host(n, "a", cpu=4000), filler + [RIVAL] * (not n)) for n in range(2)]
+    return lambda *batches: World(rows, [[(facts, False) for facts in each] for each in batches])
+
+
+def decided_alike(world, with_kernel=True):
+    """What both paths decide of a world: (node, total) per pod."""
+    config, tie_break = default_config().profiles[0], TieBreak("first")
+    ours = Replica(world, config, tie_break, accelerator() if with_kernel else None)
+    found = play(ours, world)
+    assert found == play(Plain(world, config, tie_break, None), world)
+    return [(each[1], each[3]) for each in found]
+
+
+def test_a_class_that_a_placement_makes_feasible_is_scored_by_what_ran_before():
+    db = pod(cpu=100, labels={"app": "db"}, node_selector={fleets.HOSTNAME: "n0"})
+    web = pod(cpu=100, labels=WEB, pod_affinity=NEAR_DB)
+
+    found = decided_alike(shunned()([db, web]))
+
+    assert [name for name, _ in found] == ["n0", "n1"]
+
+
+def test_a_class_without_a_feasible_row_does_not_speak_for_another_that_is_like_it():
+    web = pod(cpu=100, labels=WEB)
+    nowhere = pod(cpu=100, labels=WEB, node_name="elsewhere")
+
+    found = decided_alike(shunned()([web], [nowhere, web]))
+
+    assert [name for name, _ in found] == ["n1", None, "n1"]
+    assert found[2][1] > 500
+
+
+@pytest.mark.parametrize("with_kernel", [False, True])
+def test_a_class_that_found_no_room_is_scored_by_what_ran_before_once_there_is_room(with_kernel):
+    world, config = shunned(full=True)(), default_config().profiles[0]
+    web, totals = pod(cpu=2000, labels=WEB), []
+    for path in (Replica, Plain):
+        code = accelerator() if with_kernel and path is Replica else None
+        ours = path(world, config, TieBreak("first"), code)
+        profile, info = ours.profiles["default-scheduler"], ours.classes.info(web)
+        asked = PodInCycle("u", "ns/u", info, profile.class_of(info, ""))
+        assert ours.decide([asked])[0].node_name is None
+        filler = PodInCycle("", "", ours.classes.info(pod(cpu=3000)), "")
+        for name in ("n0", "n1"):
+            ours.remove(filler, name)
+        (decision,) = ours.decide([asked])
+        assert decision.node_name == "n1"
+        totals.append(decision.total)
+
+    assert totals[0] == totals[1]
 
 
 class Stand:

@@ -1,4 +1,6 @@
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roadstead.facts.pod import HostPort
 from roadstead.nodes.residents import Nominations, Resident, Residents
@@ -85,6 +87,38 @@ def test_a_node_takes_its_pods_along():
     assert on(table) == []
     table.add_pod("n1", info, uid="a")
     assert [each.started_s for each in table.residents.on("n1")] == [None]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("add", "add", "remove", "clear", "ask")),
+            st.sampled_from(("n1", "n2")),
+            st.sampled_from("abcdef"),
+        )
+    )
+)
+def test_who_is_on_a_node_does_not_depend_on_when_somebody_asks(happened):
+    residents, info, wanted = Residents(), NodeTable().classes.info(pod()), {}
+    for what, name, uid in happened:
+        if what == "add":
+            residents.add(name, uid, info)
+            wanted.pop(uid, None)
+            wanted[uid] = name
+        elif what == "remove":
+            residents.remove(name, info, uid)
+            wanted = {each: on for each, on in wanted.items() if (each, on) != (uid, name)}
+        elif what == "clear":
+            residents.clear(name)
+            wanted = {each: on for each, on in wanted.items() if on != name}
+        else:
+            list(residents.on(name))
+
+    for name in ("n1", "n2"):
+        assert [each.uid for each in residents.on(name)] == [
+            u for u, n in wanted.items() if n == name
+        ]
+    assert all(residents.is_on(name, uid) for uid, name in wanted.items())
 
 
 def test_nominations_are_counted_by_class_and_forgotten_at_zero():

@@ -411,7 +411,7 @@ def a_late_member_of_a_gang_hears_of_nobody_who_is_bound(put):
     put(GroupMembers, "hear", lambda self, key, bound: None)
 
 
-@bug(kinds=KINDS, seed=30649, within=1, found=30649)
+@bug(kinds=KINDS, seed=42097, within=1, found=42097)
 def a_new_queue_hears_of_no_member_that_is_bound(put):
     async def nothing(self, batch):
         return NOTHING

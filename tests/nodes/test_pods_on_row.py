@@ -1,0 +1,53 @@
+"""What is on rows: right whatever comes and goes, shared where rows are alike, never by mistake."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pods_on_row import NO_PODS, add_each, changed, duplicate
+from tests.builders import pod
+
+CLASSES = [PodClasses().info(pod(cpu=100 * n)) for n in range(1, 4)]
+INFO = st.sampled_from(CLASSES)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), INFO, st.sampled_from((-1, 1, 1, 2)))),
+    st.lists(st.tuples(st.integers(0, 2), INFO)),
+)
+def test_rows_count_what_came_and_left(changes, at_once):
+    rows, wanted = [NO_PODS] * 3, [Counter(), Counter(), Counter()]
+    for row, info, change in changes:
+        if wanted[row][info] + change < 0:
+            continue
+        rows[row] = changed(rows[row], info, change)
+        wanted[row][info] += change
+    add_each(rows, [row for row, _ in at_once], [info for _, info in at_once])
+    for row, info in at_once:
+        wanted[row][info] += 1
+
+    assert rows == [{info: n for info, n in each.items() if n} for each in wanted]
+    assert all(len(here) > 1 or here is duplicate(here) for here in rows), "alike, and not shared"
+    assert len({id(here) for here in rows if len(here) > 1}) == sum(len(r) > 1 for r in rows)
+    assert NO_PODS == {}
+
+
+def test_rows_of_one_class_share_a_mapping_until_they_differ():
+    one, other = CLASSES[:2]
+    rows = [NO_PODS, NO_PODS]
+    add_each(rows, [0, 1], [one, one])
+    assert rows[0] is rows[1]
+
+    rows[0] = changed(rows[0], other, 1)
+
+    assert rows == [{one: 1, other: 1}, {one: 1}]
+
+
+def test_a_copy_of_a_row_changes_by_itself():
+    one, other, third = CLASSES
+    row = changed(changed(NO_PODS, one, 1), other, 1)
+    copy = changed(duplicate(row), third, 1)
+    assert row == {one: 1, other: 1}
+    assert copy == {one: 1, other: 1, third: 1}
