@@ -50,6 +50,7 @@ class Lending(Generic[EventT]):
                 self._board.shelf_of(entry).release(entry)
                 if entry.state is PodState.ACTIVE:
                     self._board.active.order_of(entry).back(entry, self._max_passed)
+            self._board.active.forget_gone()
 
     def _next(self, profile: str) -> PodEntry[EventT] | None:
         first = self._board.next_to_lend(profile)

@@ -117,6 +117,11 @@ class ActiveShelf(Shelf[EventT]):
         super().put(entry)
         self.order_of(entry).came(entry)
 
+    def forget_gone(self) -> None:
+        """Lets go of pods that left; where all go as they came, none is kept any longer."""
+        for order in self._orders.values():
+            order.longest()
+
 
 class ClassShelf(Shelf[EventT]):
     """A shelf that also knows which pods are alike: same facts object, same plugins said no."""

@@ -138,6 +138,13 @@ def test_who_was_looked_past_keeps_its_place():
     assert world.lease(3, owner="one") == ["b", "c"]
 
 
+def test_who_was_lent_is_not_kept_in_the_list_of_who_came_when():
+    world = World().add("a", "b", "c")
+    world.lease(2)
+
+    assert [entry.uid for _, entry in order_in(world)._entries] == ["c"]
+
+
 def test_the_list_of_who_came_when_stays_small(monkeypatch):
     monkeypatch.setattr(places_module, "SLACK", 4)
     world = World().add("waits")
