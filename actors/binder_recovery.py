@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from operator import attrgetter
 
 from roadstead.actors.messages import PageAsk, PodBatch, PreemptedNote, pod_batch
 from roadstead.actors.recovery import (
@@ -22,11 +23,11 @@ from roadstead.actors.seam import NOTHING, Nothing
 from roadstead.actors.volumes import BinderVolumes
 from roadstead.binder import AppendJournal, BinderCore, Effect, PodState
 from roadstead.binder.pods import COUNTED
-from roadstead.binder.recovery import recover, standing
+from roadstead.binder.recovery import Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodIdentity
-from roadstead.journal import Journal, JournalRecord, RecordKind, Subject
+from roadstead.journal import Journal, RecordKind, Records, Subject
 from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.storage import StorageChange
@@ -54,29 +55,30 @@ class BinderRecovery:
         """Takes over what the journal holds; whether that is anything."""
         if not isinstance(self._journal, FileJournal):
             return False
-        found = recover(self.core, self._noted(self._journal.recovered()))
+        runs = runs_of(self._journal.recovered_groups())
+        found = recover(self.core, self._noted(runs))
         self.core.last_lsn = self.core.flushed_lsn = self._journal.last_lsn
         self._told = found.told
         self._volumes.take([_change(each) for each in found.told if isinstance(each, BoundClaims)])
-        by_commit = sorted(self.core.pods(), key=lambda pod: pod.lsn)
+        by_commit = sorted(self.core.pods(), key=attrgetter("lsn"))
         self._bound |= {pod.uid: pod.node_name for pod in by_commit if pod.token}
         return found.records > 0
 
-    def _noted(self, records: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
-        for record in records:
-            self._note_revision(record)
-            if record.kind in (RecordKind.EVICT, RecordKind.DELETE):
-                note = PreemptedNote(record.uid, record.key, record.node_name, record.owner)
-                self._preempted.append(note)
-            yield record
+    def _noted(self, runs: Iterable[Run]) -> Iterator[Run]:
+        for kind, run in runs:
+            self._note_revisions(kind, run)
+            if kind in (RecordKind.EVICT, RecordKind.DELETE):
+                self._preempted += [PreemptedNote(r.uid, r.key, r.node_name, r.owner) for r in run]
+            yield kind, run
 
-    def _note_revision(self, record: JournalRecord) -> None:
-        if record.kind is RecordKind.EVICT:
-            self._pods_known.ends(record.uid)
-        elif record.kind in (RecordKind.NODE, RecordKind.NODE_GONE):
-            self._nodes_known.learn([(record.node_name, record.epoch)])
-        elif record.kind in (RecordKind.ADD, RecordKind.DELETE):
-            self._pods_known.learn([(record.uid, record.epoch)])
+    def _note_revisions(self, kind: RecordKind, run: Records) -> None:
+        if kind is RecordKind.EVICT:
+            for record in run:
+                self._pods_known.ends(record.uid)
+        elif kind in (RecordKind.NODE, RecordKind.NODE_GONE):
+            self._nodes_known.learn((r.node_name, r.epoch) for r in run if r.epoch)
+        elif kind in (RecordKind.ADD, RecordKind.DELETE):
+            self._pods_known.learn((r.uid, r.epoch) for r in run if r.epoch)
 
     async def revisions(self, _: Nothing) -> Revised:
         """The last change of each node and pod that changed."""

@@ -304,7 +304,7 @@ class RayRuntime:
         return RayDirectory(self._namespace, self._limits, self._hosts).find(name, stamp)
 
     async def kill(self, name: str) -> None:
-        """Ends an actor's process at once."""
+        """Ends an actor's process at once; until Ray has done so it may still answer."""
         ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
 
     def lost(self) -> str:

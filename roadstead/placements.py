@@ -76,8 +76,10 @@ class TableStore:
 
     def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> None:
         """Pods come to nodes, one to each name."""
-        row_of, info = self.table.row_of, self.table.classes.info
-        self.table.add_pods([row_of(name) for name in node_names], [info(each) for each in pods])
+        info, infos = self.table.classes.info, {}
+        for facts in {id(each): each for each in pods}.values():
+            infos[id(facts)] = info(facts)
+        self.table.add_pods(self.table.each_row(node_names), [infos[id(each)] for each in pods])
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
         self.table.remove_pod(node_name, self.table.classes.info(facts))
@@ -233,17 +235,24 @@ class Placements:
         self, pods: Sequence[tuple[str, str, PodFacts]]
     ) -> Sequence[tuple[str, str, PodFacts]]:
         """Those that are counted: on nodes that are known."""
-        node_of, facts_of, nodes, by_node = self._node_of, self._facts_of, self.nodes, self._by_node
-        for uid, node_name, facts in pods:
-            assert uid not in node_of, f"{uid} is placed on {node_of[uid]} already"
-            node_of[uid], facts_of[uid] = node_name, facts
-            if by_node is not None:
-                by_node.setdefault(node_name, {})[uid] = None
-        counted = [pod for pod in pods if pod[1] in nodes]
-        self.store.add_pods([name for _, name, _ in counted], [facts for _, _, facts in counted])
-        self.version += len(counted)
-        self.counted += len(counted)
-        return counted
+        if not pods:
+            return ()
+        node_of, length = self._node_of, len(self._node_of)
+        uids, node_names, facts = zip(*pods, strict=True)
+        for uid in node_of.keys() & uids:
+            raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
+        node_of.update(zip(uids, node_names, strict=True))
+        self._facts_of.update(zip(uids, facts, strict=True))
+        assert len(node_of) == length + len(pods), "a pod is placed twice at once"
+        if self._by_node is not None:
+            for uid, node_name in zip(uids, node_names, strict=True):
+                self._by_node.setdefault(node_name, {})[uid] = None
+        if strangers := {name for name in set(node_names) if name not in self.nodes}:
+            pods = [pod for pod in pods if pod[1] not in strangers]
+        self.store.add_pods([pod[1] for pod in pods], [pod[2] for pod in pods])
+        self.version += len(pods)
+        self.counted += len(pods)
+        return pods
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""

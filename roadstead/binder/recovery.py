@@ -1,6 +1,6 @@
 """The binder's state from its journal, and as the records of a snapshot.
 
-    journal ─► recover(core, records) ─► the core that had seen these records flushed, and no more
+    journal ─► recover(core, runs) ─► the core that had seen these records flushed, and no more
     core ─► standing(core) ─► records from which `recover` makes the same core
 
 A pod that was accepted and not bound is pending again; one that was bound is bound, and its token
@@ -34,12 +34,8 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
-from roadstead.journal import JournalError, JournalRecord, RecordKind, Subject
+from roadstead.journal import JournalError, JournalRecord, RecordKind, Records, Subject
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.transitions import History
-
-RUN_RECORDS = 100_000
-"""Records of one kind that are taken together; bounds the memory of a recovery."""
 
 _KIND_OF = {
     ClusterFacts: RecordKind.CLUSTER,
@@ -57,7 +53,21 @@ class Recovered:
     told: tuple[Subject, ...]
 
 
-def recover(core: BinderCore, records: Iterable[JournalRecord], last_lsn: int = 0) -> Recovered:
+Run = tuple[RecordKind, Records]
+"""Records of one kind that follow one another."""
+
+
+def runs_of(groups: Iterable[Records]) -> Iterator[Run]:
+    """Groups of records as runs; a group that holds one kind is one run."""
+    for group in groups:
+        kinds = {record.kind for record in group}
+        if len(kinds) == 1:
+            yield kinds.pop(), group
+        else:
+            yield from ((kind, [*run]) for kind, run in groupby(group, key=attrgetter("kind")))
+
+
+def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recovered:
     """Brings a fresh core to where the records leave it; its lsn goes on after the last.
 
     last_lsn: the last of the journal, where that is more than the records show (a snapshot).
@@ -66,9 +76,8 @@ def recover(core: BinderCore, records: Iterable[JournalRecord], last_lsn: int = 
     assert core.last_lsn == 0, "only a fresh binder is recovered"
     replay = _Replay(core)
     with _no_collection():
-        for kind, run in groupby(records, key=attrgetter("kind")):
-            for group in _groups(run):
-                replay.take(kind, group)
+        for kind, run in runs:
+            replay.take(kind, run)
     return replay.finish(last_lsn)
 
 
@@ -82,17 +91,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _groups(run: Iterator[JournalRecord]) -> Iterator[list[JournalRecord]]:
-    group: list[JournalRecord] = []
-    for record in run:
-        group.append(record)
-        if len(group) == RUN_RECORDS:
-            yield group
-            group = []
-    if group:
-        yield group
 
 
 def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[JournalRecord]:
@@ -120,9 +118,6 @@ def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[Journal
         yield JournalRecord(0, RecordKind.DELETE, pod.uid, pod.key, "")
 
 
-_Way = tuple[PodState, tuple[PodEvent, ...], History]
-
-
 class _Replay:
     """Takes runs of records of one kind into a core."""
 
@@ -131,10 +126,8 @@ class _Replay:
         self._told: list[Subject] = []
         self._count = 0
         self._last_lsn = 0
-        # Almost all pods have one of few histories, which they share.
-        self._ways: dict[_Way, tuple[PodState, History]] = {}
         self._binds: deque[JournalRecord] = deque(maxlen=core.settings.max_tokens)
-        self._take: dict[RecordKind, Callable[[Sequence[JournalRecord]], None]] = {
+        self._take: dict[RecordKind, Callable[[Records], None]] = {
             RecordKind.ADD: self._add,
             RecordKind.BIND: self._place,
             RecordKind.LOAD: self._place,
@@ -147,7 +140,7 @@ class _Replay:
             RecordKind.STORAGE: self._tell,
         }
 
-    def take(self, kind: RecordKind, run: Sequence[JournalRecord]) -> None:
+    def take(self, kind: RecordKind, run: Records) -> None:
         try:
             self._take[kind](run)
         except IllegalTransitionError as contradiction:
@@ -167,34 +160,42 @@ class _Replay:
                 core._tokens.put(_request(record), pod.bound)
         return Recovered(self._count, tuple(self._told))
 
-    def _add(self, run: Sequence[JournalRecord]) -> None:
-        core = self._core
-        for record in run:
-            known = core._records.get(record.uid)
-            self._go(known or core._fresh(record.uid, record.key, _facts(record)), _ADD)
+    def _add(self, run: Records) -> None:
+        core, walk = self._core, TABLE.walk(PodEvent.ADD)
+        records, file = core._records, core._file
+        for _, _, uid, key, _, _, _, _, facts, _ in run:
+            pod = records.get(uid) or core._fresh(uid, key, _told(facts))
+            pod.state, pod.history = walk.follow(uid, pod.state, pod.history)
+            file(pod)
 
-    def _place(self, run: Sequence[JournalRecord]) -> None:
-        """Binds and loads: records one by one, placements all at once."""
+    def _place(self, run: Records) -> None:
+        """Binds or loads: records one by one, placements all at once."""
         core, known = self._core, self._core._records
         nodes, version = core.placements.nodes, core.placements.version
-        placed: list[tuple[str, str, PodFacts]] = []
-        for record in run:
-            facts, node_name = _facts(record), record.node_name
-            pod = known.get(record.uid) or core._fresh(record.uid, record.key, facts)
-            version += node_name in nodes
-            if record.kind is RecordKind.BIND and pod.state is not PodState.PENDING:
+        nodes_here = {name for name in {record[4] for record in run} if name in nodes}
+        is_bind = run[0].kind is RecordKind.BIND
+        events = (PodEvent.ACCEPT, PodEvent.FLUSH) if is_bind else (PodEvent.LOAD,)
+        add, walk = TABLE.walk(PodEvent.ADD), TABLE.walk(*events)
+        for lsn, _, uid, key, node_name, token, owner, epoch, facts, _ in run:
+            pod = known.get(uid)
+            is_new = pod is None
+            if pod is None:
+                pod = core._fresh(uid, key, _told(facts))
+            if is_bind and pod.state is not PodState.PENDING:
                 # A journal that does not tell of accepted pods.
-                self._go(pod, _ADD)
-            self._go(pod, _BIND if record.kind is RecordKind.BIND else _LOAD)
-            pod.facts, pod.node_name, pod.lsn = facts, node_name, record.lsn
-            placed.append((record.uid, node_name, facts))
-            if record.token:
-                pod.token, pod.owner, pod.epoch = record.token, record.owner, record.epoch
-                pod.bound = Bound(record.uid, node_name, record.lsn, version)
-        core.placements.settle_all(placed)
+                pod.state, pod.history = add.follow(uid, pod.state, pod.history)
+            pod.state, pod.history = walk.follow(uid, pod.state, pod.history)
+            if is_new:
+                core._file(pod)
+            version += node_name in nodes_here
+            pod.facts, pod.node_name, pod.lsn = _told(facts), node_name, lsn
+            if token:
+                pod.token, pod.owner, pod.epoch = token, owner, epoch
+                pod.bound = Bound(uid, node_name, lsn, version)
+        core.placements.settle_all([(r[2], r[4], _told(r[8])) for r in run])
         self._owned([record for record in run if record.token])
 
-    def _owned(self, binds: Sequence[JournalRecord]) -> None:
+    def _owned(self, binds: Records) -> None:
         self._binds.extend(binds)
         newest = {(each.owner, each.epoch) for each in binds}
         for owner, epoch in sorted(newest):
@@ -203,7 +204,7 @@ class _Replay:
             for each in binds:
                 self._core.rows.changed(each.node_name, each.lsn, each.owner)
 
-    def _release(self, run: Sequence[JournalRecord]) -> None:
+    def _release(self, run: Records) -> None:
         core = self._core
         for record in run:
             event = PodEvent.EVICT if record.kind is RecordKind.EVICT else PodEvent.DELETE
@@ -211,24 +212,24 @@ class _Replay:
             if pod is None:
                 # A snapshot tells who is gone, not what it was.
                 pod = PodRecord(record.uid, record.key, record.facts or PodFacts())
-                self._go(pod, _ADD)
+                self._go(pod, PodEvent.ADD)
             if pod.state in COUNTED:
                 core.placements.lift(pod.uid)
                 core.rows.changed(pod.node_name, record.lsn)
-            self._go(pod, (event,))
+            self._go(pod, event)
 
-    def _nodes(self, run: Sequence[JournalRecord]) -> None:
+    def _nodes(self, run: Records) -> None:
         for record in run:
             assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
             if record.subject.name in self._core.placements.nodes:
                 self._core.rows.changed(record.subject.name, record.lsn)
             self._core.placements.add_node(record.subject)
 
-    def _nodes_gone(self, run: Sequence[JournalRecord]) -> None:
+    def _nodes_gone(self, run: Records) -> None:
         for record in run:
             self._core.placements.remove_node(record.node_name)
 
-    def _tell(self, run: Sequence[JournalRecord]) -> None:
+    def _tell(self, run: Records) -> None:
         for record in run:
             subject = record.subject
             assert subject is not None, f"record {record.lsn} tells nothing"
@@ -239,28 +240,15 @@ class _Replay:
             else:
                 self._told.append(subject)
 
-    def _go(self, pod: PodRecord, events: tuple[PodEvent, ...]) -> None:
-        way = (pod.state, events, pod.history)
-        end = self._ways.get(way)
-        if end is None:
-            state, history = pod.state, pod.history
-            for event in events:
-                arrow = TABLE.follow(pod.uid, state, event, history)
-                state, history = arrow.target, arrow.extend(history)
-            end = self._ways[way] = state, history
-        pod.state, pod.history = end
-        if pod.uid not in self._core._records or pod.state is PodState.DELETED:
-            self._core._file(pod)
+    def _go(self, pod: PodRecord, event: PodEvent) -> None:
+        walk = TABLE.walk(event)
+        pod.state, pod.history = walk.follow(pod.uid, pod.state, pod.history)
+        self._core._file(pod)
 
 
-_ADD = (PodEvent.ADD,)
-_LOAD = (PodEvent.LOAD,)
-_BIND = (PodEvent.ACCEPT, PodEvent.FLUSH)
-
-
-def _facts(record: JournalRecord) -> PodFacts:
-    assert record.facts is not None, f"record {record.lsn} has no facts"
-    return record.facts
+def _told(facts: PodFacts | None) -> PodFacts:
+    assert facts is not None, "a record of a pod has no facts"
+    return facts
 
 
 def _request(record: JournalRecord) -> BindRequest:
@@ -269,7 +257,7 @@ def _request(record: JournalRecord) -> BindRequest:
         record.uid,
         record.key,
         record.node_name,
-        _facts(record),
+        _told(record.facts),
         record.owner,
         record.epoch,
     )

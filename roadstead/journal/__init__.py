@@ -14,6 +14,7 @@ from roadstead.journal.records import (
     MemoryJournal,
     NullJournal,
     RecordKind,
+    Records,
     Subject,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "MemoryJournal",
     "NullJournal",
     "RecordKind",
+    "Records",
     "Subject",
 ]

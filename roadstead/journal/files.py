@@ -13,7 +13,7 @@ last: what the system kept of it is unknown, so everything after it is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from roadstead.journal.disk import Disk, DiskFile
 from roadstead.journal.frames import MAX_FRAME_RECORDS, FactsTable, encode
@@ -52,8 +52,12 @@ class FileJournal:
 
         When it is exhausted the journal is open for appending.
         """
+        return chain.from_iterable(self.recovered_groups())
+
+    def recovered_groups(self) -> Iterator[Records]:
+        """The same, in the groups in which it was written."""
         reader = Reader(self._disk)
-        yield from reader.records()
+        yield from reader.groups()
         self.last_lsn = self.durable_lsn = reader.last_lsn
         self.tail = reader.tail
         self.epoch = reader.epoch + 1

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from roadstead.facts.bound_claims import BoundClaims
@@ -57,10 +57,14 @@ _FACT_KINDS: tuple[type[Facts], ...] = (
 
 @dataclass(slots=True)
 class FactsTable:
-    """Facts by number, in the order in which a segment first names them."""
+    """Facts by number, in the order in which a segment first names them.
+
+    known: facts that other segments named, so that those that are equal are one object.
+    """
 
     facts: list[Facts] = field(default_factory=list)
     numbers: dict[Facts, int] = field(default_factory=dict)
+    known: dict[Facts, Facts] = field(default_factory=dict)
 
     def number(self, facts: Facts | None, news: list[tuple[int, bytes]]) -> int:
         """The number of facts; what is new goes to `news` with its kind."""
@@ -77,7 +81,8 @@ class FactsTable:
         """Facts that a frame defines. FrameError, or the codec's error, where they are none."""
         if not 0 <= kind < len(_FACT_KINDS):
             raise FrameError("a frame defines facts of no known kind")
-        self.number(from_wire(_FACT_KINDS[kind], unpack(data, _LIMITS, typed=True)), [])
+        facts = from_wire(_FACT_KINDS[kind], unpack(data, _LIMITS, typed=True))
+        self.number(self.known.setdefault(facts, facts), [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,7 @@ def next_frame(data: memoryview, offset: int) -> Frame | None:
     return None
 
 
-def decode(frame: Frame, table: FactsTable) -> Iterator[JournalRecord]:
+def decode(frame: Frame, table: FactsTable) -> list[JournalRecord]:
     """The records of a frame, which must be read in the order of its file.
 
     Raises FrameError, or the codec's error, where the body makes no sense.
@@ -178,18 +183,27 @@ def decode(frame: Frame, table: FactsTable) -> Iterator[JournalRecord]:
     columns = (lsns, body.uids, body.keys, body.nodes, body.tokens, body.owner, body.facts)
     if any(len(column) != frame.count for column in (body.kinds, *columns)):
         raise FrameError(f"a frame of {frame.count} records has columns of other lengths")
-    if any(not 0 <= index < len(body.owners) for index in body.owner):
+    if not _all_in(body.owner, 0, len(body.owners)):
         raise FrameError("a frame names an owner that it does not list")
-    if any(not NO_FACTS <= index < len(table.facts) for index in body.facts):
+    if not _all_in(body.facts, NO_FACTS, len(table.facts)):
         raise FrameError("a frame names facts that its segment has not defined")
-    if any(index >= len(_KINDS) for index in body.kinds):
+    if not _all_in(body.kinds, 0, len(_KINDS)):
         raise FrameError("a frame holds a record of no known kind")
     known: list[Facts | None] = [*table.facts, None]
-    rows = zip(body.kinds, *columns, strict=True)
-    for kind, lsn, uid, key, node, token, by, number in rows:
-        owner, epoch = body.owners[by]
-        facts = known[number]
-        pod, subject = (facts, None) if facts is None or type(facts) is PodFacts else (None, facts)
-        yield JournalRecord(
-            lsn, _KINDS[kind], uid or key, key, node, token, owner, epoch, pod, subject
-        )
+    facts = [known[number] for number in body.facts]
+    are_pods = [type(each) is PodFacts for each in facts]
+    rows = zip(
+        lsns,
+        [_KINDS[kind] for kind in body.kinds],
+        [uid or key for uid, key in zip(body.uids, body.keys, strict=True)],
+        *(body.keys, body.nodes, body.tokens),
+        *([body.owners[by][part] for by in body.owner] for part in (0, 1)),
+        [each if is_pod else None for each, is_pod in zip(facts, are_pods, strict=True)],
+        [None if is_pod else each for each, is_pod in zip(facts, are_pods, strict=True)],
+        strict=True,
+    )
+    return list(map(JournalRecord._make, rows))
+
+
+def _all_in(numbers: Sequence[int], low: int, end: int) -> bool:
+    return not numbers or (min(numbers) >= low and max(numbers) < end)

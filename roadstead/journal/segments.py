@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import get_args, get_type_hints
 
 from roadstead.facts.bound_claims import BoundClaims
@@ -31,8 +32,16 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.disk import Disk
-from roadstead.journal.frames import FactsTable, Frame, FrameError, decode, frame_at, next_frame
-from roadstead.journal.records import JournalError, JournalRecord
+from roadstead.journal.frames import (
+    Facts,
+    FactsTable,
+    Frame,
+    FrameError,
+    decode,
+    frame_at,
+    next_frame,
+)
+from roadstead.journal.records import JournalError, JournalRecord, Records
 from roadstead.protocol.codec import CodecError
 
 MAGIC = b"RSJOURN1"
@@ -126,28 +135,33 @@ class Reader:
         self.epoch = 0
         self.tail: Tail | None = None
         self._disk = disk
+        self._facts: dict[Facts, Facts] = {}
 
     def records(self) -> Iterator[JournalRecord]:
         """The snapshot's records, each under the lsn of its commit, then those since."""
+        return chain.from_iterable(self.groups())
+
+    def groups(self) -> Iterator[Records]:
+        """The same, in the groups in which they were written."""
         found = find(self._disk)
         if found.snapshot:
             yield from self._snapshot(found)
         for name in found.segments:
             yield from self._segment(name, name == found.segments[-1])
 
-    def _snapshot(self, found: Found) -> Iterator[JournalRecord]:
+    def _snapshot(self, found: Found) -> Iterator[Records]:
         data = memoryview(self._disk.read(found.snapshot))
         self._header(found.snapshot, data, found.snapshot_lsn)
-        table, offset = FactsTable(), HEADER_BYTES
+        table, offset = FactsTable(known=self._facts), HEADER_BYTES
         while offset < len(data):
             frame = frame_at(data, offset)
             if frame is None:
                 raise self._damage(found.snapshot, offset, "a snapshot is whole or not there")
-            yield from self._decoded(found.snapshot, frame, table)
+            yield self._decoded(found.snapshot, frame, table)
             offset = frame.end
         self.last_lsn = found.snapshot_lsn
 
-    def _segment(self, name: str, is_last: bool) -> Iterator[JournalRecord]:
+    def _segment(self, name: str, is_last: bool) -> Iterator[Records]:
         data = memoryview(self._disk.read(name))
         named = _SEGMENT.fullmatch(name)
         assert named is not None
@@ -159,7 +173,7 @@ class Reader:
         self._header(name, data, first_lsn)
         if first_lsn > self.last_lsn + 1:
             raise self._damage(name, 0, f"records {self.last_lsn + 1} to {first_lsn - 1} are gone")
-        table, offset, expected = FactsTable(), HEADER_BYTES, first_lsn
+        table, offset, expected = FactsTable(known=self._facts), HEADER_BYTES, first_lsn
         while offset < len(data):
             frame = frame_at(data, offset)
             if frame is None:
@@ -167,10 +181,12 @@ class Reader:
                 return
             if frame.first_lsn != expected:
                 raise self._damage(name, offset, f"record {frame.first_lsn} follows {expected - 1}")
-            for record in self._decoded(name, frame, table):
-                if record.lsn > self.last_lsn:
-                    yield record
-                    self.last_lsn = record.lsn
+            group = self._decoded(name, frame, table)
+            if frame.first_lsn <= self.last_lsn:
+                group = [record for record in group if record.lsn > self.last_lsn]
+            if group:
+                yield group
+                self.last_lsn = group[-1].lsn
             offset, expected = frame.end, frame.last_lsn + 1
 
     def _cut_or_refuse(
@@ -187,9 +203,9 @@ class Reader:
             behind = next_frame(data, behind.end)
         self.tail = Tail(name, offset, len(data) - offset)
 
-    def _decoded(self, name: str, frame: Frame, table: FactsTable) -> Iterator[JournalRecord]:
+    def _decoded(self, name: str, frame: Frame, table: FactsTable) -> list[JournalRecord]:
         try:
-            yield from decode(frame, table)
+            return decode(frame, table)
         except (FrameError, CodecError) as failure:
             raise self._damage(name, frame.offset, str(failure)) from None
 

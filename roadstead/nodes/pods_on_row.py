@@ -47,10 +47,11 @@ def add_each(on_rows: list[PodsOnRow], rows: Sequence[int], infos: Sequence[PodI
     """Pods come to rows, one to each of `rows`."""
     for row, info in zip(rows, infos, strict=True):
         here = on_rows[row]
-        # The two that come most often, without a call of their own.
         if not here:
             on_rows[row] = info.alone(1)
-        elif len(here) > 1 and info in here:
+        elif info not in here:
+            on_rows[row] = changed(here, info, 1)
+        elif len(here) > 1:
             here[info] += 1
         else:
-            on_rows[row] = changed(here, info, 1)
+            on_rows[row] = info.alone(here[info] + 1)

@@ -108,6 +108,11 @@ class NodeTable(Table):
         """The row of a node. KeyError if there is none."""
         return self._row_of[name]
 
+    def each_row(self, names: Iterable[str]) -> list[int]:
+        """The row of each node. KeyError if there is none of a name."""
+        row_of = self._row_of
+        return [row_of[name] for name in names]
+
     def rows_of(self, names: Iterable[str]) -> Rows:
         """Rows of those names that exist."""
         found = [self._row_of[name] for name in names if name in self._row_of]

@@ -14,7 +14,7 @@ from roadstead.binder import (
     Bound,
     PodState,
 )
-from roadstead.binder.recovery import recover, standing
+from roadstead.binder.recovery import recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
@@ -57,7 +57,7 @@ def picture(core):
 
 def recovered(disk):
     core, journal = new_core(), FileJournal(disk)
-    told = recover(core, journal.recovered(), journal.last_lsn).told
+    told = recover(core, runs_of(journal.recovered_groups()), journal.last_lsn).told
     core.last_lsn = core.flushed_lsn = journal.last_lsn
     return core, journal, told
 
@@ -196,7 +196,7 @@ TestCrashMachine = CrashMachine.TestCase
 
 def told(*records):
     core = new_core()
-    return core, recover(core, records)
+    return core, recover(core, runs_of([records]))
 
 
 def add(lsn, uid, facts=FACTS[0]):
@@ -267,18 +267,21 @@ def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot(
         for lsn, (kind, subject) in enumerate(zip(kinds, subjects, strict=True), 1)
     ]
 
-    found = recover(core, records).told
+    found = recover(core, runs_of([records])).told
 
     assert found == subjects
     assert tuple(each.subject for each in standing(core, found)) == subjects
 
 
-def test_long_runs_are_taken_in_parts(monkeypatch):
-    monkeypatch.setattr("roadstead.binder.recovery.RUN_RECORDS", 2)
+def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():
+    core, result = told(*(add(lsn, f"u{lsn}") for lsn in (1, 2)), bind(3, "u1"), add(4, "u4"))
 
-    core, result = told(*(add(lsn, f"u{lsn}") for lsn in range(1, 6)))
-
-    assert (result.records, len(core._records)) == (5, 5)
+    assert result.records == 4
+    assert {uid: each.state for uid, each in core._records.items()} == {
+        "u1": PodState.BOUND,
+        "u2": PodState.PENDING,
+        "u4": PodState.PENDING,
+    }
 
 
 def versioned():
@@ -307,7 +310,7 @@ def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
     log(core.update_node(NodeFacts("n3", labels=(("disk", "ssd"),))))
 
     again = versioned()
-    recover(again, records)
+    recover(again, runs_of([records]))
 
     for node in ("n1", "n2", "n3"):
         assert again.rows.of(node) == core.rows.of(node) > 0

@@ -10,7 +10,7 @@ from roadstead.binder import (
     PodState,
     RejectCause,
 )
-from roadstead.binder.recovery import recover, standing
+from roadstead.binder.recovery import recover, runs_of, standing
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.run_mark import VOID
 from roadstead.invariants.checker import check
@@ -93,7 +93,7 @@ def test_a_recovered_binder_knows_what_is_void(from_snapshot):
     core.flushed(core.last_lsn)
 
     again = new_core()
-    recover(again, list(standing(core)) if from_snapshot else journal, core.last_lsn)
+    recover(again, runs_of([[*standing(core)] if from_snapshot else journal]), core.last_lsn)
 
     assert decided(again, ask("a")).cause is RejectCause.EXPIRED
     assert check(journal).violations == []

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""How long the binder takes to recover: from a journal of many binds to the state they left.
+
+    scripts/recovery.py                      a million binds: from records, then from a snapshot
+    scripts/recovery.py --pods 100000 --nodes 1000
+
+Writes a journal as the binder does, batch by batch, into a temporary folder, and recovers it in a
+process that knows nothing yet. Prints JSON; seconds of the clock and of the processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from roadstead.actors.binder_actor import BinderActor  # noqa: E402
+from roadstead.actors.seam import ActorLostError, Ref  # noqa: E402
+from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
+from roadstead.binder import AppendJournal, BinderCore  # noqa: E402
+from roadstead.binder.pods import BindRequest  # noqa: E402
+from roadstead.binder.recovery import standing  # noqa: E402
+from roadstead.config.settings import Settings  # noqa: E402
+from roadstead.facts.node import NodeFacts  # noqa: E402
+from roadstead.facts.node_list import NodeList  # noqa: E402
+from roadstead.facts.pod import PodFacts  # noqa: E402
+from roadstead.journal.disk import RealDisk  # noqa: E402
+from roadstead.journal.files import FileJournal  # noqa: E402
+from roadstead.placements import TableStore  # noqa: E402
+from roadstead.protocol.status import SUCCESS  # noqa: E402
+from roadstead.run import RunPlan  # noqa: E402
+
+BATCH = 2048
+SHAPES = [
+    PodFacts(requests=(("cpu", 100 * (n + 1)),), nonzero_cpu_milli=100 * (n + 1)) for n in range(10)
+]
+
+
+def binder() -> BinderCore:
+    """A binder that lets all through: what it writes is what counts here."""
+    return BinderCore(
+        TableStore(), lambda request: SUCCESS, tells_all=True, verify_all=lambda requests: True
+    )
+
+
+def batches(pods: int) -> Iterator[list[tuple[str, str, PodFacts]]]:
+    """(uid, key, facts), batch by batch."""
+    for start in range(0, pods, BATCH):
+        numbers = range(start, min(start + BATCH, pods))
+        yield [(f"uid-{n:07}", f"default/pod-{n:07}", SHAPES[n % len(SHAPES)]) for n in numbers]
+
+
+def write(folder: Path, nodes: int, pods: int, *, snapshot: bool) -> None:
+    """A journal of pods that were accepted, then bound."""
+    core, journal = binder(), FileJournal(RealDisk(folder))
+    list(journal.recovered())
+
+    def perform(effects: list[object]) -> None:
+        for each in effects:
+            if isinstance(each, AppendJournal):
+                journal.append(each.records)
+                core.flushed(each.last_lsn)
+
+    perform(core.add_nodes(NodeList.of([NodeFacts(f"node-{n:07}") for n in range(nodes)])))
+    for batch in batches(pods):
+        perform(core.add_pods(batch))
+    for first, batch in enumerate(batches(pods)):
+        perform(
+            core.bind(
+                [
+                    BindRequest(
+                        f"scheduler-0/1/{uid}/1",
+                        *(uid, key, f"node-{(first * BATCH + place) % nodes:07}", facts),
+                        *("scheduler-0", 1),
+                    )
+                    for place, (uid, key, facts) in enumerate(batch)
+                ]
+            )
+        )
+    journal.flush()
+    if snapshot:
+        journal.snapshot(standing(core))
+
+
+def recovered(folder: Path) -> dict[str, float]:
+    """Seconds until the actor knows all again, and how many pods it knows as bound."""
+    plan = RunPlan(Settings(runtime="inline", journal=str(folder)))
+    gc.collect()
+    clock_s, processor_s = time.perf_counter(), time.process_time()
+    actor = BinderActor(plan, Nobody())
+    return {
+        "bound": len(actor.core.placements),
+        "seconds": round(time.perf_counter() - clock_s, 2),
+        "processor_s": round(time.process_time() - processor_s, 2),
+    }
+
+
+class Nobody:
+    """A directory of a run in which the binder is alone."""
+
+    def find(self, name: str) -> Ref:
+        raise ActorLostError(f"there is no actor {name}")
+
+
+def apart(work: object, *arguments: object, **named: object) -> object:
+    """A call in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments, named)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pods", type=int, default=1_000_000)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    asked = parser.parse_args()
+    told: dict[str, object] = {
+        "commit": commit_of(ROOT),
+        "machine": asdict(this_machine()),
+        "nodes": asked.nodes,
+    }
+    for name in ("records", "snapshot"):
+        with tempfile.TemporaryDirectory() as folder:
+            how = {"snapshot": name == "snapshot"}
+            apart(write, Path(folder), asked.nodes, asked.pods, **how)
+            told[name] = apart(recovered, Path(folder))
+    print(json.dumps(told, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
