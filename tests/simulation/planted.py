@@ -347,14 +347,14 @@ def a_worker_leaves_nominations_out_of_its_changes(put):
 
 @bug(kinds=("crash",), within=40, found=14)
 def a_recovered_binder_forgets_the_last_bind(put):
-    original = FileJournal.recovered
+    original = FileJournal.recovered_groups
 
-    def recovered(self):
-        found = list(original(self))
+    def recovered_groups(self):
+        found = [record for group in original(self) for record in group]
         last = max((n for n, each in enumerate(found) if each.kind == "bind"), default=None)
-        yield from (each for n, each in enumerate(found) if n != last)
+        yield [each for n, each in enumerate(found) if n != last]
 
-    put(FileJournal, "recovered", recovered)
+    put(FileJournal, "recovered_groups", recovered_groups)
 
 
 @bug(kinds=("crash",), within=40, found=4)
