@@ -42,7 +42,9 @@ class NodeStore(Protocol):
 
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None: ...
 
-    def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> None: ...
+    def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
+        """Pods come to nodes, one to each name; the names as the store keeps them."""
+        ...
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None: ...
 
@@ -74,12 +76,13 @@ class TableStore:
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
         self.table.add_pod(node_name, self.table.classes.info(facts), count)
 
-    def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> None:
-        """Pods come to nodes, one to each name."""
+    def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
         info, infos = self.table.classes.info, {}
         for facts in {id(each): each for each in pods}.values():
             infos[id(facts)] = info(facts)
-        self.table.add_pods(self.table.each_row(node_names), [infos[id(each)] for each in pods])
+        rows, names = self.table.each_row(node_names), self.table.columns.names
+        self.table.add_pods(rows, [infos[id(each)] for each in pods])
+        return [names[row] for row in rows]
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
         self.table.remove_pod(node_name, self.table.classes.info(facts))
@@ -241,18 +244,20 @@ class Placements:
         uids, node_names, facts = zip(*pods, strict=True)
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
-        node_of.update(zip(uids, node_names, strict=True))
+        counted = pods
+        if strangers := {name for name in set(node_names) if name not in self.nodes}:
+            counted = [pod for pod in pods if pod[1] not in strangers]
+        own = self.store.add_pods([pod[1] for pod in counted], [pod[2] for pod in counted])
+        # What came with a message is another copy of each name.
+        node_of.update(zip(uids, node_names if strangers else own, strict=True))
         self._facts_of.update(zip(uids, facts, strict=True))
         assert len(node_of) == length + len(pods), "a pod is placed twice at once"
         if self._by_node is not None:
             for uid, node_name in zip(uids, node_names, strict=True):
                 self._by_node.setdefault(node_name, {})[uid] = None
-        if strangers := {name for name in set(node_names) if name not in self.nodes}:
-            pods = [pod for pod in pods if pod[1] not in strangers]
-        self.store.add_pods([pod[1] for pod in pods], [pod[2] for pod in pods])
-        self.version += len(pods)
-        self.counted += len(pods)
-        return pods
+        self.version += len(counted)
+        self.counted += len(counted)
+        return counted
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""

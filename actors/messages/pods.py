@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roadstead.actors.revisions import Revisions
-from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
+from roadstead.facts.pod import PodFacts, PodIdentity, pod_key, unnominated
 from roadstead.facts.wire import facts_in, facts_out
 
 
@@ -38,7 +38,7 @@ class PodBatch:
         classes = [(facts, f"{facts.namespace}/") for facts in map(facts_in, self.classes)]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts, prefix = classes[index]
-            yield uid, prefix + name, facts
+            yield uid, pod_key(uid, prefix + name), facts
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Each pod's identity and facts; pods of one class share one facts object."""

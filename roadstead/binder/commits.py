@@ -144,7 +144,7 @@ class Commits(NodeBook):
         version = self.version
         self.placements.settle_all(
             [
-                (each.uid, each.node_name, record.facts)
+                (record.uid, each.node_name, record.facts)
                 for each, record in zip(requests, records, strict=True)
             ]
         )
@@ -157,9 +157,12 @@ class Commits(NodeBook):
         """What is kept and told of commits that follow a version of the state."""
         journal = []
         accept, lsn = TABLE.walk(PodEvent.ACCEPT), self.last_lsn
+        node_of = self.placements.node_of
         for request, record in zip(requests, records, strict=True):
             version, lsn = version + 1, lsn + 1
-            token, uid, key, node_name, _, owner, epoch, _, _ = request
+            token, _, _, node_name, _, owner, epoch, _, _ = request
+            # What is kept is what is kept already, and not the copies that came with the request.
+            uid, key, node_name = record.uid, record.key, node_of(record.uid) or node_name
             # From PENDING to TENTATIVE it stays where it is found.
             record.state, record.history = accept.follow(uid, record.state, record.history)
             record.node_name, record.token, record.lsn = node_name, token, lsn

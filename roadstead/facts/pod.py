@@ -182,7 +182,15 @@ class PodIdentity:
 
     @property
     def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
+        return pod_key(self.uid, f"{self.namespace}/{self.name}")
+
+
+def pod_key(uid: str, key: str) -> str:
+    """A pod's key (namespace/name): its UID itself where that reads the same.
+
+    Keys are kept as long as pods are, and a second text of each is 70 MB in a million.
+    """
+    return uid if key == uid else key
 
 
 def unnominated(facts: PodFacts) -> PodFacts:

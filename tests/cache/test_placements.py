@@ -42,9 +42,10 @@ class FakeStore:
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
         self.pods[node_name][facts] += count
 
-    def add_pods(self, node_names: list[str], pods: list[PodFacts]) -> None:
+    def add_pods(self, node_names: list[str], pods: list[PodFacts]) -> list[str]:
         for node_name, facts in zip(node_names, pods, strict=True):
             self.add_pod(node_name, facts)
+        return node_names
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
         pods = self.pods[node_name]
