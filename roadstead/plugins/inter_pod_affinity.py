@@ -28,23 +28,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.config.plugin_args import InterPodAffinityArgs
-from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState, Summary
-from roadstead.framework.events import (
-    ActionType,
-    Change,
-    EventResource,
-    QueueingHint,
-    RegisteredEvent,
-    SeenPod,
-    on,
-)
 from roadstead.framework.plugin import (
     ALL_PASS,
     MAX_NODE_SCORE,
-    EnqueueExtensions,
     Extremes,
     FilterPlugin,
     FilterResult,
@@ -61,6 +49,7 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.affinity_at_once import AVOIDED, may_stand
+from roadstead.plugins.inter_pod_affinity_hints import AffinityHints
 from roadstead.plugins.inter_pod_counts import (
     ByTopology,
     Counts,
@@ -77,10 +66,9 @@ from roadstead.plugins.inter_pod_terms import (
     FILTERING,
     Family,
     Line,
-    NamespaceLabels,
     NewPod,
     Relation,
-    WaitingTerms,
+    labels_of_namespaces,
     matches_all,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
@@ -147,7 +135,7 @@ class InterPodAffinity(
     ScorePlugin,
     SummarizesFilter,
     SummarizesScore,
-    EnqueueExtensions,
+    AffinityHints,
 ):
     name = "InterPodAffinity"
     reads = Reads.CLUSTER
@@ -161,7 +149,7 @@ class InterPodAffinity(
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._args = args
-        self._namespaces = _labels_of_namespaces(handle.cluster)
+        self._namespaces = labels_of_namespaces(handle.cluster)
         self._terms = TermIndex(handle.classes)
         self._counts: OrderedDict[Kind, Counts] = OrderedDict()
         self._cells = 0
@@ -332,68 +320,6 @@ class InterPodAffinity(
         self._settle(counts)
         return any(family in FILTERING for (family, _), _ in lines)
 
-    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
-        return (
-            on(
-                EventResource.POD,
-                ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
-                self.after_pod_change,
-            ),
-            on(
-                EventResource.NODE,
-                ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
-                self.after_node_change,
-            ),
-        )
-
-    def after_pod_change(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
-    ) -> QueueingHint:
-        """A pod on a node came to match all affinity terms, or no longer matches the others.
-
-        HintError where a term does not parse.
-        """
-        old, new = change.old, change.new
-        if not all(each.assigned for each in (old, new) if each is not None):
-            return QueueingHint.QUEUE_SKIP
-        if change.thorough and old is not None and new is None and old.facts.pod_anti_affinity:
-            # It may have refused the pod; upstream looks at the pod's own terms alone.
-            return QueueingHint.QUEUE
-        terms = WaitingTerms(pod, _labels_of_namespaces(cluster))
-        if change.thorough and old is not None and terms.is_avoided_by_some(old.facts):
-            return QueueingHint.QUEUE
-        was_near, is_near = (each is not None and terms.is_near(each.facts) for each in (old, new))
-        was_avoided, is_avoided = (
-            each is not None and terms.is_avoided(each.facts) for each in (old, new)
-        )
-        return QueueingHint.when((is_near and not was_near) or (was_avoided and not is_avoided))
-
-    def after_node_change(
-        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
-    ) -> QueueingHint:
-        """A node came to a place that an affinity term may want, or left one that is avoided.
-
-        HintError where a term does not parse.
-        """
-        assert change.new is not None
-        if change.thorough:
-            # Other pods' terms may have refused the other nodes; upstream leaves them out.
-            return QueueingHint.QUEUE
-        terms = WaitingTerms(pod, {})
-        new = dict(change.new.labels)
-        if change.old is None:
-            near = any(term.topology_key in new for term in terms.affinity)
-            return QueueingHint.when(near or bool(terms.anti_affinity))
-        old = dict(change.old.labels)
-        moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-        return QueueingHint.when(
-            any(term.topology_key in moved and term.topology_key in new for term in terms.affinity)
-            or any(
-                term.topology_key in moved and term.topology_key in old
-                for term in terms.anti_affinity
-            )
-        )
-
     def sign(self, pod: PodFacts) -> Hashable:
         return (
             pod.namespace,
@@ -436,10 +362,6 @@ class InterPodAffinity(
             scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,
         )
-
-
-def _labels_of_namespaces(cluster: ClusterFacts) -> NamespaceLabels:
-    return {name: dict(labels) for name, labels in cluster.namespaces}
 
 
 _NOTHING = PodCounts({}, {}, {})

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodAffinityTerm, PodFacts
 from roadstead.facts.selectors import LabelSelector, join_errors
 from roadstead.framework.events import HintError
@@ -21,6 +22,11 @@ from roadstead.nodes.pod_info import PodInfo
 
 NamespaceLabels = Mapping[str, Mapping[str, str]]
 """Labels of each known namespace."""
+
+
+def labels_of_namespaces(cluster: ClusterFacts) -> NamespaceLabels:
+    """The labels of the namespaces that a cluster tells of."""
+    return {name: dict(labels) for name, labels in cluster.namespaces}
 
 
 class Family(IntEnum):
