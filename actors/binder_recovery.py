@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from operator import attrgetter
 
 from roadstead.actors.messages import PageAsk, PodBatch, PreemptedNote, pod_batch
 from roadstead.actors.recovery import (
@@ -60,15 +59,17 @@ class BinderRecovery:
         self.core.last_lsn = self.core.flushed_lsn = self._journal.last_lsn
         self._told = found.told
         self._volumes.take([_change(each) for each in found.told if isinstance(each, BoundClaims)])
-        by_commit = sorted(self.core.pods(), key=attrgetter("lsn"))
-        self._bound |= {pod.uid: pod.node_name for pod in by_commit if pod.token}
         return found.records > 0
 
     def _noted(self, runs: Iterable[Run]) -> Iterator[Run]:
         for kind, run in runs:
             self._note_revisions(kind, run)
-            if kind in (RecordKind.EVICT, RecordKind.DELETE):
+            if kind in (RecordKind.BIND, RecordKind.LOAD):
+                self._bound |= {r.uid: r.node_name for r in run if r.token}
+            elif kind in (RecordKind.EVICT, RecordKind.DELETE):
                 self._preempted += [PreemptedNote(r.uid, r.key, r.node_name, r.owner) for r in run]
+                for record in run:
+                    self._bound.pop(record.uid, None)
             yield kind, run
 
     def _note_revisions(self, kind: RecordKind, run: Records) -> None:

@@ -162,11 +162,14 @@ class _Replay:
 
     def _add(self, run: Records) -> None:
         core, walk = self._core, TABLE.walk(PodEvent.ADD)
-        records, file = core._records, core._file
+        records, fresh, follow = core._records, core._fresh, walk.follow
         for _, _, uid, key, _, _, _, _, facts, _ in run:
-            pod = records.get(uid) or core._fresh(uid, key, _told(facts))
-            pod.state, pod.history = walk.follow(uid, pod.state, pod.history)
-            file(pod)
+            pod = records.get(uid) or fresh(uid, key, _told(facts))
+            pod.state, pod.history = follow(uid, pod.state, pod.history)
+            if core._gone:
+                core._file(pod)
+            else:
+                records[uid] = pod
 
     def _place(self, run: Records) -> None:
         """Binds or loads: records one by one, placements all at once."""
@@ -175,7 +178,8 @@ class _Replay:
         nodes_here = {name for name in {record[4] for record in run} if name in nodes}
         is_bind = run[0].kind is RecordKind.BIND
         events = (PodEvent.ACCEPT, PodEvent.FLUSH) if is_bind else (PodEvent.LOAD,)
-        add, walk = TABLE.walk(PodEvent.ADD), TABLE.walk(*events)
+        add, follow = TABLE.walk(PodEvent.ADD), TABLE.walk(*events).follow
+        placed: list[tuple[str, str, PodFacts]] = []
         for lsn, _, uid, key, node_name, token, owner, epoch, facts, _ in run:
             pod = known.get(uid)
             is_new = pod is None
@@ -184,15 +188,19 @@ class _Replay:
             if is_bind and pod.state is not PodState.PENDING:
                 # A journal that does not tell of accepted pods.
                 pod.state, pod.history = add.follow(uid, pod.state, pod.history)
-            pod.state, pod.history = walk.follow(uid, pod.state, pod.history)
+            uid = pod.uid
+            pod.state, pod.history = follow(uid, pod.state, pod.history)
             if is_new:
                 core._file(pod)
             version += node_name in nodes_here
-            pod.facts, pod.node_name, pod.lsn = _told(facts), node_name, lsn
+            if facts is not pod.facts:
+                pod.facts = _told(facts)
+            pod.node_name, pod.lsn = node_name, lsn
+            placed.append((uid, node_name, pod.facts))
             if token:
                 pod.token, pod.owner, pod.epoch = token, owner, epoch
                 pod.bound = Bound(uid, node_name, lsn, version)
-        core.placements.settle_all([(r[2], r[4], _told(r[8])) for r in run])
+        core.placements.settle_all(placed)
         self._owned([record for record in run if record.token])
 
     def _owned(self, binds: Records) -> None:
