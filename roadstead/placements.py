@@ -18,6 +18,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.nodes.known_nodes import KnownNodes
+from roadstead.nodes.pods_by_node import PodsByNode
 from roadstead.nodes.table import NodeTable
 
 FEW_PODS = 8
@@ -130,9 +131,9 @@ class Placements:
         self.store = store
         self.version = 0
         self.nodes = store.nodes
-        self._node_of: dict[str, str] = {}
+        self._pods = PodsByNode()
+        self._node_of = self._pods.node_of
         self._facts_of: dict[str, PodFacts] = {}
-        self._by_node: dict[str, dict[str, None]] | None = None
         self.nominated: dict[str, tuple[str, PodFacts]] = {}
         self.counted = 0
 
@@ -153,15 +154,8 @@ class Placements:
         return self._facts_of[uid]
 
     def _pods_on(self, node_name: str) -> list[tuple[str, PodFacts]]:
-        """The pods placed on a node, known or not, in the order in which they came.
-
-        Listed by node once somebody asks, and from then on: most runs only ever add nodes.
-        """
-        if self._by_node is None:
-            self._by_node = {}
-            for uid, name in self._node_of.items():
-                self._by_node.setdefault(name, {})[uid] = None
-        return [(uid, self._facts_of[uid]) for uid in self._by_node.get(node_name, ())]
+        """The pods placed on a node, known or not, in the order in which they came."""
+        return [(uid, self._facts_of[uid]) for uid in self._pods.on(node_name)]
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
         """A node appears, with the pods that waited for it aside; a known one is updated."""
@@ -209,9 +203,8 @@ class Placements:
     def place(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet comes to a node."""
         assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
-        self._node_of[uid], self._facts_of[uid] = node_name, facts
-        if self._by_node is not None:
-            self._by_node.setdefault(node_name, {})[uid] = None
+        self._pods.add(uid, node_name)
+        self._facts_of[uid] = facts
         deltas = self.withdraw(uid)
         if node_name in self.nodes:
             deltas.append(self._count(node_name, uid, facts))
@@ -249,12 +242,9 @@ class Placements:
             counted = [pod for pod in pods if pod[1] not in strangers]
         own = self.store.add_pods([pod[1] for pod in counted], [pod[2] for pod in counted])
         # What came with a message is another copy of each name.
-        node_of.update(zip(uids, node_names if strangers else own, strict=True))
+        self._pods.add_all(uids, node_names if strangers else own)
         self._facts_of.update(zip(uids, facts, strict=True))
         assert len(node_of) == length + len(pods), "a pod is placed twice at once"
-        if self._by_node is not None:
-            for uid, node_name in zip(uids, node_names, strict=True):
-                self._by_node.setdefault(node_name, {})[uid] = None
         self.version += len(counted)
         self.counted += len(counted)
         return counted
@@ -287,12 +277,7 @@ class Placements:
 
     def lift(self, uid: str) -> list[Delta]:
         """A placed pod leaves its node."""
-        node_name, facts = self._node_of.pop(uid), self._facts_of.pop(uid)
-        if self._by_node is not None:
-            on_node = self._by_node[node_name]
-            del on_node[uid]
-            if not on_node:
-                del self._by_node[node_name]
+        node_name, facts = self._pods.pop(uid), self._facts_of.pop(uid)
         return [self._discount(node_name, uid, facts)] if node_name in self.nodes else []
 
     def replace(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
@@ -339,10 +324,7 @@ class Placements:
         assert self._facts_of.keys() == self._node_of.keys(), (
             "pods without a node, or without facts"
         )
-        if self._by_node is not None:
-            listed = {uid: name for name, pods in self._by_node.items() for uid in pods}
-            assert listed == self._node_of, "pods by node and nodes by pod disagree"
-            assert all(self._by_node.values()), "an empty list of pods is kept"
+        self._pods.validate()
         aside = sum(name not in self.nodes for name in self._node_of.values())
         assert aside == self.aside, "a pod is counted and aside"
 

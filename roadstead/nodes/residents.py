@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pods_by_node import PodsByNode
 
 
 class Resident(NamedTuple):
@@ -28,19 +29,13 @@ class Resident(NamedTuple):
 
 
 class Residents:
-    """The pods on nodes by UID, in the order in which they came; a pod is on one node.
+    """The pods on nodes by UID, in the order in which they came; a pod is on one node."""
 
-    Who is on which node is listed by node once somebody asks, and from then on: a run without
-    preemption and without changes of nodes never does, and a list for each of a million nodes
-    takes more memory than all else that is known of them.
-    """
-
-    __slots__ = ("_by_node", "_info_of", "_key_of", "_node_of", "_started_s")
+    __slots__ = ("_info_of", "_key_of", "_pods", "_started_s")
 
     def __init__(self) -> None:
-        self._node_of: dict[str, str] = {}
+        self._pods = PodsByNode()
         self._info_of: dict[str, PodInfo] = {}
-        self._by_node: dict[str, dict[str, None]] | None = None
         self._key_of: dict[str, str] = {}
         self._started_s: dict[str, float] = {}
 
@@ -48,12 +43,10 @@ class Residents:
         self, node: str, uid: str, info: PodInfo, key: str = "", started_s: float | None = None
     ) -> None:
         """A pod comes to a node. key: its namespace/name, where the UID is another text."""
-        if uid in self._node_of:
+        if uid in self._info_of:
             self._leave(uid)
-        self._node_of[uid] = node
+        self._pods.add(uid, node)
         self._info_of[uid] = info
-        if self._by_node is not None:
-            self._by_node.setdefault(node, {})[uid] = None
         if key and key != uid:
             self._key_of[uid] = key
         if started_s is not None:
@@ -62,43 +55,31 @@ class Residents:
     def remove(self, node: str, info: PodInfo, uid: str = "") -> None:
         """A pod leaves a node; without a UID the last of its class that came."""
         if not uid:
-            here = reversed(self._uids(node))
+            here = reversed(self._pods.on(node))
             uid = next((each for each in here if self._info_of[each] is info), "")
-        if self._node_of.get(uid) == node:
+        if self.is_on(node, uid):
             self._leave(uid)
 
     def clear(self, node: str) -> None:
         """A node goes with all that is on it."""
-        for uid in list(self._uids(node)):
+        for uid in self._pods.on(node):
             self._leave(uid)
 
     def is_on(self, node: str, uid: str) -> bool:
         """Whether a pod is on a node."""
-        return self._node_of.get(uid) == node
+        return self._pods.node_of.get(uid) == node
 
     def on(self, node: str) -> Iterator[Resident]:
         """The pods on a node, first come first."""
-        for uid in self._uids(node):
+        for uid in self._pods.on(node):
             key, started_s = self._key_of.get(uid, uid), self._started_s.get(uid)
             yield Resident(uid, key, started_s, self._info_of[uid])
 
     def _leave(self, uid: str) -> None:
-        node = self._node_of.pop(uid)
+        self._pods.pop(uid)
         del self._info_of[uid]
         self._key_of.pop(uid, None)
         self._started_s.pop(uid, None)
-        if self._by_node is not None:
-            here = self._by_node[node]
-            del here[uid]
-            if not here:
-                del self._by_node[node]
-
-    def _uids(self, node: str) -> dict[str, None]:
-        if self._by_node is None:
-            self._by_node = {}
-            for uid, name in self._node_of.items():
-                self._by_node.setdefault(name, {})[uid] = None
-        return self._by_node.get(node, {})
 
 
 class Nominations:

@@ -220,8 +220,8 @@ def test_placements_start_on_an_empty_store():
     [
         (lambda placements, store: placements._node_of.popitem(), "without a node"),
         (lambda placements, store: placements._facts_of.popitem(), "without facts"),
-        (lambda placements, store: placements._by_node.clear(), "disagree"),
-        (lambda placements, store: placements._by_node.update(n9={}), "empty list"),
+        (lambda placements, store: placements._pods._listed.clear(), "disagree"),
+        (lambda placements, store: placements._pods._listed.update(n9={}), "empty list"),
     ],
 )
 def test_validate_finds_damage(damage, message):
