@@ -174,9 +174,7 @@ class Placements:
         if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
             return False
         wanted = {name for name, _ in self.nominated.values()}
-        return wanted.isdisjoint(names) and not (
-            self.aside and any(name in names for name in self._node_of.values())
-        )
+        return wanted.isdisjoint(names) and not (self.aside and any(map(self._pods.on, names)))
 
     def add_nodes(self, nodes: NodeList) -> None:
         """Strangers appear, as by `add_node`; nobody is told of each."""

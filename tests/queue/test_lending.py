@@ -171,6 +171,8 @@ def test_no_pod_is_passed_more_often_than_it_may_be(steps):
             world.add(name, priority=priority, **gang)
         elif world.core.state_of(name) is PodState.IN_FLIGHT:
             world.back(name)
+        world.core.validate()
+        assert all(order_in(world).passed(each) <= BOUND for each in world.core._board.active.heap)
 
 
 def test_a_broken_bound_is_found():
