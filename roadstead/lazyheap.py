@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -25,6 +25,9 @@ _Entry = tuple[int, int, str]
 """(arrival, ticket, name)."""
 
 COMPACT_MIN_ENTRIES = 64
+
+FEW_ITEMS = 4
+"""Fewer are put in one by one."""
 
 
 class LazyHeap(Generic[Item]):
@@ -66,9 +69,37 @@ class LazyHeap(Generic[Item]):
         else:
             insort(line, entry)
 
+    def put_line(self, key: SortKey, items: Sequence[tuple[str, int, Item]]) -> None:
+        """Put in items (name, seq, item) of one key, none of which is there yet."""
+        if len(items) < FEW_ITEMS:
+            for name, seq, item in items:
+                self.put(name, key, seq, item)
+            return
+        length, first = len(self._living), self._next_ticket
+        self._living |= {
+            name: (ticket, item) for ticket, (name, _, item) in enumerate(items, first)
+        }
+        assert len(self._living) == length + len(items), "some are in the heap already"
+        self._next_ticket += len(items)
+        self._entries += len(items)
+        entries = sorted((seq, ticket, name) for ticket, (name, seq, _) in enumerate(items, first))
+        line = self._lines.get(key)
+        if line is None:
+            self._lines[key] = deque(entries)
+            heapq.heappush(self._keys, key)
+        elif not line or line[-1] < entries[0]:
+            line.extend(entries)
+        else:
+            self._lines[key] = deque(heapq.merge(line, entries))
+
     def take(self, name: str) -> None:
         """Take out an item that is there."""
-        del self._living[name]
+        self.take_all((name,))
+
+    def take_all(self, names: Iterable[str]) -> None:
+        """Take out items that are there."""
+        for name in names:
+            del self._living[name]
         dead = self._entries - len(self._living)
         if dead > COMPACT_MIN_ENTRIES and dead > len(self._living):
             self._compact()
@@ -77,6 +108,10 @@ class LazyHeap(Generic[Item]):
         """The item with the smallest key, left in place; None when empty."""
         line = self._top()
         return None if line is None else self._living[line[0][2]][1]
+
+    def firsts(self) -> Iterator[Item]:
+        """Those that have the smallest key, in their order; not to be changed meanwhile."""
+        return (self._living[e[2]][1] for e in self._top() or () if self._lives(e))
 
     def first_key(self) -> SortKey | None:
         """The smallest key; None when empty."""

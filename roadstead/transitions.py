@@ -7,10 +7,10 @@ that one line of a log says how things came to this (the idea of dask's worker s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from roadstead.protocol.errors import IllegalTransitionError, cut_short
 
@@ -83,6 +83,25 @@ class TransitionTable(Generic[State, Event]):
         )
 
 
+class Subject(Protocol[State]):
+    """What stands in a state; `uid` names it in errors."""
+
+    state: State
+    history: History
+
+    @property
+    def uid(self) -> str: ...
+
+
+class Moved(NamedTuple, Generic[State]):
+    """Subjects from `start` to before `stop` went from one state to another."""
+
+    was: State
+    to: State
+    start: int
+    stop: int
+
+
 class Walk(Generic[State, Event]):
     """The way of many subjects along the same events: those that stand alike go alike."""
 
@@ -105,3 +124,24 @@ class Walk(Generic[State, Event]):
             target, story = arrow.target, arrow.extend(story)
         self._from, self._history, self._to = state, history, (target, story)
         return self._to
+
+    def move(self, subjects: Sequence[Subject[State]]) -> list[Moved[State]]:
+        """Takes subjects, each there once, where they come to; those next to each other that went
+        the same way are told together. Raises as the table does, with nothing changed."""
+        if not subjects:
+            return []
+        was, story = subjects[0].state, subjects[0].history
+        if all(each.state is was and each.history is story for each in subjects):
+            to, history = self.follow(subjects[0].uid, was, story)
+            for each in subjects:
+                each.state, each.history = to, history
+            return [Moved(was, to, 0, len(subjects))]
+        ends = [self.follow(each.uid, each.state, each.history) for each in subjects]
+        moved: list[Moved[State]] = []
+        for place, (each, (to, history)) in enumerate(zip(subjects, ends, strict=True)):
+            was, start = each.state, place
+            if moved and (moved[-1].was, moved[-1].to) == (was, to):
+                start = moved.pop().start
+            moved.append(Moved(was, to, start, place + 1))
+            each.state, each.history = to, history
+        return moved

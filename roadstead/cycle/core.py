@@ -95,10 +95,15 @@ class CycleCore(Outcomes):
         """
         profiles = [self._profiles[pod.info.facts.scheduler_name] for pod in pods]
         out = Outbox()
+        coming: dict[str, PodRecord] = {}
         for pod, profile in zip(pods, profiles, strict=True):
-            record = self._ledger.find(pod.uid)
-            if record is None or lease_id > record.lease_id:
-                self._lease_one(pod, profile, lease_id, record, out)
+            known = self._ledger.find(pod.uid)
+            if known is None or known.state in ENDED_UNBOUND:
+                if pod.uid not in coming and (known is None or lease_id > known.lease_id):
+                    coming[pod.uid] = self._ledger.begin(pod, profile, lease_id, known)
+            elif lease_id > known.lease_id:
+                self._lease_again(pod, profile, lease_id, known, out)
+        self._ledger.go_all(list(coming.values()), PodEvent.LEASE)
         return out.effects()
 
     def undecided(self, max_pods: int) -> tuple[PodInCycle, ...]:
@@ -118,24 +123,26 @@ class CycleCore(Outcomes):
         todo: dict[str, Decision] = {}
         undecided = self._ledger.undecided
         for decision in decisions:
-            uid, attempt = decision.pod.uid, decision.pod.attempt
-            record = None if uid in todo else undecided.get(uid)
-            is_first = record is not None and record.decided is None
+            uid, _, _, _, attempt = decision.pod
+            record = undecided.get(uid)
             # Nearly always it is the first word on a pod of this attempt.
-            is_first = is_first and record is not None and record.pod.attempt == attempt
-            if is_first or self._is_news(decision, todo.get(uid)):
+            if (
+                record is not None
+                and record.decided is None
+                and record.pod.attempt == attempt
+                and uid not in todo
+            ) or self._is_news(decision, todo.get(uid)):
                 todo[uid] = decision
         verdicts = {
             uid: self._verdict(each) for uid, each in todo.items() if each.node_name is None
         }
-        read, out = read_versions or {}, Outbox()
-        for uid, decision in todo.items():
-            record = self._ledger.live[uid]
-            record.decided = gist(decision)
-            if decision.node_name is not None:
-                self._place(record, decision.node_name, read.get(decision.node_name, 0), out)
-            else:
-                self._end(record, event_of(decision), out, verdicts[uid])
+        out = Outbox()
+        for uid, verdict in verdicts.items():
+            record = undecided[uid]
+            record.decided = gist(todo[uid])
+            self._end(record, event_of(todo[uid]), out, verdict)
+        placed = {uid: each.node_name for uid, each in todo.items() if each.node_name is not None}
+        self._place(placed, read_versions or {}, out)
         return self._effects(out)
 
     def assumed(
@@ -202,13 +209,15 @@ class CycleCore(Outcomes):
         an attempt that is not at the binder, or another answer than before (I8).
         """
         todo: dict[str, tuple[PodRecord, BindAnswer]] = {}
-        plain: list[PodRecord] = []
+        attempts = self._ledger.attempts
         for answer in answers:
-            record = self._ledger.of_token(answer.token, answer.event)
-            earlier = todo.get(answer.token)
+            token = answer.token
+            record = attempts.get(token) or self._ledger.of_token(token, answer.event)
+            earlier = todo.get(token)
             if record is not None and is_answer(record, answer, earlier and earlier[1]):
-                todo[answer.token] = record, answer
+                todo[token] = record, answer
         out = Outbox()
+        plain: list[PodRecord] = []
         for record, answer in todo.values():
             record.answer = answer
             if answer.outcome is BindOutcome.BOUND and record.is_plain:
@@ -216,9 +225,8 @@ class CycleCore(Outcomes):
             else:
                 self._answered_one(record, answer, out)
         self._ledger.go_all(plain, PodEvent.COMMIT)
-        for record in plain:
-            out.confirm.append(record.trial)
-            out.tell_done(record)
+        out.confirm += [record.trial for record in plain]
+        out.tell_done(plain)
         return self._effects(out)
 
     def lost(self, tokens: Sequence[str]) -> list[Effect]:
@@ -309,23 +317,16 @@ class CycleCore(Outcomes):
         if record is not None and record.state is PodState.WAITING:
             self._refused(record, status, out)
 
-    def _lease_one(
-        self,
-        pod: PodInCycle,
-        profile: Profile,
-        lease_id: int,
-        known: PodRecord | None,
-        out: Outbox,
+    def _lease_again(
+        self, pod: PodInCycle, profile: Profile, lease_id: int, record: PodRecord, out: Outbox
     ) -> None:
-        record = known
-        if record is None or record.state in ENDED_UNBOUND:
-            record = self._ledger.begin(pod, profile, known)
+        """One that goes on where it is, under this lease."""
         self._ledger.go(record, PodEvent.LEASE)
         record.lease_id = lease_id
         if record.state is PodState.LEASED:
             record.pod, record.profile = pod, profile
         elif record.state is PodState.BOUND:
-            out.tell_done(record)
+            out.tell_done([record])
 
     def _is_news(self, decision: Decision, earlier: Decision | None) -> bool:
         """Whether to act on a decision; raises where it must not be. `earlier`: of this batch."""

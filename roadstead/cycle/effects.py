@@ -215,7 +215,7 @@ class Outbox:
         """What queue and people are told of a pod that is not bound by us."""
         uid, reason = record.pod.uid, verdict.reason
         if verdict.is_taken:
-            self.tell_done(record)
+            self.tell_done([record])
         if reason is None:
             return
         rejected_by = verdict.plugins if reason is RequeueReason.UNSCHEDULABLE else ()
@@ -242,9 +242,10 @@ class Outbox:
                 Nomination(pod.uid, pod.key, pod.info.facts, node_name, verdict.victims, token)
             )
 
-    def tell_done(self, record: PodRecord) -> None:
-        """The pod is bound: it leaves the queue."""
-        self.done.setdefault(record.lease_id, []).append(record.pod.uid)
+    def tell_done(self, records: Iterable[PodRecord]) -> None:
+        """The pods are bound: they leave the queue."""
+        for record in records:
+            self.done.setdefault(record.lease_id, []).append(record.pod.uid)
 
     def warn(self, record: PodRecord, texts: Iterable[str]) -> None:
         """Plugins that failed where nothing follows from it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.pods import (
@@ -45,17 +45,20 @@ class Ledger:
         self.ended: OrderedDict[str, PodRecord] = OrderedDict()
         self.ended_attempts: OrderedDict[str, PodRecord] = OrderedDict()
 
-    def begin(self, pod: PodInCycle, profile: Profile, before: PodRecord | None) -> PodRecord:
+    def begin(
+        self, pod: PodInCycle, profile: Profile, lease_id: int, before: PodRecord | None
+    ) -> PodRecord:
         """A new record, to be leased; it goes on with the story of the pod's last one."""
         self._begun += 1
-        record = PodRecord(pod, profile, self._begun)
+        record = PodRecord(pod, profile, self._begun, lease_id)
         if before is not None:
             record.state, record.history = before.state, before.history
         return record
 
-    def next_token(self) -> str:
-        self._last_attempt += 1
-        return f"{self._token_prefix}{self._last_attempt}"
+    def next_tokens(self, count: int) -> list[str]:
+        """The names of attempts, never given before."""
+        first, self._last_attempt = self._last_attempt + 1, self._last_attempt + count
+        return [f"{self._token_prefix}{number}" for number in range(first, first + count)]
 
     def find(self, uid: str) -> PodRecord | None:
         return self.live.get(uid) or self.ended.get(uid)
@@ -110,27 +113,22 @@ class Ledger:
 
     def go(self, record: PodRecord, event: PodEvent) -> None:
         """The one mutator of states; what is kept by state follows it."""
-        was = record.state
-        arrow = TABLE.follow(record.pod.uid, was, event, record.history)
-        record.state = arrow.target
-        record.history = arrow.extend(record.history)
-        if record.state is not was:
-            self._take(record, was)
-            self._put(record, was)
+        self.go_all((record,), event)
 
-    def go_all(self, records: Iterable[PodRecord], *events: PodEvent) -> None:
-        """As `go` for many, along several arrows; nothing is kept by a state that is passed."""
-        walk = TABLE.walk(*events)
-        for record in records:
-            was = record.state
-            record.state, record.history = walk.follow(record.pod.uid, was, record.history)
-            if record.state is not was:
-                self._take(record, was)
-                self._put(record, was)
+    def go_all(self, records: Sequence[PodRecord], *events: PodEvent) -> None:
+        """Takes records, each there once, along arrows; nothing is kept by a state that is passed.
+
+        Raises IllegalTransitionError, with nothing changed.
+        """
+        for was, to, start, stop in TABLE.walk(*events).move(records):
+            if to is not was:
+                part = records if stop - start == len(records) else records[start:stop]
+                self._take(part, was)
+                self._put(part, was, to)
 
     def let_go(self, record: PodRecord, plugin: str) -> None:
         """A waiting pod does not wait for this plugin any more, but for others."""
-        self.waiting.take(record.pod.uid)
+        self.waiting.take(record.uid)
         del record.waits[plugin]
         self._wait(record)
 
@@ -153,7 +151,7 @@ class Ledger:
     def validate(self) -> None:
         """Every pod in exactly one state, and kept where that state says."""
         for uid, record in self.live.items():
-            assert record.pod.uid == uid, f"{record.pod.uid} under {uid}"
+            assert record.uid == uid, f"{record.uid} under {uid}"
             assert record.state in LIVE, f"{uid} is live and {record.state}"
             assert (uid in self.undecided) == (record.state is PodState.LEASED), f"{uid}: decided?"
             waits = record.state is PodState.WAITING
@@ -175,10 +173,10 @@ class Ledger:
         assert len(self.ended) <= self._max_remembered, "too many pods are remembered"
         assert len(self.ended_attempts) <= self._max_remembered, "too many attempts are remembered"
         for record in (*self.ended.values(), *self.ended_attempts.values()):
-            assert record.state in ENDED, f"{record.pod.uid} ended as {record.state}"
+            assert record.state in ENDED, f"{record.uid} ended as {record.state}"
             if record.state is PodState.BOUND:
                 bound = record.answer is not None and record.answer.outcome is BindOutcome.BOUND
-                assert bound, f"{record.pod.uid} is bound, and the binder did not say so"
+                assert bound, f"{record.uid} is bound, and the binder did not say so"
 
     def _was_given(self, token: str) -> bool:
         number = token.removeprefix(self._token_prefix)
@@ -186,40 +184,49 @@ class Ledger:
         is_ours = token.startswith(self._token_prefix)
         return is_ours and is_number and 1 <= int(number) <= self._last_attempt
 
-    def _take(self, record: PodRecord, was: PodState) -> None:
-        uid = record.pod.uid
+    def _take(self, records: Sequence[PodRecord], was: PodState) -> None:
         if was is PodState.LEASED:
-            del self.undecided[uid]
+            for record in records:
+                del self.undecided[record.pod.uid]
         elif was is PodState.WAITING:
-            self.waiting.take(uid)
-            record.waits = {}
+            for record in records:
+                self.waiting.take(record.uid)
+                record.waits = {}
 
-    def _put(self, record: PodRecord, was: PodState) -> None:
-        uid = record.pod.uid
-        if record.state is PodState.LEASED:
-            self.ended.pop(uid, None)
-            self.live[uid] = self.undecided[uid] = record
-        elif record.state is PodState.ASSUMING:
-            self.attempts[record.trial.token] = record
-        elif record.state is PodState.WAITING:
-            self._wait(record)
-        elif record.state in ENDED and was not in ENDED:
-            self._put_aside(record)
+    def _put(self, records: Sequence[PodRecord], was: PodState, to: PodState) -> None:
+        if to is PodState.LEASED:
+            named = {record.pod.uid: record for record in records}
+            if was in ENDED:
+                for uid in named:
+                    self.ended.pop(uid, None)
+            self.live |= named
+            self.undecided |= named
+        elif to is PodState.ASSUMING:
+            self.attempts |= {e.attempt.token: e for e in records if e.attempt is not None}
+        elif to is PodState.WAITING:
+            for record in records:
+                self._wait(record)
+        elif to in ENDED and was not in ENDED:
+            self._put_aside(records, to)
 
     def _wait(self, record: PodRecord) -> None:
-        self.waiting.put(record.pod.uid, (record.deadline_s,), record.seq, record)
+        self.waiting.put(record.uid, (record.deadline_s,), record.seq, record)
 
-    def _put_aside(self, record: PodRecord) -> None:
-        self._ends[record.state] += 1
-        del self.live[record.pod.uid]
-        _remember(self.ended, record.pod.uid, record, self._max_remembered)
-        if record.attempt is not None:
-            token = record.attempt.token
+    def _put_aside(self, records: Sequence[PodRecord], to: PodState) -> None:
+        self._ends[to] += len(records)
+        named = {record.pod.uid: record for record in records}
+        tried = {each.attempt.token: each for each in records if each.attempt is not None}
+        for uid in named:
+            del self.live[uid]
+        for token in tried:
             del self.attempts[token]
-            _remember(self.ended_attempts, token, record, self._max_remembered)
+        _remember(self.ended, named, self._max_remembered)
+        _remember(self.ended_attempts, tried, self._max_remembered)
 
 
-def _remember(memory: OrderedDict[str, PodRecord], name: str, record: PodRecord, most: int) -> None:
-    memory[name] = record
-    if len(memory) > most:
+def _remember(
+    memory: OrderedDict[str, PodRecord], named: Mapping[str, PodRecord], most: int
+) -> None:
+    memory.update(named)
+    for _ in range(len(memory) - most):
         memory.popitem(last=False)

@@ -5,6 +5,8 @@ The part of CycleCore that takes one record further; which ones, is for `roadste
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from roadstead.cycle import steps
 from roadstead.cycle.batch import Decision
 from roadstead.cycle.effects import Outbox, Verdict
@@ -36,13 +38,20 @@ class Outcomes:
         profile = self._ledger.live[decision.pod.uid].profile
         return no_node(profile, decision.pod, decision.diagnosis, decision.post_filter)
 
-    def _place(self, record: PodRecord, node_name: str, read_version: int, out: Outbox) -> None:
-        pod = record.pod
-        token = self._ledger.next_token()
-        record.refusal = None
-        record.attempt = Attempt(token, pod.uid, pod.key, node_name, pod.info.facts, read_version)
-        self._ledger.go(record, PodEvent.PLACE)
-        out.assume.append(record.attempt)
+    def _place(
+        self, node_of: Mapping[str, str], read_versions: Mapping[str, int], out: Outbox
+    ) -> None:
+        """Pods that waited for a decision got nodes, of which these versions were read."""
+        undecided = self._ledger.undecided
+        records = [undecided[uid] for uid in node_of]
+        tokens = self._ledger.next_tokens(len(records))
+        for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
+            uid, key, info, _, attempt = record.pod
+            read = read_versions.get(node_name, 0)
+            record.refusal, record.decided = None, (attempt, node_name, "")
+            record.attempt = trial = Attempt(token, uid, key, node_name, info.facts, read)
+            out.assume.append(trial)
+        self._ledger.go_all(records, PodEvent.PLACE)
 
     def _assumed_one(self, record: PodRecord, status: Status, now_s: float, out: Outbox) -> None:
         if record.state is PodState.ASSUMING:
@@ -93,7 +102,7 @@ class Outcomes:
             self._ledger.go(record, event)
             out.warn(record, steps.post_bind(record.profile, record.target))
             out.confirm.append(record.trial)
-            out.tell_done(record)
+            out.tell_done([record])
         elif event is PodEvent.REFUSE:
             self._end(record, event, out, conflict(answer.message))
         elif event is PodEvent.FAIL:

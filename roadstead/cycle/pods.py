@@ -220,6 +220,10 @@ class PodRecord:
     refusal: Status | None = None
 
     @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
     def trial(self) -> Attempt:
         """The attempt of a pod that has one."""
         assert self.attempt is not None, f"{self.pod.uid} was never placed"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Generic
 
+from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue.places import (
@@ -12,6 +13,7 @@ from roadstead.queue.places import (
     BackoffShelves,
     ClassShelf,
     Done,
+    Entries,
     InFlight,
     Lease,
     Outside,
@@ -65,6 +67,22 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
 )
 
 
+class Rank(Generic[EventT]):
+    """Where a pod stands by QueueSort; one that is like the last one stands where that does."""
+
+    def __init__(self, sort: QueueSort) -> None:
+        self._sort = sort
+        self._facts: PodFacts | None = None
+        self._timestamp_s = 0.0
+        self._key: SortKey = ()
+
+    def __call__(self, pod: PodEntry[EventT]) -> SortKey:
+        if pod.facts is not self._facts or pod.timestamp_s != self._timestamp_s:
+            self._facts, self._timestamp_s = pod.facts, pod.timestamp_s
+            self._key = self._sort(pod.facts, pod.timestamp_s)
+        return self._key
+
+
 class Board(Generic[EventT]):
     """Places by state; `go` takes a pod along an arrow of `TABLE`."""
 
@@ -74,9 +92,7 @@ class Board(Generic[EventT]):
         self.outside: Outside[EventT] = Outside(self.living)
         self.done: Done[EventT] = Done(self.living, settings.max_done_remembered)
 
-        def rank(pod: PodEntry[EventT]) -> SortKey:
-            return sort(pod.facts, pod.timestamp_s)
-
+        rank: Rank[EventT] = Rank(sort)
         self._by_profile = settings.by_profile
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
         self.active: ActiveShelf[EventT] = ActiveShelf(rank, heap(), by_profile=settings.by_profile)
@@ -97,12 +113,15 @@ class Board(Generic[EventT]):
 
     def go(self, entry: PodEntry[EventT], event: PodEvent) -> PodState:
         """Take the pod out of its place and put it where the event leads."""
-        arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
-        self._places[entry.state].take(entry)
-        entry.state = arrow.target
-        entry.history = arrow.extend(entry.history)
-        self._places[arrow.target].put(entry)
-        return arrow.target
+        self.go_all((entry,), event)
+        return entry.state
+
+    def go_all(self, entries: Entries[EventT], event: PodEvent) -> None:
+        """As `go` for pods that are each there once; raises with nothing changed."""
+        for was, to, start, stop in TABLE.walk(event).move(entries):
+            part = entries if stop - start == len(entries) else entries[start:stop]
+            self._places[was].take(part)
+            self._places[to].put(part)
 
     def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
         """As `go` for an event that leads back to where the pod is, and keeps its rank there."""
@@ -191,17 +210,17 @@ class Board(Generic[EventT]):
         """Where a pod that may be lent is."""
         return self.active if entry.state is _S.ACTIVE else self.backoff.rejected
 
-    def next_to_lend(self, profile: str = "") -> PodEntry[EventT] | None:
+    def next_to_lend(self, profile: str = "") -> Iterator[PodEntry[EventT]]:
         """The first of activeQ; while that is empty, of the rejected pods that back off.
 
-        profile: whose pods only; "" for all.
+        All that have the rank of the first, in their order. profile: whose pods only; "" for all.
         """
         active, rejected = self.active.heap, self.backoff.rejected.heap
-        if not profile:
-            return active.first() or rejected.first()
-        assert isinstance(active, ProfileHeaps), "the queue is not kept by profile"
-        assert isinstance(rejected, ProfileHeaps), "the queue is not kept by profile"
-        return active.first_of(profile) or rejected.first_of(profile)
+        if profile:
+            assert isinstance(active, ProfileHeaps), "the queue is not kept by profile"
+            assert isinstance(rejected, ProfileHeaps), "the queue is not kept by profile"
+            active, rejected = active.of(profile), rejected.of(profile)
+        return active.firsts() if len(active) else rejected.firsts()
 
     def _validate_leases(self) -> None:
         for lease_id, lease in self.in_flight.leases.items():

@@ -14,7 +14,7 @@ from roadstead.queue.board import Board
 from roadstead.queue.hints import EventRules
 from roadstead.queue.lending import Lending
 from roadstead.queue.nominator import Nominator
-from roadstead.queue.places import Lease
+from roadstead.queue.places import Entries, Lease
 from roadstead.queue.pods import (
     AddResult,
     EndedLease,
@@ -77,24 +77,28 @@ class QueueCore(Generic[EventT]):
         A pod that is there with other facts is updated. Beyond `max_pods` living pods the rest is
         refused, never dropped: the sender keeps it and comes again.
         """
-        accepted: list[str] = []
-        duplicates: list[str] = []
+        living, gone = self._board.living, self._board.done.entries
+        accepted: dict[str, PodEntry[EventT]] = {}
+        again: list[tuple[str, PodFacts]] = []
         done: list[str] = []
         refused: list[str] = []
+        room = self.settings.max_pods - len(living)
         for identity, facts in pods:
-            known = self._board.living.get(identity.uid)
-            if known is not None:
-                self._update(known, facts, now_s, None)
-                duplicates.append(identity.uid)
-            elif identity.uid in self._board.done.entries:
-                done.append(identity.uid)
-            elif len(self._board.living) >= self.settings.max_pods:
-                refused.append(identity.uid)
+            uid = identity.uid
+            if uid in living or uid in accepted:
+                again.append((uid, facts))
+            elif uid in gone:
+                done.append(uid)
+            elif len(accepted) >= room:
+                refused.append(uid)
             else:
-                self._accept(identity, facts, now_s)
-                accepted.append(identity.uid)
+                accepted[uid] = self._new(identity, facts, now_s)
+        self._back.enter_new(list(accepted.values()), now_s)
+        for uid, facts in again:
+            self._update(living[uid], facts, now_s, None)
         status = self._full() if refused else SUCCESS
-        return AddResult(tuple(accepted), tuple(duplicates), tuple(done), tuple(refused), status)
+        duplicates = tuple(uid for uid, _ in again)
+        return AddResult(tuple(accepted), duplicates, tuple(done), tuple(refused), status)
 
     def lease(
         self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""
@@ -112,9 +116,9 @@ class QueueCore(Generic[EventT]):
         self.revoke(owner, epoch, now_s)
         lease: Lease[EventT] | None = None
         pods: list[QueuedPod] = []
-        for entry in self._lending.picks(owner, max_pods, profile):
+        for entries in self._lending.picks(owner, max_pods, profile):
             lease = lease or self._board.in_flight.begin(owner, epoch, deadline_s)
-            pods.append(self._lend(entry, lease))
+            pods += self._lend(entries, lease)
         lease_id = 0 if lease is None else lease.lease_id
         return LeaseBatch(lease_id, owner, epoch, deadline_s, tuple(pods))
 
@@ -136,9 +140,8 @@ class QueueCore(Generic[EventT]):
         if lease is None:
             return LeaseAnswer(stale=tuple(uids))
         todo, answer = self._board.sort_out(lease, [(uid, PodEvent.FINISH) for uid in uids])
-        for entry in todo:
-            self._board.go(entry, PodEvent.FINISH)
-            lease.closed[entry.uid] = PodEvent.FINISH
+        self._board.go_all(todo, PodEvent.FINISH)
+        lease.closed |= dict.fromkeys(answer.applied, PodEvent.FINISH)
         return answer
 
     def requeue(self, lease_id: int, pods: Sequence[Requeue], now_s: float) -> LeaseAnswer:
@@ -343,11 +346,12 @@ class QueueCore(Generic[EventT]):
     def _lease(self, lease_id: int) -> Lease[EventT] | None:
         return self._board.in_flight.leases.get(lease_id)
 
-    def _accept(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> None:
+    def _new(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> PodEntry[EventT]:
         entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
         self._next_seq += 1
-        self._nominator.note(entry.uid, facts.nominated_node_name)
-        self._back.enter(entry, PodEvent.ADD, now_s)
+        if facts.nominated_node_name:
+            self._nominator.note(entry.uid, facts.nominated_node_name)
+        return entry
 
     def _nominate(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:
         node_name, nominator = report.nominated_node, self._nominator
@@ -364,13 +368,14 @@ class QueueCore(Generic[EventT]):
     def _full(self) -> Status:
         return unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
 
-    def _lend(self, entry: PodEntry[EventT], lease: Lease[EventT]) -> QueuedPod:
-        entry.lease_id = lease.lease_id
-        entry.attempts += 1
-        entry.rejected_by = entry.pending = ()
-        entry.own_events = ()
-        self._board.go(entry, PodEvent.LEASE)
-        return entry.view()
+    def _lend(self, entries: Entries[EventT], lease: Lease[EventT]) -> list[QueuedPod]:
+        for entry in entries:
+            entry.lease_id = lease.lease_id
+            entry.attempts += 1
+            entry.rejected_by = entry.pending = ()
+            entry.own_events = ()
+        self._board.go_all(entries, PodEvent.LEASE)
+        return [entry.view() for entry in entries]
 
     def _update(
         self,

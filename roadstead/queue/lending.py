@@ -11,10 +11,12 @@ would wait for the others at its own scheduler until both give up, and so on for
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Generic
 
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.queue.board import Board
+from roadstead.queue.places import Entries
 from roadstead.queue.pods import EventT, PodEntry, PodState
 
 
@@ -25,8 +27,8 @@ class Lending(Generic[EventT]):
         self._board = board
         self._max_passed = max_passed
 
-    def picks(self, owner: str, max_pods: int, profile: str) -> Iterator[PodEntry[EventT]]:
-        """Up to `max_pods` pods one after another; each must be lent before the next is asked for.
+    def picks(self, owner: str, max_pods: int, profile: str) -> Iterator[Entries[EventT]]:
+        """Up to `max_pods` pods, some at a time: they must be lent before the next are asked for.
 
         profile: whose pods only; "" for all.
         """
@@ -34,17 +36,18 @@ class Lending(Generic[EventT]):
         held: list[PodEntry[EventT]] = []
         picked = 0
         try:
-            while picked < max_pods and (entry := self._next(profile)) is not None:
-                group = group_key(entry.facts)
+            while picked < max_pods and (next_ones := self._next(max_pods - picked, profile)):
+                group = group_key(next_ones[0].facts)
                 if group is not None:
+                    entry = next_ones[0]
                     elsewhere = self._groups_elsewhere(owner) if elsewhere is None else elsewhere
                     if group in elsewhere:
                         self._board.shelf_of(entry).hold(entry)
                         held.append(entry)
                         continue
-                self._note(entry)
-                picked += 1
-                yield entry
+                self._note(next_ones[0])
+                picked += len(next_ones)
+                yield next_ones
         finally:
             for entry in sorted(held, key=lambda each: each.entered, reverse=True):
                 self._board.shelf_of(entry).release(entry)
@@ -52,15 +55,21 @@ class Lending(Generic[EventT]):
                     self._board.active.order_of(entry).back(entry, self._max_passed)
             self._board.active.forget_gone()
 
-    def _next(self, profile: str) -> PodEntry[EventT] | None:
-        first = self._board.next_to_lend(profile)
-        if first is None or not self._is_retry(first):
-            return first
+    def _next(self, most: int, profile: str) -> list[PodEntry[EventT]]:
+        """Those that come first: one, or several that are tried for the first time."""
+        firsts = self._board.next_to_lend(profile)
+        first = next(firsts, None)
+        if first is None:
+            return []
+        if first.state is PodState.ACTIVE and not first.attempts:
+            return [first, *islice(_alike(first, firsts), most - 1)]
+        if not self._is_retry(first):
+            return [first]
         order = self._board.active.order_of(first)
         longest = order.longest()
         if longest is None or order.passed(longest) < self._max_passed:
-            return first
-        return longest
+            return [first]
+        return [longest]
 
     def _note(self, entry: PodEntry[EventT]) -> None:
         if self._is_retry(entry):
@@ -83,3 +92,17 @@ class Lending(Generic[EventT]):
         for entry in self._board.active.heap:
             passed = self._board.active.order_of(entry).passed(entry)
             assert passed <= self._max_passed, f"{entry.uid} was passed {passed} times"
+
+
+def _alike(
+    first: PodEntry[EventT], others: Iterator[PodEntry[EventT]]
+) -> Iterator[PodEntry[EventT]]:
+    """The others that come with one that was never lent: as long as they are such, of no gang."""
+    facts = first.facts
+    if group_key(facts) is not None:
+        return
+    for entry in others:
+        if entry.attempts or (entry.facts is not facts and group_key(entry.facts) is not None):
+            return
+        facts = entry.facts
+        yield entry

@@ -1,10 +1,15 @@
-"""The places a pod can be in. Each has `put` and `take`; a pod is in one place at a time."""
+"""The places a pod can be in. Each has `put` and `take`; a pod is in one place at a time.
+
+Pods come and go together where they were told of together: what follows from each is found at once.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Generic, Protocol
 
 from roadstead.lazyheap import LazyHeap, SortKey
@@ -13,17 +18,22 @@ from roadstead.queue.pods import EventT, PodEntry, PodEvent
 PodClass = tuple[str, tuple[str, ...], tuple[str, ...], int]
 """(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
 
+_LEASE_ID = attrgetter("lease_id")
 
 SLACK = 1024
 """Entries that left and are still in a list of who came when, before it is made anew."""
 
 
+Entries = Sequence[PodEntry[EventT]]
+"""Pods that come or go together, each there once."""
+
+
 class Place(Protocol[EventT]):
     """Where entries are put and taken from."""
 
-    def put(self, entry: PodEntry[EventT]) -> None: ...
+    def put(self, entries: Entries[EventT]) -> None: ...
 
-    def take(self, entry: PodEntry[EventT]) -> None: ...
+    def take(self, entries: Entries[EventT]) -> None: ...
 
 
 class Shelf(Generic[EventT]):
@@ -37,11 +47,12 @@ class Shelf(Generic[EventT]):
         self._key = key
         self.heap: LazyHeap[PodEntry[EventT]] = LazyHeap() if heap is None else heap
 
-    def put(self, entry: PodEntry[EventT]) -> None:
-        self.heap.put(entry.uid, self._key(entry), entry.seq, entry)
+    def put(self, entries: Entries[EventT]) -> None:
+        for key, alike in groupby(entries, self._key):
+            self.heap.put_line(key, [(each.uid, each.seq, each) for each in alike])
 
-    def take(self, entry: PodEntry[EventT]) -> None:
-        self.heap.take(entry.uid)
+    def take(self, entries: Entries[EventT]) -> None:
+        self.heap.take_all([each.uid for each in entries])
 
     def hold(self, entry: PodEntry[EventT]) -> None:
         """Looks past an entry that stays here, until `release`."""
@@ -63,10 +74,12 @@ class Order(Generic[EventT]):
         self._entered = 0
         self._entries: deque[tuple[int, PodEntry[EventT]]] = deque()
 
-    def came(self, entry: PodEntry[EventT]) -> None:
-        self._entered += 1
-        entry.entered, entry.passes_before = self._entered, self.passes
-        self._entries.append((self._entered, entry))
+    def came(self, entries: Iterable[PodEntry[EventT]]) -> None:
+        came = list(enumerate(entries, self._entered + 1))
+        for number, entry in came:
+            entry.entered, entry.passes_before = number, self.passes
+        self._entered += len(came)
+        self._entries += came
         if len(self._entries) > 2 * len(self._heap) + SLACK:
             self._entries = deque(each for each in self._entries if self._is_here(*each))
 
@@ -113,9 +126,10 @@ class ActiveShelf(Shelf[EventT]):
             found = self._orders[profile] = Order(self.heap)
         return found
 
-    def put(self, entry: PodEntry[EventT]) -> None:
-        super().put(entry)
-        self.order_of(entry).came(entry)
+    def put(self, entries: Entries[EventT]) -> None:
+        super().put(entries)
+        for order, alike in groupby(entries, self.order_of):
+            order.came(alike)
 
     def forget_gone(self) -> None:
         """Lets go of pods that left; where all go as they came, none is kept any longer."""
@@ -131,18 +145,20 @@ class ClassShelf(Shelf[EventT]):
         self._classes: dict[PodClass, dict[str, PodEntry[EventT]]] = {}
         self._class_of: dict[str, PodClass] = {}
 
-    def put(self, entry: PodEntry[EventT]) -> None:
-        super().put(entry)
-        key = (entry.gating_plugin, entry.rejected_by, entry.pending, id(entry.facts))
-        self._class_of[entry.uid] = key
-        self._classes.setdefault(key, {})[entry.uid] = entry
+    def put(self, entries: Entries[EventT]) -> None:
+        super().put(entries)
+        for entry in entries:
+            key = (entry.gating_plugin, entry.rejected_by, entry.pending, id(entry.facts))
+            self._class_of[entry.uid] = key
+            self._classes.setdefault(key, {})[entry.uid] = entry
 
-    def take(self, entry: PodEntry[EventT]) -> None:
-        super().take(entry)
-        key = self._class_of.pop(entry.uid)
-        del self._classes[key][entry.uid]
-        if not self._classes[key]:
-            del self._classes[key]
+    def take(self, entries: Entries[EventT]) -> None:
+        super().take(entries)
+        for entry in entries:
+            key = self._class_of.pop(entry.uid)
+            del self._classes[key][entry.uid]
+            if not self._classes[key]:
+                del self._classes[key]
 
     def classes(self) -> list[list[PodEntry[EventT]]]:
         """The pods by class, each class in order of arrival here; none is empty."""
@@ -168,11 +184,13 @@ class BackoffShelves(Generic[EventT]):
     def __len__(self) -> int:
         return len(self.rejected.heap) + len(self.failed.heap)
 
-    def put(self, entry: PodEntry[EventT]) -> None:
-        (self.rejected if entry.rejected_by else self.failed).put(entry)
+    def put(self, entries: Entries[EventT]) -> None:
+        for entry in entries:
+            (self.rejected if entry.rejected_by else self.failed).put((entry,))
 
-    def take(self, entry: PodEntry[EventT]) -> None:
-        (self.rejected if entry.uid in self.rejected.heap else self.failed).take(entry)
+    def take(self, entries: Entries[EventT]) -> None:
+        for entry in entries:
+            (self.rejected if entry.uid in self.rejected.heap else self.failed).take((entry,))
 
     def first(self) -> PodEntry[EventT] | None:
         """The pod whose backoff is over first."""
@@ -192,13 +210,14 @@ class Outside(Generic[EventT]):
         self.taken_total = 0
         self.put_total = 0
 
-    def put(self, entry: PodEntry[EventT]) -> None:
-        self._living.pop(entry.uid, None)
-        self.put_total += 1
+    def put(self, entries: Entries[EventT]) -> None:
+        for entry in entries:
+            self._living.pop(entry.uid, None)
+        self.put_total += len(entries)
 
-    def take(self, entry: PodEntry[EventT]) -> None:
-        self._living[entry.uid] = entry
-        self.taken_total += 1
+    def take(self, entries: Entries[EventT]) -> None:
+        self._living |= {entry.uid: entry for entry in entries}
+        self.taken_total += len(entries)
 
 
 class Done(Generic[EventT]):
@@ -214,16 +233,19 @@ class Done(Generic[EventT]):
         self.put_total = 0
         self.taken_total = 0
 
-    def put(self, entry: PodEntry[EventT]) -> None:
-        self._living.pop(entry.uid, None)
-        self.entries[entry.uid] = entry
-        self.put_total += 1
-        if len(self.entries) > self._max_entries:
+    def put(self, entries: Entries[EventT]) -> None:
+        named = {entry.uid: entry for entry in entries}
+        for uid in named:
+            self._living.pop(uid, None)
+        self.entries.update(named)
+        self.put_total += len(entries)
+        for _ in range(len(self.entries) - self._max_entries):
             self.entries.popitem(last=False)
 
-    def take(self, entry: PodEntry[EventT]) -> None:
-        del self.entries[entry.uid]
-        self.taken_total += 1
+    def take(self, entries: Entries[EventT]) -> None:
+        for entry in entries:
+            del self.entries[entry.uid]
+        self.taken_total += len(entries)
 
 
 @dataclass(slots=True, eq=False)
@@ -277,16 +299,20 @@ class InFlight(Generic[EventT]):
         self.leases[lease.lease_id] = lease
         return lease
 
-    def put(self, entry: PodEntry[EventT]) -> None:
-        self.leases[entry.lease_id].open[entry.uid] = entry
+    def put(self, entries: Entries[EventT]) -> None:
+        for lease_id, lent in groupby(entries, _LEASE_ID):
+            self.leases[lease_id].open |= {entry.uid: entry for entry in lent}
 
-    def take(self, entry: PodEntry[EventT]) -> None:
-        lease = self.leases[entry.lease_id]
-        del lease.open[entry.uid]
-        lease.closed[entry.uid] = None
-        if not lease.open:
-            del self.leases[lease.lease_id]
-            self._prune()
+    def take(self, entries: Entries[EventT]) -> None:
+        for lease_id, lent in groupby(entries, _LEASE_ID):
+            lease = self.leases[lease_id]
+            uids = [entry.uid for entry in lent]
+            for uid in uids:
+                del lease.open[uid]
+            lease.closed |= dict.fromkeys(uids)
+            if not lease.open:
+                del self.leases[lease_id]
+                self._prune()
 
     def record(self, event: EventT | None) -> None:
         """Keep an event for the pods that are in flight now."""

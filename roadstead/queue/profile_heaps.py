@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.queue.pods import EventT, PodEntry
 
@@ -22,11 +24,16 @@ class ProfileHeaps(LazyHeap[PodEntry[EventT]]):
         profile = self._profile_of[name] = item.facts.scheduler_name
         self._of_profile.setdefault(profile, LazyHeap()).put(name, key, seq, item)
 
-    def take(self, name: str) -> None:
-        super().take(name)
-        self._of_profile[self._profile_of.pop(name)].take(name)
+    def put_line(self, key: SortKey, items: Sequence[tuple[str, int, PodEntry[EventT]]]) -> None:
+        for name, seq, item in items:
+            self.put(name, key, seq, item)
 
-    def first_of(self, profile: str) -> PodEntry[EventT] | None:
-        """The first pod of a profile, left in place; None where there is none."""
-        heap = self._of_profile.get(profile)
-        return None if heap is None else heap.first()
+    def take_all(self, names: Iterable[str]) -> None:
+        names = tuple(names)
+        super().take_all(names)
+        for name in names:
+            self._of_profile[self._profile_of.pop(name)].take(name)
+
+    def of(self, profile: str) -> LazyHeap[PodEntry[EventT]]:
+        """The pods of a profile; not to be changed."""
+        return self._of_profile.get(profile) or LazyHeap()

@@ -6,13 +6,14 @@ and movePodsToActiveOrBackoffQueue of pkg/scheduler/backend/queue/scheduling_que
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.status import Status
 from roadstead.queue.board import Board
 from roadstead.queue.hints import EventRules, Hints, Strategy, best_strategy
+from roadstead.queue.places import Entries
 from roadstead.queue.pods import (
     EventT,
     Gate,
@@ -54,6 +55,19 @@ class Returning(Generic[EventT]):
         if entry.initial_attempt_s is None and state is PodState.ACTIVE:
             entry.initial_attempt_s = now_s
         return state
+
+    def enter_new(self, entries: Entries[EventT], now_s: float) -> None:
+        """New pods, as by `enter`; those of one class meet the gate once."""
+        statuses = {id(facts): self._gate(facts) for facts in _each_once(entries)}
+        admitted: list[PodEntry[EventT]] = []
+        for entry in entries:
+            status = statuses[id(entry.facts)]
+            if status.is_success:
+                entry.initial_attempt_s = now_s
+                admitted.append(entry)
+            else:
+                self._shut(entry, status)
+        self._board.go_all(admitted, PodEvent.ADD)
 
     def _shut(self, entry: PodEntry[EventT], status: Status) -> PodState:
         entry.gating_plugin = status.plugin
@@ -157,3 +171,7 @@ class Returning(Generic[EventT]):
 def _way_back(entry: PodEntry[EventT], strategy: Strategy, now_s: float) -> PodEvent:
     waits = strategy is Strategy.AFTER_BACKOFF and entry.backoff_until_s > now_s
     return PodEvent.BACK_OFF if waits else PodEvent.ACTIVATE
+
+
+def _each_once(entries: Entries[EventT]) -> Iterable[PodFacts]:
+    return {id(entry.facts): entry.facts for entry in entries}.values()

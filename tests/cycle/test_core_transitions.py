@@ -69,7 +69,7 @@ def record_in(world, state):
     else:
         world.bring_to(state)
     if state is S.NEW:
-        return world.core._ledger.begin(world.pod(), None, None)
+        return world.core._ledger.begin(world.pod(), None, 0, None)
     record = world.core._ledger.find("u1")
     record.state = state
     return record

@@ -1,5 +1,6 @@
 """What every state machine stands on: arrows, histories, and subjects that go alike."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from hypothesis import given
@@ -83,3 +84,28 @@ def test_a_walk_leads_each_subject_where_the_arrows_lead_it(subjects, events):
     for state, story in subjects:
         history = tuple(story)
         assert told(walk.follow, "it", state, history) == told(stepped, state, history, *events)
+
+
+@dataclass
+class Lamp:
+    uid: str
+    state: Light
+    history: tuple[str, ...]
+
+
+@given(ways, st.lists(st.sampled_from(list(Event)), min_size=1, max_size=3))
+def test_many_are_moved_as_one_after_another_or_not_at_all(subjects, events):
+    lamps = [Lamp("it", state, tuple(story)) for state, story in subjects]
+    before = [(lamp.state, lamp.history) for lamp in lamps]
+    alone = [told(stepped, *each, *events) for each in before]
+
+    moved = told(TABLE.walk(*events).move, lamps)
+
+    after = [(lamp.state, lamp.history) for lamp in lamps]
+    refusals = [each for each in alone if isinstance(each, str)]
+    if refusals:
+        assert (moved, after) == (refusals[0], before)
+    else:
+        assert after == alone
+        ways = [(way.was, way.to) for way in moved for _ in range(way.start, way.stop)]
+        assert ways == [(was, to) for (was, _), (to, _) in zip(before, after, strict=True)]

@@ -75,3 +75,44 @@ def test_heap_agrees_with_a_sorted_list(steps):
             heap.put(f"n{number}", (key,), seq, f"n{number}")
             model[f"n{number}"] = (key, seq, number)
     assert heap.ordered() == sorted(model, key=lambda one: model[one])
+
+
+lines = st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 50), max_size=8)), max_size=8)
+
+
+@given(lines, st.sets(st.integers(0, 63)))
+def test_items_put_in_and_taken_together_are_as_one_by_one(puts, gone):
+    together: LazyHeap[str] = LazyHeap()
+    alone: LazyHeap[str] = LazyHeap()
+    count = 0
+    for key, seqs in puts:
+        items = [(f"n{count + place}", seq, f"n{count + place}") for place, seq in enumerate(seqs)]
+        count += len(items)
+        together.put_line((key,), items)
+        for name, seq, item in items:
+            alone.put(name, (key,), seq, item)
+    taken = [f"n{number}" for number in sorted(gone) if number < count]
+    together.take_all(taken)
+    for name in taken:
+        alone.take(name)
+
+    assert together.ordered() == alone.ordered()
+    assert len(together) == len(alone) == count - len(taken)
+    of_first_key = list(together.firsts())
+    assert of_first_key == together.ordered()[: len(of_first_key)]
+    assert bool(of_first_key) == bool(len(together))
+    keys = {name: key for key, name in _keyed(puts)}
+    rest = together.ordered()[len(of_first_key) :]
+    assert all(keys[each] == keys[of_first_key[0]] for each in of_first_key)
+    assert all(keys[each] > keys[of_first_key[0]] for each in rest)
+
+
+def _keyed(puts):
+    keys = [key for key, seqs in puts for _ in seqs]
+    return [(key, f"n{number}") for number, key in enumerate(keys)]
+
+
+def test_none_of_a_line_may_be_there_already():
+    items = [(f"n{number}", number, "") for number in range(8)]
+    with pytest.raises(AssertionError, match="in the heap already"):
+        filled(1).put_line((1,), items)

@@ -181,3 +181,36 @@ def test_a_broken_bound_is_found():
 
     with pytest.raises(AssertionError, match="a was passed 6 times"):
         world.core.validate()
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(1, 7), st.integers(0, 2), st.sampled_from(["", "g"])),
+        st.tuples(st.just("lease"), st.integers(1, 9), st.sampled_from(["s", "t"])),
+        st.tuples(st.just("back"), st.integers(0, 9)),
+    ),
+    max_size=25,
+)
+
+
+@given(steps)
+def test_many_are_lent_at_once_as_one_after_another(told):
+    many, single = World(), World()
+    lent: list[str] = []
+    count = 0
+    for what, *more in told:
+        if what == "add":
+            number, priority, group = more
+            names = [f"p{count + each}" for each in range(number)]
+            count += number
+            gang = {"pod_group": GroupMembership(group, 1)} if group else {}
+            for world in (many, single):
+                world.add(*names, priority=priority, **gang)
+        elif what == "lease":
+            found = many.lease(more[0], more[1])
+            assert found == [name for _ in range(more[0]) for name in single.lease(1, more[1])]
+            lent += found
+        elif lent:
+            name = lent.pop(more[0] % len(lent))
+            for world in (many, single):
+                world.back(name)

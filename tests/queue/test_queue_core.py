@@ -753,7 +753,7 @@ class TestValidate:
         [
             (lambda board: board.living.popitem(), "is not known"),
             (lambda board: board.active.heap.take("uid-a"), "in no place"),
-            (lambda board: board.backoff.put(board.living["uid-a"]), "is in two places"),
+            (lambda board: board.backoff.put([board.living["uid-a"]]), "is in two places"),
             (lambda board: setattr(board.living["uid-a"], "state", PodState.GATED), "says gated"),
             (lambda board: setattr(board.outside, "taken_total", 7), "accepted_total=7"),
         ],

@@ -279,7 +279,7 @@ def new_nodes_are_not_told_to_the_queue(put):
 
 @bug(found=0)
 def a_token_is_used_again(put):
-    put(Ledger, "next_token", lambda self: f"{self._token_prefix}1")
+    put(Ledger, "next_tokens", lambda self, count: [f"{self._token_prefix}1"] * count)
 
 
 @bug(found=0)
