@@ -208,44 +208,51 @@ class Placements:
             deltas.append(self._count(node_name, uid, facts))
         return deltas
 
-    def place_all(self, pods: Sequence[tuple[str, str, PodFacts]]) -> list[Delta]:
-        """Pods (uid, node, facts), each once, come to nodes, as by `place` in this order."""
-        if len(pods) < FEW_PODS or self.nominated:
+    def place_all(
+        self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
+    ) -> list[Delta]:
+        """Pods, each once, come to nodes, as by `place` in this order."""
+        pods = zip(uids, node_names, facts, strict=True)
+        if len(uids) < FEW_PODS or self.nominated:
             return [delta for pod in pods for delta in self.place(*pod)]
-        first, kind = self.version + 1, DeltaKind.ADD_POD
+        version, kind = self.version, DeltaKind.ADD_POD
+        strangers = self._place_all(uids, node_names, facts)
+        counted = pods if not strangers else (pod for pod in pods if pod[1] not in strangers)
         return [
-            Delta(version, kind, name, uid, facts)
-            for version, (uid, name, facts) in enumerate(self._place_all(pods), first)
+            Delta(number, kind, name, uid, pod)
+            for number, (uid, name, pod) in enumerate(counted, version + 1)
         ]
 
-    def settle_all(self, pods: Sequence[tuple[str, str, PodFacts]]) -> None:
+    def settle_all(
+        self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
+    ) -> None:
         """As `place_all`, where nobody is to be told."""
         if self.nominated:
-            self.place_all(pods)
+            self.place_all(uids, node_names, facts)
         else:
-            self._place_all(pods)
+            self._place_all(uids, node_names, facts)
 
     def _place_all(
-        self, pods: Sequence[tuple[str, str, PodFacts]]
-    ) -> Sequence[tuple[str, str, PodFacts]]:
-        """Those that are counted: on nodes that are known."""
-        if not pods:
-            return ()
+        self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
+    ) -> set[str]:
+        """The names of nodes that are not known: what came to these is not counted."""
         node_of, length = self._node_of, len(self._node_of)
-        uids, node_names, facts = zip(*pods, strict=True)
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
-        counted = pods
-        if strangers := {name for name in set(node_names) if name not in self.nodes}:
-            counted = [pod for pod in pods if pod[1] not in strangers]
-        own = self.store.add_pods([pod[1] for pod in counted], [pod[2] for pod in counted])
-        # What came with a message is another copy of each name.
-        self._pods.add_all(uids, node_names if strangers else own)
+        strangers = {name for name in set(node_names) if name not in self.nodes}
+        if strangers:
+            known = [place for place, name in enumerate(node_names) if name not in strangers]
+            count = len(known)
+            self.store.add_pods([node_names[n] for n in known], [facts[n] for n in known])
+        else:
+            # What came with a message is another copy of each name.
+            node_names, count = self.store.add_pods(node_names, facts), len(uids)
+        self._pods.add_all(uids, node_names)
         self._facts_of.update(zip(uids, facts, strict=True))
-        assert len(node_of) == length + len(pods), "a pod is placed twice at once"
-        self.version += len(counted)
-        self.counted += len(counted)
-        return counted
+        assert len(node_of) == length + len(uids), "a pod is placed twice at once"
+        self.version += count
+        self.counted += count
+        return strangers
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""

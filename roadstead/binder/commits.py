@@ -18,7 +18,6 @@ from roadstead.binder.pods import (
     Acknowledge,
     BinderSettings,
     BindRequest,
-    Bound,
     Effect,
     PodEvent,
     PodRecord,
@@ -40,6 +39,8 @@ _NOT_PENDING = {
     PodState.BOUND: RejectCause.ALREADY_BOUND,
     PodState.DELETED: RejectCause.DELETED,
 }
+
+_BIND = RecordKind.BIND
 
 
 class Commits(NodeBook):
@@ -64,7 +65,8 @@ class Commits(NodeBook):
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
-        self._unflushed: deque[tuple[int, PodRecord, Acknowledge | Released | None]] = deque()
+        self._unflushed: deque[tuple[int, PodRecord, str | Released | None]] = deque()
+        """Numbers of records, whom they tell of, and for a commit its token."""
 
     def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
         """Decide requests in order, each on top of all before it, flushed or not.
@@ -113,27 +115,36 @@ class Commits(NodeBook):
             return None
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
-        records, nodes, epochs = self._records, self.placements.nodes, self._epochs
-        found: dict[str, PodRecord] = {}
-        tokens: set[str] = set()
-        asking: dict[str, int] = {}
+        known, epochs = self._records, self._epochs
+        found: list[PodRecord] = []
+        # Facts that came with a message are copies; of a class there is one.
+        same: set[tuple[int, int]] = set()
         for request in requests:
-            uid, token = request.uid, request.token
-            record = records.get(uid)
-            if record is None or record.state is not PodState.PENDING or uid in found:
+            record = known.get(request.uid)
+            if record is None or record.state is not PodState.PENDING:
                 return None
-            if request.facts is not record.facts and request.facts != record.facts:
+            facts, told = record.facts, request.facts
+            if told is not facts and (id(told), id(facts)) not in same:
+                if told != facts:
+                    return None
+                same.add((id(told), id(facts)))
+            if request.transaction or facts.pod_group is not None:
                 return None
-            if request.transaction or record.facts.pod_group is not None:
-                return None
-            if request.node_name not in nodes or token in self._voided or token in self._tokens:
-                return None
-            owner, epoch = request.owner, request.epoch
-            if epoch < epochs.get(owner, epoch) or epoch != asking.setdefault(owner, epoch):
-                return None
-            found[uid] = record
-            tokens.add(token)
-        return list(found.values()) if len(tokens) == len(requests) else None
+            found.append(record)
+        if not self._are_new(requests):
+            return None
+        if any(name not in self.placements.nodes for name in {r.node_name for r in requests}):
+            return None
+        asking = {(each.owner, each.epoch) for each in requests}
+        are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in asking)
+        return found if are_current and len(dict(asking)) == len(asking) else None
+
+    def _are_new(self, requests: Sequence[BindRequest]) -> bool:
+        """Whether each is for another pod, under a token that never came."""
+        tokens, count = {each.token for each in requests}, len(requests)
+        if len(tokens) < count or len({each.uid for each in requests}) < count:
+            return False
+        return tokens.isdisjoint(self._voided) and not self._tokens.knows_any(tokens)
 
     def _accept_all(
         self, requests: Sequence[BindRequest], records: Sequence[PodRecord]
@@ -142,12 +153,8 @@ class Commits(NodeBook):
         for owner, epoch in {(each.owner, each.epoch) for each in requests}:
             self.advance_epoch(owner, epoch)
         version = self.version
-        self.placements.settle_all(
-            [
-                (record.uid, each.node_name, record.facts)
-                for each, record in zip(requests, records, strict=True)
-            ]
-        )
+        uids, facts = [each.uid for each in records], [each.facts for each in records]
+        self.placements.settle_all(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
         return self._accepted(requests, records, version)
 
@@ -155,24 +162,24 @@ class Commits(NodeBook):
         self, requests: Sequence[BindRequest], records: Sequence[PodRecord], version: int
     ) -> list[JournalRecord]:
         """What is kept and told of commits that follow a version of the state."""
-        journal = []
-        accept, lsn = TABLE.walk(PodEvent.ACCEPT), self.last_lsn
+        journal, lsn = [], self.last_lsn
         node_of = self.placements.node_of
+        # From PENDING to TENTATIVE they stay where they are found.
+        TABLE.walk(PodEvent.ACCEPT).move(records)
         for request, record in zip(requests, records, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, node_name, _, owner, epoch, _, _ = request
             # What is kept is what is kept already, and not the copies that came with the request.
-            uid, key, node_name = record.uid, record.key, node_of(record.uid) or node_name
-            # From PENDING to TENTATIVE it stays where it is found.
-            record.state, record.history = accept.follow(uid, record.state, record.history)
+            uid, node_name = record.uid, node_of(record.uid) or node_name
             record.node_name, record.token, record.lsn = node_name, token, lsn
-            record.owner, record.epoch = owner, epoch
-            record.bound = bound = Bound(uid, node_name, lsn, version)
-            self.rows.changed(node_name, lsn, owner)
-            self._tokens.put(request, None)
-            self._unflushed.append((lsn, record, Acknowledge(token, owner, bound)))
-            told = (lsn, RecordKind.BIND, uid, key, node_name, token, owner, epoch, record.facts)
+            record.owner, record.epoch, record.version = owner, epoch, version
+            self._unflushed.append((lsn, record, token))
+            told = (lsn, _BIND, uid, record.key, node_name, token, owner, epoch, record.facts)
             journal.append(JournalRecord(*told))
+        self._tokens.wait(requests)
+        if self.settings.checks_versions:
+            for record in records:
+                self.rows.changed(record.node_name, record.lsn, record.owner)
         self.last_lsn = lsn
         return journal
 

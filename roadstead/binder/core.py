@@ -14,6 +14,7 @@ from roadstead.binder.pods import (
     TABLE,
     Acknowledge,
     BinderCounts,
+    Bound,
     Effect,
     Halted,
     PodEvent,
@@ -52,16 +53,18 @@ class BinderCore(Commits):
         effects: list[Effect] = []
         if self.halted is not None:
             return effects
-        flush = TABLE.walk(PodEvent.FLUSH)
+        durable = []
         while self._unflushed and self._unflushed[0][0] <= lsn:
-            self.flushed_lsn, record, effect = self._unflushed.popleft()
-            if record.state is PodState.TENTATIVE:
-                story = flush.follow(record.uid, record.state, record.history)
-                record.state, record.history = story
-            if type(effect) is Acknowledge:
-                self._tokens.answer(effect.token, effect.decision)
-            if effect is not None:
-                effects.append(effect)
+            durable.append(self._unflushed.popleft())
+        tentative = [each for _, each, _ in durable if each.state is PodState.TENTATIVE]
+        TABLE.walk(PodEvent.FLUSH).move(tentative)
+        for _, record, what in durable:
+            if isinstance(what, str):
+                bound = Bound(record.uid, record.node_name, record.lsn, record.version)
+                self._tokens.answer(what, bound)
+                effects.append(Acknowledge(what, record.owner, bound))
+            elif what is not None:
+                effects.append(what)
         self.flushed_lsn = max(self.flushed_lsn, lsn)
         return effects
 
@@ -80,15 +83,18 @@ class BinderCore(Commits):
         revision: for the journal, where it stands as epoch.
         """
         self._check_running()
-        journal: list[JournalRecord] = []
+        fresh: dict[str, PodRecord] = {}
         for uid, key, facts in pods:
-            if uid not in self._records:
-                record = self._fresh(uid, key, facts)
-                self._go(record, PodEvent.ADD)
-                if self._tells_all:
-                    entry = self._number(record, RecordKind.ADD)
-                    journal.append(entry._replace(epoch=revision) if revision else entry)
-        return to_journal(journal)
+            if uid not in self._records and uid not in fresh:
+                fresh[uid] = self._fresh(uid, key, facts)
+        TABLE.walk(PodEvent.ADD).move(list(fresh.values()))
+        for uid in self._gone.keys() & fresh.keys():
+            del self._gone[uid]
+        self._records |= fresh
+        if not self._tells_all:
+            return []
+        numbered = [self._number(record, RecordKind.ADD) for record in fresh.values()]
+        return to_journal([e._replace(epoch=revision) for e in numbered] if revision else numbered)
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
         """Pods (uid, key, facts, node) that the cluster shows bound; told twice, nothing changes.

@@ -140,7 +140,7 @@ class Bound(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """Not committed; `version` is the state to refresh to before another try, `row_version` that
-    of the node's row."""
+    of the node's row, where commits check versions."""
 
     uid: str
     cause: RejectCause
@@ -219,7 +219,7 @@ class BinderCounts:
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
-    """The binder's own record. node_name, token, owner, epoch and lsn are written
+    """The binder's own record. node_name, token, owner, epoch, lsn and version are written
     once, by accept or load."""
 
     uid: str
@@ -231,5 +231,10 @@ class PodRecord:
     owner: str = ""
     epoch: int = 0
     lsn: int = 0
-    bound: Bound | None = None
+    version: int = 0
     history: History = ()
+
+    @property
+    def bound(self) -> Bound | None:
+        """What was answered to the attempt that bound it; None where none did."""
+        return Bound(self.uid, self.node_name, self.lsn, self.version) if self.token else None

@@ -23,7 +23,6 @@ from roadstead.binder.pods import (
     COUNTED,
     TABLE,
     BindRequest,
-    Bound,
     PodEvent,
     PodRecord,
     PodState,
@@ -199,8 +198,8 @@ class _Replay:
             placed.append((uid, node_name, pod.facts))
             if token:
                 pod.token, pod.owner, pod.epoch = token, owner, epoch
-                pod.bound = Bound(uid, node_name, lsn, version)
-        core.placements.settle_all(placed)
+                pod.version = version
+        core.placements.settle_all(*(list(each) for each in zip(*placed, strict=True)))
         self._owned([record for record in run if record.token])
 
     def _owned(self, binds: Records) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from roadstead.binder.pods import BindConflictError, BindRequest, Decision
 
 
-@dataclass(slots=True)
-class Remembered:
+class Remembered(NamedTuple):
     """A request and its answer; None while its record waits for the flush."""
 
     request: BindRequest
@@ -25,35 +25,49 @@ class TokenMemory:
 
     def __init__(self, max_tokens: int) -> None:
         self._max_tokens = max_tokens
-        self._by_token: OrderedDict[str, Remembered] = OrderedDict()
+        self._requests: OrderedDict[str, BindRequest] = OrderedDict()
+        self._decisions: dict[str, Decision] = {}
 
     def __len__(self) -> int:
-        return len(self._by_token)
+        return len(self._requests)
 
-    def __contains__(self, token: str) -> bool:
-        return token in self._by_token
+    def knows_any(self, tokens: Iterable[str]) -> bool:
+        """Whether one of these tokens came before."""
+        return not self._requests.keys().isdisjoint(tokens)
 
     def get(self, request: BindRequest) -> Remembered | None:
         """What is remembered of this request; BindConflictError if its token names another."""
-        known = self._by_token.get(request.token)
-        if known is not None and not known.request.is_same(request):
-            raise conflict(request, f"{known.request.key} on {known.request.node_name}")
-        return known
+        known = self._requests.get(request.token)
+        if known is None:
+            return None
+        if not known.is_same(request):
+            raise conflict(request, f"{known.key} on {known.node_name}")
+        return Remembered(known, self._decisions.get(request.token))
 
-    def put(self, request: BindRequest, decision: Decision | None) -> None:
-        self._by_token[request.token] = Remembered(request, decision)
-        while len(self._by_token) > self._max_tokens:
-            oldest = next(iter(self._by_token))
-            if self._by_token[oldest].decision is None:
-                break
-            del self._by_token[oldest]
+    def put(self, request: BindRequest, decision: Decision) -> None:
+        """A request that is answered."""
+        self._requests[request.token] = request
+        self._decisions[request.token] = decision
+        self._forget_oldest()
+
+    def wait(self, requests: Iterable[BindRequest]) -> None:
+        """Requests that are to be answered after a flush."""
+        self._requests.update((each.token, each) for each in requests)
+        self._forget_oldest()
 
     def answer(self, token: str, decision: Decision) -> None:
         """The flush came: what waited is answered."""
-        self._by_token[token].decision = decision
+        self._decisions[token] = decision
 
     def unanswered(self) -> tuple[str, ...]:
-        return tuple(t for t, known in self._by_token.items() if known.decision is None)
+        return tuple(token for token in self._requests if token not in self._decisions)
+
+    def _forget_oldest(self) -> None:
+        for _ in range(len(self._requests) - self._max_tokens):
+            oldest = next(iter(self._requests))
+            if oldest not in self._decisions:
+                break
+            del self._requests[oldest], self._decisions[oldest]
 
 
 def conflict(request: BindRequest, earlier: str) -> BindConflictError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roadstead.binder.pods import COUNTED, Acknowledge, PodState
+from roadstead.binder.pods import COUNTED, PodState
 
 if TYPE_CHECKING:
     from roadstead.binder.core import BinderCore
@@ -18,7 +18,7 @@ def check_invariants(core: BinderCore) -> None:
     assert numbers == sorted(set(numbers)), "records wait out of order"
     assert not numbers or core.flushed_lsn < numbers[0], "a flushed record waits"
     assert not numbers or numbers[-1] <= core.last_lsn, "a record waits that was not appended"
-    waiting = {e.token for _, _, e in core._unflushed if isinstance(e, Acknowledge)}
+    waiting = {token for _, _, token in core._unflushed if isinstance(token, str)}
     assert waiting == set(core._tokens.unanswered()), "tokens and records wait apart"
 
 

@@ -5,7 +5,7 @@ States, arrows and rules: the diagram in `roadstead.cache`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from roadstead.cache.book import CacheBook
 from roadstead.cache.pods import (
@@ -56,10 +56,13 @@ class CacheCore(CacheBook):
             if record is not None and not TABLE.allows(record.state, PodEvent.ASSUME):
                 refused.append(self._refuse(record, PodEvent.ASSUME))
                 continue
-            if (uid, item.token) in self._forgotten:
+            if self._forgotten and (uid, item.token) in self._forgotten:
                 refused.append(Refusal(uid, _OVER))
                 continue
-            news[uid] = self._assumed(item, record)
+            news[uid] = PodRecord(*item)
+            if record is not None:
+                # It goes on with the story of the pod's last one.
+                news[uid].state, news[uid].history = record.state, record.history
         deltas += self._count(news.values(), now_s)
         return CacheAnswer(tuple(deltas), tuple(refused))
 
@@ -98,7 +101,7 @@ class CacheCore(CacheBook):
                 finished[uid] = record
             else:
                 refused.append(self._refuse(record, PodEvent.FINISH_BINDING))
-        self._go_all(finished.values(), PodEvent.FINISH_BINDING, now_s + self.settings.bind_s)
+        self._go_all(list(finished.values()), PodEvent.FINISH_BINDING, now_s + self.settings.bind_s)
         return CacheAnswer(refused=tuple(refused))
 
     def confirm(self, batch: Sequence[Placement]) -> list[Delta]:
@@ -275,25 +278,23 @@ class CacheCore(CacheBook):
         self._go_all((record,), event, deadline_s)
 
     def _go_all(
-        self, records: Iterable[PodRecord], event: PodEvent, deadline_s: float = 0.0
+        self, records: Sequence[PodRecord], event: PodEvent, deadline_s: float = 0.0
     ) -> None:
         """The one mutator of states: records, deadlines and memory follow; placements do not."""
-        ended, begun = [], []
-        walk = TABLE.walk(event)
-        for record in records:
-            was = record.state
-            state, record.history = walk.follow(record.uid, was, record.history)
-            record.state = state
+        begun: list[PodRecord] = []
+        for was, to, start, stop in TABLE.walk(event).move(records):
+            part = records if stop - start == len(records) else records[start:stop]
             if was in ON_TRIAL:
-                ended.append(record)
-            if state not in COUNTED:
-                self._remember(record)
+                self._deadlines.take(part)
+            if to not in COUNTED:
+                self._remember(part)
             elif was not in COUNTED:
-                self._gone.pop(record.uid, None)
-                self._records[record.uid] = record
-            if state in ON_TRIAL:
-                begun.append(record)
-        self._deadlines.take(ended)
+                named = {record.uid: record for record in part}
+                for uid in self._gone.keys() & named.keys():
+                    del self._gone[uid]
+                self._records |= named
+            if to in ON_TRIAL:
+                begun += part
         self._deadlines.put(begun, deadline_s)
 
     def _over(self, uid: str, token: str) -> None:
@@ -302,26 +303,20 @@ class CacheCore(CacheBook):
         if len(self._forgotten) > self.settings.max_gone_remembered:
             self._forgotten.popitem(last=False)
 
-    def _remember(self, record: PodRecord) -> None:
-        self._records.pop(record.uid, None)
-        if record.state is PodState.INITIAL:
-            return
-        self._gone[record.uid] = record
-        if len(self._gone) > self.settings.max_gone_remembered:
+    def _remember(self, records: Sequence[PodRecord]) -> None:
+        for record in records:
+            self._records.pop(record.uid, None)
+            if record.state is not PodState.INITIAL:
+                self._gone[record.uid] = record
+        for _ in range(len(self._gone) - self.settings.max_gone_remembered):
             self._gone.popitem(last=False)
 
-    @staticmethod
-    def _assumed(item: Assumption, before: PodRecord | None) -> PodRecord:
-        """A new record, that goes on with the story of the pod's last one."""
-        record = PodRecord(item.uid, item.key, item.facts, item.node_name, item.token)
-        if before is not None:
-            record.state, record.history = before.state, before.history
-        return record
-
-    def _count(self, records: Collection[PodRecord], now_s: float) -> list[Delta]:
+    def _count(self, pods: Iterable[PodRecord], now_s: float) -> list[Delta]:
         """Assumes pods of which nothing forbids it."""
+        records = list(pods)
         self._go_all(records, PodEvent.ASSUME, now_s + self.settings.assume_s)
-        return self.placements.place_all([(r.uid, r.node_name, r.facts) for r in records])
+        uids, nodes = [each.uid for each in records], [each.node_name for each in records]
+        return self.placements.place_all(uids, nodes, [each.facts for each in records])
 
     def _added(
         self, record: PodRecord, event: PodEvent, node_name: str, facts: PodFacts

@@ -287,7 +287,7 @@ def test_pods_placed_at_once_are_placed_as_one_after_another(pods, is_nominated)
 
     expected = [delta for pod in pods for delta in singly.place(*pod)]
 
-    assert at_once.place_all(pods) == expected
+    assert at_once.place_all(*zip(*pods, strict=True)) == expected
     assert (ours.nodes, singly.version) == (theirs.nodes, at_once.version)
     assert at_once.aside == singly.aside == len(pods) // 3
     at_once.validate()
@@ -299,7 +299,7 @@ def test_pods_settled_at_once_are_placed_and_nobody_is_told(is_nominated):
     if is_nominated:
         placements.nominate("u1", "n1", SMALL)
 
-    placements.settle_all(MANY)
+    placements.settle_all(*zip(*MANY, strict=True))
 
     assert store.pods["n1"] == {SMALL: 4}
     assert not placements.nominated
