@@ -264,24 +264,21 @@ class CacheActor(CacheRecovery, CacheEdits):
         """Deltas as they travel, with when each node came and who each pod is."""
         nodes = [d.node for d in deltas if d.kind in _NODE_KINDS and d.node is not None]
         arrival = self._table.arrivals
-        classes = ClassColumn()
-        pods = []
-        for delta in deltas:
-            if delta.pod is None:
-                pods.append(-1)
-            else:
-                classes.add(delta.pod)
-                pods.append(classes.column[-1])
+        classes, places = ClassColumn(), {id(None): -1}
+        for known, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
+            if facts is not None:
+                classes.add(facts)
+                places[known] = classes.column[-1]
         return DeltaBatch(
             first_seq,
             kinds=tuple(str(delta.kind) for delta in deltas),
             names=tuple(delta.node_name for delta in deltas),
-            pods=tuple(pods),
+            pods=tuple([places[id(delta.pod)] for delta in deltas]),
             classes=classes.table,
             nodes=tuple(nodes),
             arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
             uids=tuple(delta.uid for delta in deltas),
-            keys=tuple(map(self._key_of, deltas)),
+            keys=self._keys_of(deltas),
             started_s=tuple(
                 (place, self._started_s[delta.uid])
                 for place, delta in enumerate(deltas)
@@ -289,12 +286,11 @@ class CacheActor(CacheRecovery, CacheEdits):
             ),
         )
 
-    def _key_of(self, delta: Delta) -> str:
-        """The name of a pod that comes, where its UID does not tell it."""
-        if delta.kind is not DeltaKind.ADD_POD:
-            return ""
-        key = self.core.key_of(delta.uid)
-        return "" if key == delta.uid else key
+    def _keys_of(self, deltas: Sequence[Delta]) -> tuple[str, ...]:
+        """The names of pods that come, where their UIDs do not tell them."""
+        coming, key_of = DeltaKind.ADD_POD, self.core.key_of
+        keys = [key_of(each.uid) if each.kind is coming else "" for each in deltas]
+        return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()

@@ -79,10 +79,17 @@ class HeldNodes(WorkerActor):
         """Makes the changes that came meanwhile."""
         await self._advance()
 
+    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
+        its_infos = [infos[pod] for pod in batch.pods[start:]]
+        uids, names = batch.uids[start:], batch.names[start:]
+        for place in self.cycle.tentative.confirm(uids, names, its_infos):
+            key = batch.keys[start + place]
+            super()._pod_comes(names[place], its_infos[place], uids[place], key, None)
+
     def _pod_comes(
         self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
     ) -> None:
-        if not self.cycle.tentative.confirms(uid, name, info):
+        if self.cycle.tentative.confirm([uid], [name], [info]):
             super()._pod_comes(name, info, uid, key, started_s)
 
     def _storage_changes(self, change: StorageChange) -> None:

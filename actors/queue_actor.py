@@ -119,16 +119,20 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
         pods = batch.news(self._pods_known)
         now_s = clock_s()
         # All of a batch are there before the first of them meets its gate.
-        members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
-        for identity, facts in pods:
+        classes = {id(facts): facts for _, facts in pods}
+        in_gangs = {known for known, facts in classes.items() if group_key(facts) is not None}
+        coming = (each for each in pods if id(each[1]) in in_gangs) if in_gangs else ()
+        members = [facts for pod, facts in coming if self._members.add(pod.uid, facts)]
+        again = self.core.known_among(batch.uids)
+        for identity, facts in pods if again else ():
             known = self.core.facts_of(identity.uid)
             if known is not None and known != facts:
                 self.core.update(identity, facts, now_s, seen_waiting_pod(known, facts))
         answer = self.core.add(pods, now_s)
         self._happened(self._events.waiting(members), now_s)
-        classes = {id(facts): facts for _, facts in pods}
         gates = {known: self._gate(facts) for known, facts in classes.items()}
-        for identity, facts in pods:
+        is_open = all(status.is_success for status in gates.values())
+        for identity, facts in () if is_open else pods:
             status = gates[id(facts)]
             if not status.is_success:
                 self._notes[identity.uid] = PendingNote(

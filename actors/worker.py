@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -95,6 +95,10 @@ class WorkerActor:
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
         changes, versions = iter(batch.changes), iter(batch.versions)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
+        if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
+            self._pods_come(batch, infos, max(0, self.applied + 1 - first_seq))
+            self.applied = max(self.applied, first_seq + len(batch.kinds) - 1)
+            return
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
         started_s = dict(batch.started_s)
         for place, (kind, name, pod) in enumerate(rows):
@@ -133,6 +137,12 @@ class WorkerActor:
         if news:
             self.table.add_nodes(news, np.frombuffer(batch.came_at, np.int64)[known:])
             self.applied += len(news)
+
+    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
+        """All changes of a batch are pods that come; those from a place on are news."""
+        for place in range(start, len(batch.kinds)):
+            info, name = infos[batch.pods[place]], batch.names[place]
+            self._pod_comes(name, info, batch.uids[place], batch.keys[place], None)
 
     def _pod_comes(
         self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None

@@ -78,11 +78,8 @@ class TableStore:
         self.table.add_pod(node_name, self.table.classes.info(facts), count)
 
     def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
-        info, infos = self.table.classes.info, {}
-        for facts in {id(each): each for each in pods}.values():
-            infos[id(facts)] = info(facts)
         rows, names = self.table.each_row(node_names), self.table.columns.names
-        self.table.add_pods(rows, [infos[id(each)] for each in pods])
+        self.table.add_pods(rows, self.table.classes.infos_of(pods))
         return [names[row] for row in rows]
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roadstead.actors.revisions import Revisions
-from roadstead.facts.pod import PodFacts, PodIdentity, pod_key, unnominated
+from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
 from roadstead.facts.wire import facts_in, facts_out
 
 
@@ -38,7 +38,9 @@ class PodBatch:
         classes = [(facts, f"{facts.namespace}/") for facts in map(facts_in, self.classes)]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts, prefix = classes[index]
-            yield uid, pod_key(uid, prefix + name), facts
+            key = prefix + name
+            # As `pod_key` has it.
+            yield uid, uid if key == uid else key, facts
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Each pod's identity and facts; pods of one class share one facts object."""
@@ -65,11 +67,13 @@ def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -
 
 def pod_columns(uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]) -> PodBatch:
     """Columns of pods that are known by their keys (namespace/name); nominated to no node."""
-    classes = ClassColumn()
-    for each in facts:
+    classes, places = ClassColumn(), {}
+    for known, each in {id(each): each for each in facts}.items():
         classes.add(unnominated(each))
-    names = [key[len(each.namespace) + 1 :] for key, each in zip(keys, facts, strict=True)]
-    return PodBatch(classes.table, tuple(uids), tuple(names), tuple(classes.column))
+        places[known] = classes.column[-1], len(each.namespace) + 1
+    found = [places[id(each)] for each in facts]
+    names = tuple([key[start:] for key, (_, start) in zip(keys, found, strict=True)])
+    return PodBatch(classes.table, tuple(uids), names, tuple([place for place, _ in found]))
 
 
 class ClassColumn:

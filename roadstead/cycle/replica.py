@@ -51,15 +51,22 @@ class Tentative:
             if each.node_name is not None:
                 self._pods[each.pod.uid] = each.node_name, each.pod.info
 
-    def confirms(self, uid: str, node_name: str, info: PodInfo) -> bool:
-        """Whether a pod that comes stands there already; the table needs no change then."""
-        known = self._pods.pop(uid, None)
-        if known == (node_name, info) and self._table.residents.is_on(node_name, uid):
-            return True
-        # Elsewhere; or its node went with it, and came again.
-        if known is not None:
-            self._take_back(uid, *known)
-        return False
+    def confirm(
+        self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodInfo]
+    ) -> list[int]:
+        """Of pods that come, the places of those that do not stand there already: they must come
+        to the table."""
+        strangers: list[int] = []
+        take, is_on = self._pods.pop, self._table.residents.is_on
+        for place, (uid, name, info) in enumerate(zip(uids, node_names, infos, strict=True)):
+            known = take(uid, None)
+            if known is not None and known == (name, info) and is_on(name, uid):
+                continue
+            # Elsewhere; or its node went with it, and came again.
+            if known is not None:
+                self._take_back(uid, *known)
+            strangers.append(place)
+        return strangers
 
     def drop_rest(self) -> None:
         """All that were assumed are confirmed: what is left was not, and never came to its node."""

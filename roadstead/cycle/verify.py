@@ -96,14 +96,16 @@ class Verifier:
         True only where that is found quickly; False says nothing. KeyError as `verify`.
         """
         table = self._table
-        infos = [table.classes.info(facts) for facts in pods]
-        rows = np.array([table.row_of(name) for name in node_names], dtype=np.intp)
+        infos = table.classes.infos_of(pods)
+        rows = np.array(table.each_row(node_names), dtype=np.intp)
+        keys: dict[PodInfo, Hashable] = {}
         first: dict[Hashable, PodInfo] = {}
-        rows_of: dict[Hashable, list[int]] = {}
+        for info in dict.fromkeys(infos):
+            keys[info] = _key_of(info, self._profiles[info.facts.scheduler_name])
+            first.setdefault(keys[info], info)
+        rows_of: dict[Hashable, list[int]] = {key: [] for key in first}
         for info, row in zip(infos, rows.tolist(), strict=True):
-            key = _key_of(info, self._profiles[info.facts.scheduler_name])
-            first.setdefault(key, info)
-            rows_of.setdefault(key, []).append(row)
+            rows_of[keys[info]].append(row)
         found: dict[Hashable, _Known] = {}
         worthwhile = WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1
         for key, info in first.items():

@@ -374,10 +374,13 @@ class Kernel:
     def flush(self) -> None:
         """Tells the table of all placements it does not know of yet."""
         if self._pending:
-            names, add = self._table.columns.names, self._table.residents.add
-            for row, pod in self._pending:
-                add(names[row], pod.uid, pod.info, pod.key)
-            rows = [row for row, _ in self._pending]
-            self._table.add_pods(rows, [pod.info for _, pod in self._pending])
+            names = self._table.columns.names
+            rows, pods = [row for row, _ in self._pending], [pod for _, pod in self._pending]
+            infos = [pod.info for pod in pods]
+            self._table.residents.add_all(
+                *([names[row] for row in rows], [pod.uid for pod in pods]),
+                *(infos, [pod.key for pod in pods]),
+            )
+            self._table.add_pods(rows, infos)
             self._pending.clear()
             self._mirror.caught_up()

@@ -6,7 +6,7 @@ so that it compares and hashes by identity and can carry compiled vectors.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,11 @@ class PodClasses:
             self.infos.append(info)
             self._by_id[id(facts)] = info
         return self.infos[place]
+
+    def infos_of(self, pods: Sequence[PodFacts]) -> list[PodInfo]:
+        """As `info` for each; facts that are one object are looked up once."""
+        found = {key: self.info(facts) for key, facts in {id(each): each for each in pods}.items()}
+        return [found[id(each)] for each in pods]
 
 
 def _kind_of(facts: PodFacts) -> Hashable:

@@ -12,7 +12,7 @@ Upstream: pkg/scheduler/backend/queue/nominator.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from roadstead.nodes.pod_info import PodInfo
@@ -51,6 +51,22 @@ class Residents:
             self._key_of[uid] = key
         if started_s is not None:
             self._started_s[uid] = started_s
+
+    def add_all(
+        self,
+        nodes: Sequence[str],
+        uids: Sequence[str],
+        infos: Sequence[PodInfo],
+        keys: Sequence[str],
+    ) -> None:
+        """Pods, each once, come to nodes, as by `add`."""
+        for uid in self._info_of.keys() & uids:
+            self._leave(uid)
+        self._pods.add_all(uids, nodes)
+        self._info_of.update(zip(uids, infos, strict=True))
+        self._key_of.update(
+            [(uid, key) for uid, key in zip(uids, keys, strict=True) if key and key != uid]
+        )
 
     def remove(self, node: str, info: PodInfo, uid: str = "") -> None:
         """A pod leaves a node; without a UID the last of its class that came."""

@@ -96,7 +96,8 @@ class QueueCore(Generic[EventT]):
         self._back.enter_new(list(accepted.values()), now_s)
         for uid, facts in again:
             self._update(living[uid], facts, now_s, None)
-        status = self._full() if refused else SUCCESS
+        full = unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
+        status = full if refused else SUCCESS
         duplicates = tuple(uid for uid, _ in again)
         return AddResult(tuple(accepted), duplicates, tuple(done), tuple(refused), status)
 
@@ -319,6 +320,10 @@ class QueueCore(Generic[EventT]):
         entry = self._board.living.get(uid)
         return entry.facts if entry is not None else None
 
+    def known_among(self, uids: Iterable[str]) -> set[str]:
+        """Those of some pods that wait or are in flight."""
+        return self._board.living.keys() & uids
+
     def rejected_by(self, uid: str) -> tuple[str, ...]:
         """The plugins for which a pod waits in unschedulablePods; none for one that does not."""
         entry = self._board.living.get(uid)
@@ -364,9 +369,6 @@ class QueueCore(Generic[EventT]):
             nominator.note(lower.uid, "")
             self._cleared.append(lower.view())
             self._back.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
-
-    def _full(self) -> Status:
-        return unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
 
     def _lend(self, entries: Entries[EventT], lease: Lease[EventT]) -> list[QueuedPod]:
         for entry in entries:

@@ -29,6 +29,11 @@ from tests.kernel.test_equality import (
 )
 
 
+def stands_on(holder, uid, node_name, info):
+    """Whether a pod that comes stood there already."""
+    return not holder.tentative.confirm([uid], [node_name], [info])
+
+
 class Replica:
     """A ReplicaCycle, and the cache's part: what was placed is confirmed."""
 
@@ -68,7 +73,7 @@ class Replica:
         self.cycle.tentative.note(decisions)
         for each in decisions:
             if each.node_name is not None:
-                assert self.cycle.tentative.confirms(each.pod.uid, each.node_name, each.pod.info)
+                assert stands_on(self.cycle, each.pod.uid, each.node_name, each.pod.info)
         self.table.validate()
         return decisions
 
@@ -227,7 +232,7 @@ class Stand:
 def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
     stand = Stand()
 
-    assert stand.tentative.confirms("u1", "n1", stand.info)
+    assert stands_on(stand, "u1", "n1", stand.info)
     stand.tentative.drop_rest()
 
     assert stand.counts() == [1, 0]
@@ -236,14 +241,14 @@ def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
 def test_a_pod_that_comes_elsewhere_leaves_the_node_it_was_decided_for():
     stand = Stand()
 
-    assert not stand.tentative.confirms("u1", "n2", stand.info)
+    assert not stands_on(stand, "u1", "n2", stand.info)
 
     assert stand.counts() == [0, 0]
     assert len(stand.tentative) == 0
 
 
 def test_a_pod_of_somebody_else_is_no_concern():
-    assert not Stand().tentative.confirms("u2", "n1", pod())
+    assert not stands_on(Stand(), "u2", "n1", pod())
 
 
 def test_what_was_not_assumed_leaves_the_table():
@@ -269,7 +274,7 @@ def test_a_pod_that_its_node_took_with_it_comes_again_with_the_node():
     stand.table.remove_node("n1")
     stand.table.add_node(node("n1"))
 
-    assert not stand.tentative.confirms("u1", "n1", stand.info)
+    assert not stands_on(stand, "u1", "n1", stand.info)
     assert stand.counts() == [0, 0]
 
 
