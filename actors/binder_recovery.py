@@ -26,7 +26,7 @@ from roadstead.binder.recovery import Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodIdentity
-from roadstead.journal import Journal, RecordKind, Records, Subject
+from roadstead.journal import Journal, RecordColumns, RecordKind, Subject
 from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.storage import StorageChange
@@ -65,17 +65,20 @@ class BinderRecovery:
         for kind, run in runs:
             self._note_revisions(kind, run)
             if kind in (RecordKind.BIND, RecordKind.LOAD):
-                self._bound |= {r.uid: r.node_name for r in run if r.token}
+                bound = zip(run.uids, run.nodes, run.tokens, strict=True)
+                self._bound.update([(uid, node) for uid, node, token in bound if token])
             elif kind in (RecordKind.EVICT, RecordKind.DELETE):
                 self._preempted += [PreemptedNote(r.uid, r.key, r.node_name, r.owner) for r in run]
                 for record in run:
                     self._bound.pop(record.uid, None)
             yield kind, run
 
-    def _note_revisions(self, kind: RecordKind, run: Records) -> None:
+    def _note_revisions(self, kind: RecordKind, run: RecordColumns) -> None:
         if kind is RecordKind.EVICT:
-            for record in run:
-                self._pods_known.ends(record.uid)
+            for uid in run.uids:
+                self._pods_known.ends(uid)
+        elif not any(run.epochs):
+            return
         elif kind in (RecordKind.NODE, RecordKind.NODE_GONE):
             self._nodes_known.learn((r.node_name, r.epoch) for r in run if r.epoch)
         elif kind in (RecordKind.ADD, RecordKind.DELETE):

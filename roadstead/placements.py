@@ -10,7 +10,7 @@ keeps an imaginary node for them (pkg/scheduler/backend/cache/cache.go, AddPod a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -40,6 +40,8 @@ class NodeStore(Protocol):
     def remove_node(self, name: str) -> None: ...
 
     def has_node(self, name: str) -> bool: ...
+
+    def missing(self, names: Iterable[str]) -> set[str]: ...
 
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None: ...
 
@@ -73,6 +75,9 @@ class TableStore:
 
     def has_node(self, name: str) -> bool:
         return self.table.has_node(name)
+
+    def missing(self, names: Iterable[str]) -> set[str]:
+        return self.table.missing(names)
 
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
         self.table.add_pod(node_name, self.table.classes.info(facts), count)
@@ -213,7 +218,8 @@ class Placements:
         if len(uids) < FEW_PODS or self.nominated:
             return [delta for pod in pods for delta in self.place(*pod)]
         version, kind = self.version, DeltaKind.ADD_POD
-        strangers = self._place_all(uids, node_names, facts)
+        strangers = self.store.missing(node_names)
+        self._place_all(uids, node_names, facts, strangers)
         counted = pods if not strangers else (pod for pod in pods if pod[1] not in strangers)
         return [
             Delta(number, kind, name, uid, pod)
@@ -222,21 +228,25 @@ class Placements:
 
     def settle_all(
         self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
-    ) -> None:
-        """As `place_all`, where nobody is to be told."""
-        if self.nominated:
-            self.place_all(uids, node_names, facts)
-        else:
-            self._place_all(uids, node_names, facts)
+    ) -> Sequence[str]:
+        """As `place_all`, where nobody is to be told; the nodes' names as they are kept."""
+        if not self.nominated:
+            missing = self.store.missing(node_names)
+            return self._place_all(uids, node_names, facts, missing)
+        self.place_all(uids, node_names, facts)
+        return [self._node_of[uid] for uid in uids]
 
     def _place_all(
-        self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
-    ) -> set[str]:
-        """The names of nodes that are not known: what came to these is not counted."""
+        self,
+        uids: Sequence[str],
+        node_names: Sequence[str],
+        facts: Sequence[PodFacts],
+        strangers: set[str],
+    ) -> Sequence[str]:
+        """strangers: nodes that are not known; what comes to these is not counted."""
         node_of, length = self._node_of, len(self._node_of)
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
-        strangers = {name for name in set(node_names) if name not in self.nodes}
         if strangers:
             known = [place for place, name in enumerate(node_names) if name not in strangers]
             count = len(known)
@@ -249,7 +259,7 @@ class Placements:
         assert len(node_of) == length + len(uids), "a pod is placed twice at once"
         self.version += count
         self.counted += count
-        return strangers
+        return node_names
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""

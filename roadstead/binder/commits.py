@@ -133,7 +133,7 @@ class Commits(NodeBook):
             found.append(record)
         if not self._are_new(requests):
             return None
-        if any(name not in self.placements.nodes for name in {r.node_name for r in requests}):
+        if self.placements.store.missing(each.node_name for each in requests):
             return None
         asking = {(each.owner, each.epoch) for each in requests}
         are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in asking)
@@ -154,27 +154,39 @@ class Commits(NodeBook):
             self.advance_epoch(owner, epoch)
         version = self.version
         uids, facts = [each.uid for each in records], [each.facts for each in records]
-        self.placements.settle_all(uids, [each.node_name for each in requests], facts)
+        # What is kept is what is kept already, and not the copies that came with the requests.
+        names = self.placements.settle_all(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
-        return self._accepted(requests, records, version)
+        return self._accepted(requests, records, names, version)
 
     def _accepted(
-        self, requests: Sequence[BindRequest], records: Sequence[PodRecord], version: int
+        self,
+        requests: Sequence[BindRequest],
+        records: Sequence[PodRecord],
+        names: Sequence[str],
+        version: int,
     ) -> list[JournalRecord]:
-        """What is kept and told of commits that follow a version of the state."""
+        """What is kept and told of commits to nodes that follow a version of the state."""
         journal, lsn = [], self.last_lsn
-        node_of = self.placements.node_of
         # From PENDING to TENTATIVE they stay where they are found.
         TABLE.walk(PodEvent.ACCEPT).move(records)
-        for request, record in zip(requests, records, strict=True):
+        for request, record, node_name in zip(requests, records, names, strict=True):
             version, lsn = version + 1, lsn + 1
-            token, _, _, node_name, _, owner, epoch, _, _ = request
-            # What is kept is what is kept already, and not the copies that came with the request.
-            uid, node_name = record.uid, node_of(record.uid) or node_name
+            token, _, _, _, _, owner, epoch, _, _ = request
             record.node_name, record.token, record.lsn = node_name, token, lsn
             record.owner, record.epoch, record.version = owner, epoch, version
             self._unflushed.append((lsn, record, token))
-            told = (lsn, _BIND, uid, record.key, node_name, token, owner, epoch, record.facts)
+            told = (
+                lsn,
+                _BIND,
+                record.uid,
+                record.key,
+                node_name,
+                token,
+                owner,
+                epoch,
+                record.facts,
+            )
             journal.append(JournalRecord(*told))
         self._tokens.wait(requests)
         if self.settings.checks_versions:
@@ -263,4 +275,5 @@ class Commits(NodeBook):
     def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
         TABLE.follow(record.uid, record.state, PodEvent.ACCEPT, record.history)
         self.placements.place(record.uid, request.node_name, record.facts)
-        return self._accepted((request,), (record,), self.version - 1)[0]
+        names = (request.node_name,)
+        return self._accepted((request,), (record,), names, self.version - 1)[0]

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, chain, islice
 from operator import attrgetter
 
 from roadstead.binder.core import BinderCore
@@ -33,7 +33,14 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
-from roadstead.journal import JournalError, JournalRecord, RecordKind, Records, Subject
+from roadstead.journal import (
+    JournalError,
+    JournalRecord,
+    RecordColumns,
+    RecordKind,
+    Records,
+    Subject,
+)
 from roadstead.protocol.errors import IllegalTransitionError
 
 _KIND_OF = {
@@ -52,18 +59,13 @@ class Recovered:
     told: tuple[Subject, ...]
 
 
-Run = tuple[RecordKind, Records]
+Run = tuple[RecordKind, RecordColumns]
 """Records of one kind that follow one another."""
 
 
 def runs_of(groups: Iterable[Records]) -> Iterator[Run]:
-    """Groups of records as runs; a group that holds one kind is one run."""
-    for group in groups:
-        kinds = {record.kind for record in group}
-        if len(kinds) == 1:
-            yield kinds.pop(), group
-        else:
-            yield from ((kind, [*run]) for kind, run in groupby(group, key=attrgetter("kind")))
+    """Groups of records as runs."""
+    return chain.from_iterable(RecordColumns.of(group).runs() for group in groups)
 
 
 def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recovered:
@@ -125,8 +127,9 @@ class _Replay:
         self._told: list[Subject] = []
         self._count = 0
         self._last_lsn = 0
-        self._binds: deque[JournalRecord] = deque(maxlen=core.settings.max_tokens)
-        self._take: dict[RecordKind, Callable[[Records], None]] = {
+        self._binds: deque[RecordColumns] = deque()
+        self._bind_count = 0
+        self._take: dict[RecordKind, Callable[[RecordColumns], None]] = {
             RecordKind.ADD: self._add,
             RecordKind.BIND: self._place,
             RecordKind.LOAD: self._place,
@@ -139,79 +142,88 @@ class _Replay:
             RecordKind.STORAGE: self._tell,
         }
 
-    def take(self, kind: RecordKind, run: Records) -> None:
+    def take(self, kind: RecordKind, run: RecordColumns) -> None:
+        # Whoever is told of twice is told of one after another.
+        is_once = len(set(run.uids)) == len(run)
+        parts = (run,) if is_once else (run[n : n + 1] for n in range(len(run)))
         try:
-            self._take[kind](run)
+            for part in parts:
+                self._take[kind](part)
         except IllegalTransitionError as contradiction:
             raise JournalError(
-                f"journal: records {run[0].lsn} to {run[-1].lsn} do not follow from those before "
+                f"journal: records {run.lsns[0]} to {run.lsns[-1]} do not follow from those before "
                 f"them: {contradiction}"
             ) from None
         self._count += len(run)
-        self._last_lsn = max(self._last_lsn, run[-1].lsn)
+        self._last_lsn = max(self._last_lsn, run.lsns[-1])
 
     def finish(self, last_lsn: int) -> Recovered:
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
-        for record in self._binds:
+        for record in chain.from_iterable(self._binds):
             pod = core._records.get(record.uid) or core._gone.get(record.uid)
             if pod is not None and pod.bound is not None and pod.token == record.token:
                 core._tokens.put(_request(record), pod.bound)
         return Recovered(self._count, tuple(self._told))
 
-    def _add(self, run: Records) -> None:
-        core, walk = self._core, TABLE.walk(PodEvent.ADD)
-        records, fresh, follow = core._records, core._fresh, walk.follow
-        for _, _, uid, key, _, _, _, _, facts, _ in run:
-            pod = records.get(uid) or fresh(uid, key, _told(facts))
-            pod.state, pod.history = follow(uid, pod.state, pod.history)
-            if core._gone:
-                core._file(pod)
-            else:
-                records[uid] = pod
+    def _add(self, run: RecordColumns) -> None:
+        pods = self._pods(run)
+        TABLE.walk(PodEvent.ADD).move(pods)
+        self._file(pods)
 
-    def _place(self, run: Records) -> None:
-        """Binds or loads: records one by one, placements all at once."""
-        core, known = self._core, self._core._records
-        nodes, version = core.placements.nodes, core.placements.version
-        nodes_here = {name for name in {record[4] for record in run} if name in nodes}
-        is_bind = run[0].kind is RecordKind.BIND
-        events = (PodEvent.ACCEPT, PodEvent.FLUSH) if is_bind else (PodEvent.LOAD,)
-        add, follow = TABLE.walk(PodEvent.ADD), TABLE.walk(*events).follow
-        placed: list[tuple[str, str, PodFacts]] = []
-        for lsn, _, uid, key, node_name, token, owner, epoch, facts, _ in run:
-            pod = known.get(uid)
-            is_new = pod is None
-            if pod is None:
-                pod = core._fresh(uid, key, _told(facts))
-            if is_bind and pod.state is not PodState.PENDING:
-                # A journal that does not tell of accepted pods.
-                pod.state, pod.history = add.follow(uid, pod.state, pod.history)
-            uid = pod.uid
-            pod.state, pod.history = follow(uid, pod.state, pod.history)
-            if is_new:
-                core._file(pod)
-            version += node_name in nodes_here
-            if facts is not pod.facts:
-                pod.facts = _told(facts)
-            pod.node_name, pod.lsn = node_name, lsn
-            placed.append((uid, node_name, pod.facts))
+    def _place(self, run: RecordColumns) -> None:
+        """Binds or loads."""
+        core = self._core
+        pods = self._pods(run)
+        events = [PodEvent.LOAD]
+        if run.kinds[0] is RecordKind.BIND:
+            # A journal may not tell of accepted pods.
+            unknown = [pod for pod in pods if pod.state is not PodState.PENDING]
+            TABLE.walk(PodEvent.ADD).move(unknown)
+            events = [PodEvent.ACCEPT, PodEvent.FLUSH]
+        TABLE.walk(*events).move(pods)
+        self._file(pods)
+        away = core.placements.store.missing(run.nodes)
+        versions = accumulate((n not in away for n in run.nodes), initial=core.placements.version)
+        facts = _told(run.facts)
+        names = core.placements.settle_all([pod.uid for pod in pods], run.nodes, facts)
+        columns = (names, facts, run.lsns, run.tokens, run.owners, run.epochs)
+        news = zip(pods, *columns, islice(versions, 1, None), strict=True)
+        for pod, name, known, lsn, token, owner, epoch, version in news:
+            pod.facts, pod.lsn, pod.node_name = known, lsn, name
             if token:
-                pod.token, pod.owner, pod.epoch = token, owner, epoch
-                pod.version = version
-        core.placements.settle_all(*(list(each) for each in zip(*placed, strict=True)))
-        self._owned([record for record in run if record.token])
+                pod.token, pod.owner, pod.epoch, pod.version = token, owner, epoch, version
+        self._owned(run)
 
-    def _owned(self, binds: Records) -> None:
-        self._binds.extend(binds)
-        newest = {(each.owner, each.epoch) for each in binds}
-        for owner, epoch in sorted(newest):
+    def _pods(self, run: RecordColumns) -> list[PodRecord]:
+        """The binder's records of the pods that a run tells of; new ones where there are none."""
+        core = self._core
+        known = core._records
+        # Only who was there before starts from there.
+        fresh = core._fresh if core._gone else PodRecord
+        columns = zip(run.uids, run.keys, _told(run.facts), strict=True)
+        return [known.get(uid) or fresh(uid, key, facts) for uid, key, facts in columns]
+
+    def _file(self, pods: Sequence[PodRecord]) -> None:
+        named = {pod.uid: pod for pod in pods}
+        for uid in self._core._gone.keys() & named.keys():
+            del self._core._gone[uid]
+        self._core._records |= named
+
+    def _owned(self, run: RecordColumns) -> None:
+        if not all(run.tokens):
+            run = RecordColumns.of([record for record in run if record.token])
+        self._binds.append(run)
+        self._bind_count += len(run)
+        while self._bind_count - len(self._binds[0]) >= self._core.settings.max_tokens:
+            self._bind_count -= len(self._binds.popleft())
+        for owner, epoch in sorted(set(zip(run.owners, run.epochs, strict=True))):
             self._core.advance_epoch(owner, epoch)
         if self._core.settings.checks_versions:
-            for each in binds:
+            for each in run:
                 self._core.rows.changed(each.node_name, each.lsn, each.owner)
 
-    def _release(self, run: Records) -> None:
+    def _release(self, run: RecordColumns) -> None:
         core = self._core
         for record in run:
             event = PodEvent.EVICT if record.kind is RecordKind.EVICT else PodEvent.DELETE
@@ -225,18 +237,18 @@ class _Replay:
                 core.rows.changed(pod.node_name, record.lsn)
             self._go(pod, event)
 
-    def _nodes(self, run: Records) -> None:
+    def _nodes(self, run: RecordColumns) -> None:
         for record in run:
             assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
             if record.subject.name in self._core.placements.nodes:
                 self._core.rows.changed(record.subject.name, record.lsn)
             self._core.placements.add_node(record.subject)
 
-    def _nodes_gone(self, run: Records) -> None:
+    def _nodes_gone(self, run: RecordColumns) -> None:
         for record in run:
             self._core.placements.remove_node(record.node_name)
 
-    def _tell(self, run: Records) -> None:
+    def _tell(self, run: RecordColumns) -> None:
         for record in run:
             subject = record.subject
             assert subject is not None, f"record {record.lsn} tells nothing"
@@ -253,18 +265,20 @@ class _Replay:
         self._core._file(pod)
 
 
-def _told(facts: PodFacts | None) -> PodFacts:
-    assert facts is not None, "a record of a pod has no facts"
-    return facts
+def _told(facts: Sequence[PodFacts | None]) -> Sequence[PodFacts]:
+    told = [each for each in facts if each is not None]
+    assert len(told) == len(facts), "a record of a pod has no facts"
+    return told
 
 
 def _request(record: JournalRecord) -> BindRequest:
+    assert record.facts is not None, "a record of a pod has no facts"
     return BindRequest(
         record.token,
         record.uid,
         record.key,
         record.node_name,
-        _told(record.facts),
+        record.facts,
         record.owner,
         record.epoch,
     )

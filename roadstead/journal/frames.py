@@ -24,6 +24,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
+from roadstead.journal.columns import RecordColumns
 from roadstead.journal.records import JournalRecord, RecordKind
 from roadstead.protocol.codec import Limits, from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import RoadsteadError
@@ -171,7 +172,7 @@ def next_frame(data: memoryview, offset: int) -> Frame | None:
     return None
 
 
-def decode(frame: Frame, table: FactsTable) -> list[JournalRecord]:
+def decode(frame: Frame, table: FactsTable) -> RecordColumns:
     """The records of a frame, which must be read in the order of its file.
 
     Raises FrameError, or the codec's error, where the body makes no sense.
@@ -179,7 +180,7 @@ def decode(frame: Frame, table: FactsTable) -> list[JournalRecord]:
     body = from_wire(_Body, unpack(bytes(frame.body), _LIMITS, typed=True))
     for kind, data in body.new_facts:
         table.learn(kind, data)
-    lsns = body.lsns or tuple(range(frame.first_lsn, frame.first_lsn + frame.count))
+    lsns = body.lsns or range(frame.first_lsn, frame.first_lsn + frame.count)
     columns = (lsns, body.uids, body.keys, body.nodes, body.tokens, body.owner, body.facts)
     if any(len(column) != frame.count for column in (body.kinds, *columns)):
         raise FrameError(f"a frame of {frame.count} records has columns of other lengths")
@@ -189,20 +190,19 @@ def decode(frame: Frame, table: FactsTable) -> list[JournalRecord]:
         raise FrameError("a frame names facts that its segment has not defined")
     if not _all_in(body.kinds, 0, len(_KINDS)):
         raise FrameError("a frame holds a record of no known kind")
-    known: list[Facts | None] = [*table.facts, None]
-    facts = [known[number] for number in body.facts]
-    are_pods = [type(each) is PodFacts for each in facts]
-    rows = zip(
+    known = {number: table.facts[number] for number in set(body.facts) if number != NO_FACTS}
+    pods = {number: each for number, each in known.items() if isinstance(each, PodFacts)}
+    others = {number: each for number, each in known.items() if not isinstance(each, PodFacts)}
+    return RecordColumns(
         lsns,
         [_KINDS[kind] for kind in body.kinds],
         [uid or key for uid, key in zip(body.uids, body.keys, strict=True)],
         *(body.keys, body.nodes, body.tokens),
-        *([body.owners[by][part] for by in body.owner] for part in (0, 1)),
-        [each if is_pod else None for each, is_pod in zip(facts, are_pods, strict=True)],
-        [None if is_pod else each for each, is_pod in zip(facts, are_pods, strict=True)],
-        strict=True,
+        [body.owners[by][0] for by in body.owner],
+        [body.owners[by][1] for by in body.owner],
+        list(map(pods.get, body.facts)),
+        list(map(others.get, body.facts)) if others else [None] * frame.count,
     )
-    return list(map(JournalRecord._make, rows))
 
 
 def _all_in(numbers: Sequence[int], low: int, end: int) -> bool:

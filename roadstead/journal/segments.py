@@ -31,6 +31,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
+from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk
 from roadstead.journal.frames import (
     Facts,
@@ -183,10 +184,10 @@ class Reader:
                 raise self._damage(name, offset, f"record {frame.first_lsn} follows {expected - 1}")
             group = self._decoded(name, frame, table)
             if frame.first_lsn <= self.last_lsn:
-                group = [record for record in group if record.lsn > self.last_lsn]
+                group = group[sum(lsn <= self.last_lsn for lsn in group.lsns) :]
             if group:
                 yield group
-                self.last_lsn = group[-1].lsn
+                self.last_lsn = group.lsns[-1]
             offset, expected = frame.end, frame.last_lsn + 1
 
     def _cut_or_refuse(
@@ -203,7 +204,7 @@ class Reader:
             behind = next_frame(data, behind.end)
         self.tail = Tail(name, offset, len(data) - offset)
 
-    def _decoded(self, name: str, frame: Frame, table: FactsTable) -> list[JournalRecord]:
+    def _decoded(self, name: str, frame: Frame, table: FactsTable) -> RecordColumns:
         try:
             return decode(frame, table)
         except (FrameError, CodecError) as failure:

@@ -113,6 +113,11 @@ class NodeTable(Table):
         row_of = self._row_of
         return [row_of[name] for name in names]
 
+    def missing(self, names: Iterable[str]) -> set[str]:
+        """Those names of which there is no node."""
+        row_of = self._row_of
+        return {name for name in names if name not in row_of}
+
     def rows_of(self, names: Iterable[str]) -> Rows:
         """Rows of those names that exist."""
         found = [self._row_of[name] for name in names if name in self._row_of]

@@ -39,6 +39,9 @@ class FakeStore:
     def has_node(self, name: str) -> bool:
         return name in self.nodes
 
+    def missing(self, names) -> set[str]:
+        return set(names) - set(self.nodes)
+
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
         self.pods[node_name][facts] += count
 

@@ -1,0 +1,73 @@
+"""Records as columns: a group as it is written and read, in which a record is made when asked for.
+
+A million records are read and taken over column by column; whoever goes through them one by one
+sees records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import overload
+
+from roadstead.facts.pod import PodFacts
+from roadstead.journal.records import JournalRecord, RecordKind, Subject
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordColumns(Sequence[JournalRecord]):
+    """The fields of `JournalRecord`, a column each, all of one length."""
+
+    lsns: Sequence[int]
+    kinds: Sequence[RecordKind]
+    uids: Sequence[str]
+    keys: Sequence[str]
+    nodes: Sequence[str]
+    tokens: Sequence[str]
+    owners: Sequence[str]
+    epochs: Sequence[int]
+    facts: Sequence[PodFacts | None]
+    subjects: Sequence[Subject | None]
+
+    @classmethod
+    def of(cls, records: Sequence[JournalRecord]) -> RecordColumns:
+        """The columns of some records."""
+        if isinstance(records, RecordColumns):
+            return records
+        if not records:
+            return cls((), (), (), (), (), (), (), (), (), ())
+        return cls(*zip(*records, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.lsns)
+
+    def __iter__(self) -> Iterator[JournalRecord]:
+        names = zip(self.uids, self.keys, self.nodes, self.tokens, self.owners, strict=True)
+        others = zip(self.epochs, self.facts, self.subjects, strict=True)
+        numbers = zip(self.lsns, self.kinds, strict=True)
+        for number, name, other in zip(numbers, names, others, strict=True):
+            yield JournalRecord._make((*number, *name, *other))
+
+    @overload
+    def __getitem__(self, place: int) -> JournalRecord: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> RecordColumns: ...
+
+    def __getitem__(self, place: int | slice) -> JournalRecord | RecordColumns:
+        if isinstance(place, slice):
+            return RecordColumns(
+                *(self.lsns[place], self.kinds[place], self.uids[place], self.keys[place]),
+                *(self.nodes[place], self.tokens[place], self.owners[place], self.epochs[place]),
+                *(self.facts[place], self.subjects[place]),
+            )
+        return next(iter(self[place : place + 1 or None]))
+
+    def runs(self) -> Iterator[tuple[RecordKind, RecordColumns]]:
+        """Records of one kind that follow one another."""
+        start = 0
+        for kind, alike in groupby(self.kinds):
+            stop = start + sum(1 for _ in alike)
+            yield kind, self if stop - start == len(self) else self[start:stop]
+            start = stop

@@ -1,0 +1,41 @@
+"""A group of records field by field is the same group."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.facts.pod import PodFacts
+from roadstead.journal import JournalRecord, RecordColumns, RecordKind
+
+records = st.lists(
+    st.builds(
+        JournalRecord,
+        lsn=st.integers(0, 9),
+        kind=st.sampled_from([RecordKind.ADD, RecordKind.BIND, RecordKind.NODE]),
+        uid=st.text("ab", max_size=2),
+        key=st.text("ab", max_size=2),
+        node_name=st.sampled_from(["n1", "n2"]),
+        token=st.sampled_from(["", "t"]),
+        epoch=st.integers(0, 2),
+        facts=st.sampled_from([None, PodFacts()]),
+    ),
+    max_size=9,
+)
+
+
+@given(records, st.integers(0, 9), st.integers(0, 9))
+def test_columns_read_as_the_records_they_are_made_of(group, start, stop):
+    columns = RecordColumns.of(group)
+
+    assert list(columns) == group
+    assert [columns[place] for place in range(-len(group), len(group))] == group * 2
+    assert list(columns[start:stop]) == group[start:stop]
+    assert RecordColumns.of(columns) is columns
+
+
+@given(records)
+def test_runs_are_of_one_kind_and_leave_nothing_out(group):
+    runs = list(RecordColumns.of(group).runs())
+
+    assert [record for _, run in runs for record in run] == group
+    assert all(set(run.kinds) == {kind} for kind, run in runs)
+    assert all(one != other for (one, _), (other, _) in zip(runs, runs[1:], strict=False))
