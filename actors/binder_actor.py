@@ -131,8 +131,8 @@ class BinderActor(BinderRecovery, BinderEdits):
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
         """Pods that may be bound from now on."""
-        news = batch.news(self._pods_known)
-        pods = ((who.uid, who.key, unnominated(facts)) for who, facts in news)
+        news = batch.news_keyed(self._pods_known)
+        pods = [(uid, key, unnominated(facts)) for uid, key, facts in news]
         self._perform(self.core.add_pods(pods, batch.revision))
         return NOTHING
 
@@ -201,9 +201,13 @@ class BinderActor(BinderRecovery, BinderEdits):
         while waiting:
             effect = waiting.popleft()
             if isinstance(effect, Acknowledge):
-                answers[effect.token] = decision = effect.decision
+                token, _, decision = effect
+                answers[token] = decision
                 if isinstance(decision, Bound):
-                    self._is_bound(decision)
+                    uid, node_name, _, _ = decision
+                    if uid not in self._bound:
+                        self._commits.note(uid)
+                    self._bound[uid] = node_name
             elif isinstance(effect, AppendJournal):
                 waiting += self._write(effect)
             elif isinstance(effect, Released):
@@ -220,11 +224,6 @@ class BinderActor(BinderRecovery, BinderEdits):
         except JournalError as failure:
             return self.core.flush_failed(str(failure))
         return self.core.flushed(effect.last_lsn)
-
-    def _is_bound(self, decision: Bound) -> None:
-        if decision.uid not in self._bound:
-            self._commits.note(decision.uid)
-        self._bound[decision.uid] = decision.node_name
 
     async def bound(self, ask: PageAsk) -> BoundPage:
         """Committed binds in commit order, a page at a time."""

@@ -1,5 +1,7 @@
 """A group of records field by field is the same group."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,4 +40,4 @@ def test_runs_are_of_one_kind_and_leave_nothing_out(group):
 
     assert [record for _, run in runs for record in run] == group
     assert all(set(run.kinds) == {kind} for kind, run in runs)
-    assert all(one != other for (one, _), (other, _) in zip(runs, runs[1:], strict=False))
+    assert all(one != other for (one, _), (other, _) in pairwise(runs))

@@ -238,6 +238,23 @@ def test_sequences_of_plain_values_are_checked_one_by_one_where_one_is_wrong() -
         from_wire(Words, ["ab"])
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    rows: tuple[tuple[str, int], ...]
+
+
+@given(st.lists(st.tuples(st.text(max_size=2), st.integers(0, 9)), max_size=4))
+def test_rows_of_plain_values_come_back_as_rows(rows: list[tuple[str, int]]) -> None:
+    known = Rows(tuple(rows))
+    assert from_wire(Rows, unpack(pack(to_wire(known)))) == known
+
+
+@pytest.mark.parametrize("wrong", [["a"], ["a", 1, 2], ["a", True], [1, 1], "ab", None])
+def test_one_wrong_row_among_others_is_refused(wrong: object) -> None:
+    with pytest.raises(CodecError, match=r"Rows\.rows"):
+        from_wire(Rows, [[["a", 1], wrong, ["b", 2]]])
+
+
 def test_what_is_read_into_types_is_checked_by_the_types_alone() -> None:
     stamp = b"\x91\x91\xd6\xff\x00\x00\x00\x00"
     with pytest.raises(CodecError, match=r"Words\.words: want str"):
