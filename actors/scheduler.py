@@ -326,6 +326,9 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
     def _workers(self, lane: Lane) -> tuple[list[PatientRef], list[int]]:
         """The workers of a lane, and how far each must have come."""
         workers = [self._ref(self._shard_names[shard]) for shard in lane.shards]
+        if self._nodes is not None and self._nodes.is_paused:
+            # What the cache told since the batch began comes to its own table when that has ended.
+            return workers, [self._nodes.applied]
         return workers, [self._seqs[shard] for shard in lane.shards]
 
     async def _decide_on(

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from roadstead.actors import client, kernel_loader
 from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.scheduler import SchedulerActor
+from roadstead.actors.messages import ADD_NODES, node_batch
+from roadstead.actors.names import CACHE
+from roadstead.actors.scheduler import NOTHING_SETTLED, SchedulerActor
 from roadstead.actors.seam import ActorError
 from roadstead.config.errors import ConfigError
 from roadstead.config.settings import Settings, load_settings
@@ -79,6 +81,24 @@ def test_preemption_is_tried_on_the_nodes_it_holds():
 
     assert [*placed(outcome).values()] == ["n1"]
     assert [name for name, _, _ in gone(outcome)] == ["default/r"]
+
+
+def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatch):
+    original = SchedulerActor._after_failure
+
+    async def after_a_change(self, lane, decision):
+        small = node_batch([node("small", cpu=100)])
+        await self._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
+        await self._settle(NOTHING_SETTLED)
+        return await original(self, lane, decision)
+
+    monkeypatch.setattr(SchedulerActor, "_after_failure", after_a_change)
+    inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
+    quick = {"deadlines": {"call_s": 0.2}}
+
+    outcome, _ = run_inline(inputs, plan_of(**HERE, **quick))
+
+    assert [*placed(outcome).values()] == ["n1"]
 
 
 def test_a_pod_is_explained():
