@@ -9,8 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadstead.kernel.arrays import DONE, MOVED, NO_ROW, NOWHERE, Log, Numbers, Totals
-from roadstead.kernel.jit import compiled, inlined, rank_of
+from roadstead.kernel.arrays import (
+    BUCKETS,
+    DONE,
+    FEW,
+    MOVED,
+    NO_ROW,
+    NOWHERE,
+    Log,
+    Numbers,
+    Totals,
+)
+from roadstead.kernel.compiled_rows import quotient
+from roadstead.kernel.jit import bucket_at, compiled, inlined, rank_of
 from roadstead.kernel.relation_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -81,15 +92,18 @@ def _refuse(rel: Relations, related: int) -> None:
             highest = _highest(rel, line)
             for row in range(fits.shape[0]):
                 domain = domains[row]
-                fits[row] = fits[row] and domain >= 0 and rel.counts[at + domain] <= highest
+                few = rel.counts[at + max(domain, 0)] <= highest
+                fits[row] = fits[row] & (domain >= 0) & few
         elif kind in (EXISTING_ANTI, ANTI_AFFINITY):
             for row in range(fits.shape[0]):
                 domain = domains[row]
-                fits[row] = fits[row] and (domain < 0 or rel.counts[at + domain] <= 0)
+                nobody = rel.counts[at + max(domain, 0)] <= 0
+                fits[row] = fits[row] & ((domain < 0) | nobody)
         elif kind == AFFINITY:
             for row in range(fits.shape[0]):
                 domain = domains[row]
-                fits[row] = fits[row] and domain >= 0 and (is_first or rel.counts[at + domain] != 0)
+                someone = is_first | (rel.counts[at + max(domain, 0)] != 0)
+                fits[row] = fits[row] & (domain >= 0) & someone
 
 
 @inlined
@@ -109,20 +123,37 @@ def _sample(rel: Relations, log: Log, c: int) -> None:
 
 
 @inlined
+def _refuses(rel: Relations, related: int) -> bool:
+    """Whether some line may take rows away."""
+    for line in range(rel.begin[related], rel.begin[related + 1]):
+        if rel.kind[line] not in (SOFT, HOST, SCORE):
+            return True
+    return False
+
+
+@inlined
 def _look(numbers: Numbers, rel: Relations, totals: Totals, log: Log, c: int) -> bool:
-    """Finds which rows fit; whether groups of rows that normalize alike came or went."""
-    total, group = totals.total[c], totals.group[rel.fixed[c]]
+    """Finds which rows fit, and their totals without what is normalized over them; whether groups
+    of rows that normalize alike came or went."""
+    total, group, related = totals.total[c], totals.group[rel.fixed[c]], rel.of_class[c]
     for place in range(total.shape[0]):
-        rel.fits[numbers.row_at[place]] = total[place] != NOWHERE
-    _refuse(rel, rel.of_class[c])
-    _sample(rel, log, c)
-    rel.alive[:] = 0
-    feasible = 0
-    for row in range(total.shape[0]):
-        if rel.fits[row]:
-            feasible += 1
-            rel.alive[group[row]] += 1
-    totals.feasible[c] = feasible
+        row = numbers.row_at[place]
+        rel.fits[row] = total[place] != NOWHERE
+        rel.total[row] = total[place]
+    if _refuses(rel, related) or log.order.shape[0] > 0:
+        _refuse(rel, related)
+        _sample(rel, log, c)
+        rel.alive[:] = 0
+        feasible = 0
+        for row in range(total.shape[0]):
+            feasible += rel.fits[row]
+            if rel.fits[row]:
+                rel.alive[group[row]] = 1
+        for row in range(total.shape[0]):
+            rel.total[row] = rel.total[row] if rel.fits[row] else NOWHERE
+        totals.feasible[c] = feasible
+    else:
+        rel.alive[:] = totals.alive[c]
     moved = not rel.is_seen[c]
     for each in range(rel.alive.shape[0]):
         moved = moved or (rel.alive[each] > 0) != rel.seen[c, each]
@@ -141,6 +172,8 @@ def _domains(rel: Relations, line: int, keys: int) -> int:
             if rel.stamps[place] != now:
                 rel.stamps[place] = now
                 found += 1
+                if found == rel.marked[rel.axis[line]]:
+                    break
     return found
 
 
@@ -159,12 +192,16 @@ def _spread(rel: Relations, related: int) -> tuple[int, int]:
             continue
         weight = rel.logs[scored if kind == HOST else _domains(rel, line, keys)]
         at, domains, skew = rel.at[line], rel.axes[rel.axis[line]], float(rel.skew[line])
-        for row in range(fits.shape[0]):
-            domain = domains[row]
-            if domain >= 0 and fits[row]:
-                pods = rel.counts[at + (row if kind == HOST else domain)]
-                part = float(pods) * weight
-                sums[row] += part + skew
+        # Rows that do not fit are counted, too, and nobody asks for them: that needs no branch.
+        if kind == HOST:
+            for row in range(fits.shape[0]):
+                part = float(rel.counts[at + row]) * weight
+                sums[row] += part + skew if domains[row] >= 0 else 0.0
+        else:
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                part = float(rel.counts[at + max(domain, 0)]) * weight
+                sums[row] += part + skew if domain >= 0 else 0.0
     lowest, highest = _NONE, _UNSCORED
     for row in range(fits.shape[0]):
         if fits[row] and has_keys[row]:
@@ -196,21 +233,18 @@ def _near(rel: Relations, related: int) -> tuple[int, int]:
 
 
 @inlined
-def _sum_up(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> None:
-    """Totals of the rows that fit, with what spread and affinity add: into `rel.total`."""
+def _sum_up(rel: Relations, c: int) -> None:
+    """Adds to the totals of the rows that fit what spread and affinity say: in `rel.total`."""
     related = rel.of_class[c]
     spread_weight, near_weight = rel.weights[c, 0], rel.weights[c, 1]
-    total, fits = totals.total[c], rel.fits
-    for place in range(fits.shape[0]):
-        row = numbers.row_at[place]
-        rel.total[row] = total[place] if fits[row] else NOWHERE
+    fits = rel.fits
     if spread_weight:
         lowest, highest = _spread(rel, related)
         for row in range(fits.shape[0]):
             if fits[row] and rel.spread[row] != _UNSCORED:
                 score = 100
                 if highest > 0:
-                    score = 100 * (highest + lowest - rel.spread[row]) // highest
+                    score = quotient(100 * (highest + lowest - rel.spread[row]), highest)
                 rel.total[row] += spread_weight * score
     if near_weight:
         lowest, highest = _near(rel, related)
@@ -219,6 +253,39 @@ def _sum_up(numbers: Numbers, rel: Relations, totals: Totals, c: int) -> None:
                 if fits[row]:
                     share = float(rel.near[row] - lowest) / float(highest - lowest)
                     rel.total[row] += near_weight * int(100.0 * share)
+
+
+@inlined
+def _first_of(
+    numbers: Numbers, rel: Relations, places: range, draw: np.uint64, use_draws: bool, highest: int
+) -> int:
+    """The row of the highest rank among those places that have this total; -1 for none."""
+    found, best = -1, np.uint64(0)
+    for place in places:
+        row = numbers.row_at[place]
+        if rel.total[row] == highest:
+            rank = rank_of(numbers.order[place], draw, use_draws)
+            if found < 0 or rank > best:
+                found, best = row, rank
+    return found
+
+
+@inlined
+def _choose(
+    numbers: Numbers, rel: Relations, draw: np.uint64, use_draws: bool, highest: int, ties: int
+) -> int:
+    """The row of the draw among those with the highest total."""
+    rows = numbers.row_at.shape[0]
+    if ties < FEW:
+        return _first_of(numbers, rel, range(rows), draw, use_draws, highest)
+    # Of many, one lies in the first few buckets of the draw.
+    for back in range(BUCKETS):
+        bucket = bucket_at(np.uint64(BUCKETS - 1 - back), draw, use_draws)
+        places = range(numbers.begin[bucket], numbers.begin[bucket + 1])
+        found = _first_of(numbers, rel, places, draw, use_draws, highest)
+        if found >= 0:
+            return found
+    return -1
 
 
 @compiled
@@ -230,18 +297,13 @@ def decide(
         return MOVED, -1
     if totals.feasible[c] == 0:
         return NO_ROW, -1
-    _sum_up(numbers, rel, totals, c)
-    draw, use_draws = log.draws[pod], log.use_draws[0]
-    found, ties, highest, best = -1, 0, NOWHERE, np.uint64(0)
+    _sum_up(rel, c)
+    highest, ties = NOWHERE, 0
     for row in range(rel.total.shape[0]):
-        if rel.total[row] < highest or rel.total[row] == NOWHERE:
-            continue
-        rank = rank_of(numbers.order[numbers.place_of[row]], draw, use_draws)
-        if rel.total[row] > highest:
-            found, ties, highest, best = row, 0, rel.total[row], rank
-        elif rank > best:
-            found, best = row, rank
-        ties += 1
+        highest = max(highest, rel.total[row])
+    for row in range(rel.total.shape[0]):
+        ties += rel.total[row] == highest
+    found = _choose(numbers, rel, log.draws[pod], log.use_draws[0], highest, ties)
     log.best[pod], log.total[pod], log.feasible[pod] = ties, highest, totals.feasible[c]
     if log.order.shape[0]:
         log.start[0] = (log.start[0] + log.visited[0]) % log.order.shape[0]

@@ -20,7 +20,8 @@ HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
 
 class Relations(NamedTuple):
     """axes: int32[axis, row], code of a label key, -1 for none; marks: the same with a place for
-    nodes that have none. masks: bool[mask, row], rows whose pods count; mask 0 is all rows.
+    nodes that have none; marked: int64[axis], how many places that are. masks: bool[mask, row],
+    rows whose pods count; mask 0 is all rows.
 
     Per line: kind, axis, at and size (its place in counts), mask, skew, min_domains: int64[line].
     counts: int64[place]; present: bool[place], domains of a hard constraint; stamps: int64[place].
@@ -36,6 +37,7 @@ class Relations(NamedTuple):
 
     axes: I32
     marks: I32
+    marked: I64
     masks: Bools
     kind: I64
     axis: I64

@@ -167,6 +167,7 @@ def relate(
     return Relations(
         axes=np.array(axes.rows, dtype=np.int32),
         marks=np.array(axes.marks, dtype=np.int32),
+        marked=np.array([len(np.unique(each)) for each in axes.marks], dtype=np.int64),
         masks=np.array(masks.all, dtype=np.bool_),
         **{name: np.array(line, dtype=np.int64) for name, line in numbers.items()},
         counts=flat,
