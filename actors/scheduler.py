@@ -20,25 +20,15 @@ from itertools import takewhile
 from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
 from roadstead.actors.kernel_loader import KernelLoader
 from roadstead.actors.lanes import Lane
-from roadstead.actors.leased import pods_in_cycle
+from roadstead.actors.leasing import Leasing
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import (
-    LEASE,
-    RENEW,
-    ActorStatus,
-    LeaseAsk,
-    Renew,
-    Settle,
-)
-from roadstead.actors.names import CACHE, QUEUE, index_of, shard_names
+from roadstead.actors.messages import ActorStatus
+from roadstead.actors.names import CACHE, index_of, shard_names
 from roadstead.actors.preemption import after_failure
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import UnsettledError, begin_batch
-from roadstead.actors.scheduler_effects import SchedulerEffects
 from roadstead.actors.seam import (
     NOTHING,
-    ActorLostError,
-    DeadlineError,
     Directory,
     Nothing,
     PatientRef,
@@ -58,16 +48,11 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
 
-LEASE_WAIT_S = 0.5
-NOTHING_SETTLED = Settle((), (), ())
-RENEWALS = 3
-"""How often a lease is renewed in its time by a scheduler that thinks for long."""
-
 DECISIONS_AT_ONCE = 128
 """Decisions between two looks at the loop, so that answers are not kept waiting."""
 
 
-class SchedulerActor(SchedulerEffects, HoldsNodes):
+class SchedulerActor(Leasing, HoldsNodes):
     """One scheduler of a run."""
 
     def __init__(
@@ -113,8 +98,6 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
             self._partition = Partition(settings, index_of(name))
             self._own = Lane(self._new_cycle(), self._partition.own, is_own=True)
         self._thinking = Thinking(settings.decision_time)
-        self._renewed_s = 0.0
-        self._leases: tuple[int, ...] = ()
         self._kernel = KernelLoader(name, enabled=settings.kernel)
         self._epoch = epoch
         self.core = CycleCore(name, self._epoch, self._profiles)
@@ -202,50 +185,6 @@ class SchedulerActor(SchedulerEffects, HoldsNodes):
         if partition is None or not partition.is_local(pod) or self._own.cycle.narrows(pod):
             return self._everywhere
         return self._own
-
-    async def _lease(self) -> None:
-        profile = self._plan.settings.scheduler_profiles[index_of(self._name)]
-        gangs = self.core.waiting_gangs()
-        size = self._plan.settings.batch
-        ask = LeaseAsk(self._name, self._epoch, size, LEASE_WAIT_S, profile, gangs)
-        started = time.perf_counter()
-        queue = self._ref(QUEUE).ref
-        try:
-            leased = await queue.call(LEASE, ask, timeout_s=self._call_s + LEASE_WAIT_S)
-        except (DeadlineError, ActorLostError) as failure:
-            # Whatever it lent comes back to it when the lease is over.
-            self._bear(failure)
-            return
-        self._losses = 0
-        self._spend("lease", started)
-        if leased.lease_id:
-            pods = pods_in_cycle(leased, self._profiles, self._classes)
-            for namespace, group, bound in leased.gangs:
-                self._members.hear((namespace, group), bound)
-            self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
-            self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
-            # What the queue heard of before it lent them must be seen when they are decided: nobody
-            # would wake them for it again.
-            await self._settle(NOTHING_SETTLED)
-            await self._perform(self.core.lease(leased.lease_id, pods))
-        if self._partition is not None:
-            self._partition.leased(leased.waiting, leased.turn)
-            if self._own.shards != self._partition.own:
-                self._own = Lane(self._own.cycle, self._partition.own, is_own=True)
-
-    async def _renew(self) -> None:
-        """Tells the queue that thinking goes on, where that takes long, or waiting for Permit."""
-        leases = {*self._leases, *self.core.waiting_leases()}
-        if not leases or clock_s() - self._renewed_s < self._renew_s:
-            return
-        self._renewed_s = clock_s()
-        ask = Renew(tuple(sorted(leases)))
-        answer = await self._ref(QUEUE).call(RENEW, ask, timeout_s=self._call_s)
-        self._leases = tuple(each for each in answer.lease_ids if each in self._leases)
-
-    @property
-    def _renew_s(self) -> float:
-        return self._plan.settings.deadlines.lease_s / RENEWALS
 
     async def _decide(self, lane: Lane, pods: Sequence[PodInCycle]) -> tuple[list[Decision], int]:
         """Decisions for the first of the pods, and how many of these are settled by them.

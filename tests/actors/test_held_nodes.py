@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from roadstead.actors import client, kernel_loader
 from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.leasing import NOTHING_SETTLED
 from roadstead.actors.messages import ADD_NODES, node_batch
 from roadstead.actors.names import CACHE
-from roadstead.actors.scheduler import NOTHING_SETTLED, SchedulerActor
+from roadstead.actors.scheduler import SchedulerActor
 from roadstead.actors.seam import ActorError
 from roadstead.config.errors import ConfigError
 from roadstead.config.settings import Settings, load_settings
