@@ -256,36 +256,27 @@ def _sum_up(rel: Relations, c: int) -> None:
 
 
 @inlined
-def _first_of(
-    numbers: Numbers, rel: Relations, places: range, draw: np.uint64, use_draws: bool, highest: int
-) -> int:
-    """The row of the highest rank among those places that have this total; -1 for none."""
-    found, best = -1, np.uint64(0)
-    for place in places:
-        row = numbers.row_at[place]
-        if rel.total[row] == highest:
-            rank = rank_of(numbers.order[place], draw, use_draws)
-            if found < 0 or rank > best:
-                found, best = row, rank
-    return found
-
-
-@inlined
 def _choose(
     numbers: Numbers, rel: Relations, draw: np.uint64, use_draws: bool, highest: int, ties: int
 ) -> int:
     """The row of the draw among those with the highest total."""
-    rows = numbers.row_at.shape[0]
-    if ties < FEW:
-        return _first_of(numbers, rel, range(rows), draw, use_draws, highest)
-    # Of many, one lies in the first few buckets of the draw.
-    for back in range(BUCKETS):
-        bucket = bucket_at(np.uint64(BUCKETS - 1 - back), draw, use_draws)
-        places = range(numbers.begin[bucket], numbers.begin[bucket + 1])
-        found = _first_of(numbers, rel, places, draw, use_draws, highest)
+    # Of many, one lies in the first few buckets of the draw; of few, all rows are one bucket.
+    are_few = ties < FEW
+    found, best = -1, np.uint64(0)
+    for back in range(1 if are_few else BUCKETS):
+        start, stop = 0, numbers.row_at.shape[0]
+        if not are_few:
+            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), draw, use_draws)
+            start, stop = numbers.begin[bucket], numbers.begin[bucket + 1]
+        for place in range(start, stop):
+            row = numbers.row_at[place]
+            if rel.total[row] == highest:
+                rank = rank_of(numbers.order[place], draw, use_draws)
+                if found < 0 or rank > best:
+                    found, best = row, rank
         if found >= 0:
-            return found
-    return -1
+            break
+    return found
 
 
 @compiled
