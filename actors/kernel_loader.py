@@ -11,7 +11,7 @@ import threading
 from roadstead.actors.logs import ROOT, log
 from roadstead.cycle.batch import Accelerator
 from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.start import load, loaded
 
 WORTHWHILE_PODS = 256
 """Pods in a batch from which on loading pays."""
@@ -34,9 +34,12 @@ class KernelLoader:
         """The kernel for a batch of so many pods; a large one sends for it."""
         if not self._enabled:
             return None
-        if self._thread is None and pods >= WORTHWHILE_PODS:
-            self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)
-            self._thread.start()
+        if self._accelerator.code is None and self._thread is None and pods >= WORTHWHILE_PODS:
+            # Who loaded it before us in this process left nothing to wait for.
+            self._accelerator.code = loaded()
+            if self._accelerator.code is None:
+                self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)
+                self._thread.start()
         return self._accelerator
 
     def _load(self) -> None:

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
@@ -55,7 +54,14 @@ class CompiledCode:
     started_s: float = 0.0
 
 
-@cache
+_here: list[CompiledCode] = []
+
+
+def loaded() -> CompiledCode | None:
+    """The compiled code, where this process has it; None where nobody loaded it yet."""
+    return _here[0] if _here else None
+
+
 def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     """Imports numba and the compiled code. ImportError where numba is not installed.
 
@@ -63,6 +69,9 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     written, it lives as long as the process. Where nothing is kept yet, with `tell` another process
     compiles (some seconds), so that this one is not slowed down meanwhile; `tell` is told so.
     """
+    known = loaded()
+    if known is not None:
+        return known
     started = time.perf_counter()
     try:
         from roadstead.kernel import compiled
@@ -76,7 +85,9 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
         _compile_apart()
     warm_up_totals(code)
     warm_up_run(code)
-    return CompiledCode(code.run, code.build, code.renormalize, time.perf_counter() - started)
+    found = CompiledCode(code.run, code.build, code.renormalize, time.perf_counter() - started)
+    _here[:] = [found]
+    return found
 
 
 def compiled_of() -> ModuleType:

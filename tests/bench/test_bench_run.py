@@ -358,6 +358,7 @@ def test_a_kernel_that_cannot_be_loaded_leaves_all_to_the_reference(monkeypatch)
 
     monkeypatch.setattr(start, "load", broken)
     monkeypatch.setattr(kernel_loader, "load", broken)
+    monkeypatch.setattr(kernel_loader, "loaded", lambda: None)
 
     (found,), _ = bench(nodes(20), measured(pods(300)), plan=plan_of(kernel=True))
 

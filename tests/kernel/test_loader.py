@@ -1,8 +1,16 @@
 """The kernel is brought in beside a scheduler's work, and only where that pays."""
 
+import pytest
+
 from roadstead.actors import kernel_loader
 from roadstead.actors.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.kernel import start
+
+
+@pytest.fixture
+def _not_here(monkeypatch):
+    """Nobody in this process has loaded it yet, as far as is known."""
+    monkeypatch.setattr(kernel_loader, "loaded", lambda: None)
 
 
 def loaded(loader):
@@ -11,6 +19,16 @@ def loaded(loader):
     return loader.accelerator(1)
 
 
+def test_what_this_process_has_is_there_at_once():
+    known = start.load()
+    loader = KernelLoader("scheduler-0", enabled=True)
+
+    assert loader.accelerator(WORTHWHILE_PODS - 1).code is None
+    assert loader.accelerator(WORTHWHILE_PODS).code is known
+    assert loader._thread is None
+
+
+@pytest.mark.usefixtures("_not_here")
 def test_a_large_batch_sends_for_the_kernel():
     loader = KernelLoader("scheduler-0", enabled=True)
 
@@ -25,6 +43,7 @@ def test_a_kernel_that_is_switched_off_is_not_loaded():
     assert loader.coverage.counts() == ()
 
 
+@pytest.mark.usefixtures("_not_here")
 def test_where_it_cannot_be_loaded_the_reference_goes_on(monkeypatch, caplog):
     def fails(tell):
         raise ImportError("no numba")
