@@ -247,11 +247,10 @@ def _leaves_decoder(kind: type) -> _Coder:
 def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
     """A sequence of short rows of plain types, checked column by column."""
     one_by_one = _sequence_decoder(_fixed_decoder([_leaf_decoder(kind) for kind in kinds]))
-    are_lists, are_long = {list}, {len(kinds)}
 
     def decode(data: object) -> object:
-        if type(data) is list and set(map(type, data)) <= are_lists:
-            columns = zip(*data, strict=True) if set(map(len, data)) == are_long else ()
+        if type(data) is list and set(map(type, data)) <= {list}:
+            columns = zip(*data, strict=True) if set(map(len, data)) == {len(kinds)} else ()
             told = [set(map(type, column)) for column in columns]
             if told and all(types <= {kind} for types, kind in zip(told, kinds, strict=True)):
                 return tuple(map(tuple, data))
@@ -353,7 +352,7 @@ def _decoder(kind: object) -> _Coder:
     if origin is tuple and arguments[-1:] == (Ellipsis,) and arguments[0] in _LEAVES:
         return _leaves_decoder(arguments[0])
     rows = get_args(arguments[0]) if origin is tuple and get_origin(arguments[0]) is tuple else ()
-    if arguments[1:] == (Ellipsis,) and rows and all(each in _LEAVES for each in rows):
+    if rows and arguments[1:] == (Ellipsis,) and set(rows) <= set(_LEAVES):
         return _rows_decoder(rows)
     if origin is tuple and arguments[-1:] == (Ellipsis,):
         return _sequence_decoder(_decoder(arguments[0]))

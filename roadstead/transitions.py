@@ -18,6 +18,7 @@ HISTORY_MAX_STEPS = 10
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
+SubjectT = TypeVar("SubjectT")
 
 HISTORIES_MAX = 4096
 """Histories that one arrow remembers to have made, so that a million subjects share a few."""
@@ -100,6 +101,11 @@ class Moved(NamedTuple, Generic[State]):
     to: State
     start: int
     stop: int
+
+    def among(self, subjects: Sequence[SubjectT]) -> Sequence[SubjectT]:
+        """Those of all subjects that went this way."""
+        is_all = self.stop - self.start == len(subjects)
+        return subjects if is_all else subjects[self.start : self.stop]
 
 
 class Walk(Generic[State, Event]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from roadstead.binder.pods import COUNTED, TABLE, BinderSettings, PodEvent, PodRecord, PodState
 from roadstead.facts.pod import PodFacts
@@ -58,6 +59,13 @@ class PodBook:
         else:
             self._gone.pop(record.uid, None)
             self._records[record.uid] = record
+
+    def _file_here(self, records: Sequence[PodRecord]) -> None:
+        """As `_file` for records that are not gone, each there once."""
+        named = {record.uid: record for record in records}
+        for uid in self._gone.keys() & named.keys():
+            del self._gone[uid]
+        self._records |= named
 
     def _fresh(self, uid: str, key: str, facts: PodFacts) -> PodRecord:
         """A new record; a pod that was deleted before starts from there."""

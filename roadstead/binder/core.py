@@ -87,13 +87,12 @@ class BinderCore(Commits):
         for uid, key, facts in pods:
             if uid not in self._records and uid not in fresh:
                 fresh[uid] = self._fresh(uid, key, facts)
-        TABLE.walk(PodEvent.ADD).move(list(fresh.values()))
-        for uid in self._gone.keys() & fresh.keys():
-            del self._gone[uid]
-        self._records |= fresh
+        records = list(fresh.values())
+        TABLE.walk(PodEvent.ADD).move(records)
+        self._file_here(records)
         if not self._tells_all:
             return []
-        numbered = [self._number(record, RecordKind.ADD) for record in fresh.values()]
+        numbered = [self._number(record, RecordKind.ADD) for record in records]
         return to_journal([e._replace(epoch=revision) for e in numbered] if revision else numbered)
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:

@@ -169,7 +169,7 @@ class _Replay:
     def _add(self, run: RecordColumns) -> None:
         pods = self._pods(run)
         TABLE.walk(PodEvent.ADD).move(pods)
-        self._file(pods)
+        self._core._file_here(pods)
 
     def _place(self, run: RecordColumns) -> None:
         """Binds or loads."""
@@ -182,7 +182,7 @@ class _Replay:
             TABLE.walk(PodEvent.ADD).move(unknown)
             events = [PodEvent.ACCEPT, PodEvent.FLUSH]
         TABLE.walk(*events).move(pods)
-        self._file(pods)
+        self._core._file_here(pods)
         away = core.placements.store.missing(run.nodes)
         versions = accumulate((n not in away for n in run.nodes), initial=core.placements.version)
         facts = _told(run.facts)
@@ -203,12 +203,6 @@ class _Replay:
         fresh = core._fresh if core._gone else PodRecord
         columns = zip(run.uids, run.keys, _told(run.facts), strict=True)
         return [known.get(uid) or fresh(uid, key, facts) for uid, key, facts in columns]
-
-    def _file(self, pods: Sequence[PodRecord]) -> None:
-        named = {pod.uid: pod for pod in pods}
-        for uid in self._core._gone.keys() & named.keys():
-            del self._core._gone[uid]
-        self._core._records |= named
 
     def _owned(self, run: RecordColumns) -> None:
         if not all(run.tokens):

@@ -282,8 +282,8 @@ class CacheCore(CacheBook):
     ) -> None:
         """The one mutator of states: records, deadlines and memory follow; placements do not."""
         begun: list[PodRecord] = []
-        for was, to, start, stop in TABLE.walk(event).move(records):
-            part = records if stop - start == len(records) else records[start:stop]
+        for moved in TABLE.walk(event).move(records):
+            was, to, part = moved.was, moved.to, moved.among(records)
             if was in ON_TRIAL:
                 self._deadlines.take(part)
             if to not in COUNTED:

@@ -120,11 +120,10 @@ class Ledger:
 
         Raises IllegalTransitionError, with nothing changed.
         """
-        for was, to, start, stop in TABLE.walk(*events).move(records):
-            if to is not was:
-                part = records if stop - start == len(records) else records[start:stop]
-                self._take(part, was)
-                self._put(part, was, to)
+        for moved in TABLE.walk(*events).move(records):
+            if moved.to is not moved.was:
+                self._take(moved.among(records), moved.was)
+                self._put(moved.among(records), moved.was, moved.to)
 
     def let_go(self, record: PodRecord, plugin: str) -> None:
         """A waiting pod does not wait for this plugin any more, but for others."""

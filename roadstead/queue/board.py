@@ -118,10 +118,9 @@ class Board(Generic[EventT]):
 
     def go_all(self, entries: Entries[EventT], event: PodEvent) -> None:
         """As `go` for pods that are each there once; raises with nothing changed."""
-        for was, to, start, stop in TABLE.walk(event).move(entries):
-            part = entries if stop - start == len(entries) else entries[start:stop]
-            self._places[was].take(part)
-            self._places[to].put(part)
+        for moved in TABLE.walk(event).move(entries):
+            self._places[moved.was].take(moved.among(entries))
+            self._places[moved.to].put(moved.among(entries))
 
     def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
         """As `go` for an event that leads back to where the pod is, and keeps its rank there."""

@@ -97,9 +97,8 @@ class QueueCore(Generic[EventT]):
         for uid, facts in again:
             self._update(living[uid], facts, now_s, None)
         full = unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
-        status = full if refused else SUCCESS
-        duplicates = tuple(uid for uid, _ in again)
-        return AddResult(tuple(accepted), duplicates, tuple(done), tuple(refused), status)
+        told = tuple(accepted), tuple(uid for uid, _ in again), tuple(done), tuple(refused)
+        return AddResult(*told, full if refused else SUCCESS)
 
     def lease(
         self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""
