@@ -30,6 +30,9 @@ FEW = 64
 
 END = -1
 
+PIECE = 1024
+"""Rows whose numbers are copied at a time: they stay in the processor's nearest caches."""
+
 OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
 """Strategies of NodeResourcesFit; OFF where it does not score."""
 
@@ -127,7 +130,8 @@ class Log(NamedTuple):
     """The pods of a run and what came of them; the rows that changed, in order.
 
     classes: int64[pod]. draws: uint64[pod]. row, feasible, total, best: int64[pod].
-    changed: int64[capacity], counted in length: int64[1]. use_draws: bool[1].
+    changed: int64[capacity], counted in length: int64[1]; fresh: int32[capacity], to work on.
+    use_draws: bool[1].
     order: int64[row], in which rows are looked at where they are sampled; none where all are.
     start: int64[1], where the next search starts. to_find: int64[class]. visited: int64[1], at how
     many rows the last search looked; alive: int64[group], rows that it found.
@@ -141,9 +145,41 @@ class Log(NamedTuple):
     best: I64
     changed: I64
     length: I64
+    fresh: I32
     use_draws: Bools
     order: I64
     start: I64
     to_find: I64
     visited: I64
     alive: I64
+
+
+class Piece(NamedTuple):
+    """Numbers of some rows, in the order of places. capacity, taken: int64[resource, place].
+
+    nonzero: int64[2, place]. has_room: bool[place], by the number of pods.
+    score, weights: int64[place] and usage, other: float64[place], to work on.
+    """
+
+    capacity: I64
+    taken: I64
+    nonzero: I64
+    has_room: Bools
+    score: I64
+    weights: I64
+    usage: NDArray[np.float64]
+    other: NDArray[np.float64]
+
+
+def new_piece(resources: int) -> Piece:
+    """Room for the numbers of PIECE rows."""
+    return Piece(
+        np.empty((resources, PIECE), np.int64),
+        np.empty((resources, PIECE), np.int64),
+        np.empty((2, PIECE), np.int64),
+        np.empty(PIECE, np.bool_),
+        np.empty(PIECE, np.int64),
+        np.empty(PIECE, np.int64),
+        np.empty(PIECE, np.float64),
+        np.empty(PIECE, np.float64),
+    )

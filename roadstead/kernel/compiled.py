@@ -24,7 +24,7 @@ from roadstead.kernel.arrays import (
 from roadstead.kernel.compiled_build import build, is_usual, raise_high, raise_top, renormalize
 from roadstead.kernel.compiled_relations import count, decide
 from roadstead.kernel.compiled_rows import evaluate
-from roadstead.kernel.jit import bucket_at, compiled, inlined, place_of_bucket, rank_of
+from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, place_of_bucket, rank_of
 from roadstead.kernel.relation_arrays import Relations
 
 __all__ = ["build", "catch_up", "renormalize", "run"]
@@ -32,7 +32,7 @@ __all__ = ["build", "catch_up", "renormalize", "run"]
 _ZERO = np.uint64(0)
 
 
-@compiled
+@internal
 def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: int) -> None:
     """Gives a row of a class its new total, NOWHERE if it can no longer take it."""
     place = numbers.place_of[row]
@@ -82,7 +82,7 @@ def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -
     rows = log.changed[totals.seen[c] : log.length[0]]
     if rows.shape[0] == 0:
         return
-    fresh = np.empty(rows.shape[0], np.int32)
+    fresh = log.fresh
     evaluate(numbers, specs, totals, c, rows, fresh)
     groups, norm = totals.group[specs.fixed[c]], totals.norm[c]
     for place in range(rows.shape[0]):

@@ -7,10 +7,7 @@ are operation for operation those of `compiled_rows`, which are taken where a pr
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from roadstead.kernel.arrays import (
     BUCKETS,
@@ -19,50 +16,18 @@ from roadstead.kernel.arrays import (
     LEAST,
     NOWHERE,
     OFF,
+    PIECE,
     RATIO,
     Numbers,
+    Piece,
     Specs,
     Totals,
 )
 from roadstead.kernel.compiled_rows import EXACT, add_balanced, add_fit, divided
-from roadstead.kernel.jit import compiled, inlined
-from roadstead.nodes.columns import I32, I64, Bools
-
-PIECE = 1024
-"""Rows whose numbers are copied at a time: they stay in the processor's nearest caches."""
+from roadstead.kernel.jit import compiled, inlined, internal
+from roadstead.nodes.columns import I32, I64
 
 _LARGEST = EXACT // 100
-
-
-class Piece(NamedTuple):
-    """Numbers of some rows, in the order of places. capacity, taken: int64[resource, place].
-
-    nonzero: int64[2, place]. has_room: bool[place], by the number of pods.
-    score, weights: int64[place] and usage, other: float64[place], to work on.
-    """
-
-    capacity: I64
-    taken: I64
-    nonzero: I64
-    has_room: Bools
-    score: I64
-    weights: I64
-    usage: NDArray[np.float64]
-    other: NDArray[np.float64]
-
-
-@compiled
-def _new_piece(resources: int) -> Piece:
-    return Piece(
-        np.empty((resources, PIECE), np.int64),
-        np.empty((resources, PIECE), np.int64),
-        np.empty((2, PIECE), np.int64),
-        np.empty(PIECE, np.bool_),
-        np.empty(PIECE, np.int64),
-        np.empty(PIECE, np.int64),
-        np.empty(PIECE, np.float64),
-        np.empty(PIECE, np.float64),
-    )
 
 
 @inlined
@@ -192,7 +157,7 @@ def _evaluate(
             add_balanced(numbers, specs, c, rows, out)
 
 
-@compiled
+@internal
 def raise_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
     """Finds the highest total of a bucket, and how many rows have it."""
     total = totals.total[c]
@@ -204,7 +169,7 @@ def raise_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
     totals.top[c, bucket], totals.tied[c, bucket] = highest, tied
 
 
-@compiled
+@internal
 def raise_high(totals: Totals, c: int, group: int) -> None:
     """Finds the highest total of a group of buckets, and how many rows have it."""
     top, tied = totals.top[c], totals.tied[c]
@@ -218,7 +183,7 @@ def raise_high(totals: Totals, c: int, group: int) -> None:
     totals.high[c, group], totals.many[c, group] = highest, many
 
 
-@compiled
+@internal
 def raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
     total, begin = totals.total[c], numbers.begin
     top, tied = totals.top[c], totals.tied[c]
@@ -235,10 +200,11 @@ def raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
 
 
 @compiled
-def build(numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int) -> None:
+def build(
+    numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int, piece: Piece
+) -> None:
     """Totals of new classes over all rows, normalized as was found last where that holds."""
     rows = numbers.row_at
-    piece = _new_piece(numbers.allocatable.shape[1])
     for start in range(0, rows.shape[0], PIECE):
         some = rows[start : start + PIECE]
         is_small = _copy(numbers, some, piece)
@@ -281,7 +247,7 @@ def is_usual(totals: Totals, model: int, alive: I64) -> bool:
     return bool(same)
 
 
-@compiled
+@internal
 def _renormalize(numbers: Numbers, totals: Totals, c: int, group: I32, norm: I32) -> None:
     """Replaces what normalizing plugins add, int32[group], in all totals of a class."""
     total, old = totals.total[c], totals.norm[c]

@@ -21,7 +21,7 @@ from roadstead.kernel.arrays import (
     Totals,
 )
 from roadstead.kernel.compiled_rows import quotient
-from roadstead.kernel.jit import bucket_at, compiled, inlined, rank_of
+from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
 from roadstead.kernel.relation_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -37,7 +37,7 @@ _UNSCORED = np.iinfo(np.int64).min
 _NONE = np.iinfo(np.int64).max
 
 
-@compiled
+@internal
 def count(rel: Relations, face: int, row: int) -> None:
     """A pod of a face came to a row: counts it in every line that it concerns."""
     for place in range(rel.effects_from[face], rel.effects_from[face + 1]):
@@ -153,7 +153,9 @@ def _look(numbers: Numbers, rel: Relations, totals: Totals, log: Log, c: int) ->
             rel.total[row] = rel.total[row] if rel.fits[row] else NOWHERE
         totals.feasible[c] = feasible
     else:
-        rel.alive[:] = totals.alive[c]
+        # One assignment of arrays would bring text for its error, whose compilation takes seconds.
+        for each in range(rel.alive.shape[0]):
+            rel.alive[each] = totals.alive[c, each]
     moved = not rel.is_seen[c]
     for each in range(rel.alive.shape[0]):
         moved = moved or (rel.alive[each] > 0) != rel.seen[c, each]
@@ -279,7 +281,7 @@ def _choose(
     return found
 
 
-@compiled
+@internal
 def decide(
     numbers: Numbers, totals: Totals, rel: Relations, log: Log, pod: int, c: int
 ) -> tuple[int, int]:

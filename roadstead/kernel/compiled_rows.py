@@ -11,13 +11,13 @@ import math
 import numpy as np
 
 from roadstead.kernel.arrays import END, LEAST, NOWHERE, OFF, RATIO, Numbers, Specs, Totals
-from roadstead.kernel.jit import compiled, inlined
+from roadstead.kernel.jit import inlined, internal
 from roadstead.nodes.columns import I32, I64
 
 EXACT = 1 << 52
 
 
-@compiled
+@internal
 def divided(dividend: int, divisor: int) -> int:
     """dividend // divisor for 0 <= dividend < EXACT and 0 < divisor < EXACT, without a branch."""
     found = np.int64(np.float64(dividend) / np.float64(divisor))
@@ -25,7 +25,7 @@ def divided(dividend: int, divisor: int) -> int:
     return int(found + np.int64(rest >= divisor) - np.int64(rest < 0))
 
 
-@compiled
+@internal
 def quotient(dividend: int, divisor: int) -> int:
     """dividend // divisor for divisor > 0.
 
@@ -59,7 +59,7 @@ def filtered(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, 
         out[place] = still[row] if fits else NOWHERE
 
 
-@compiled
+@internal
 def add_fit(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) -> None:
     """NodeResourcesFit's weighted score, for rows that can take the class."""
     allocatable, requested, nonzero = numbers.allocatable, numbers.requested, numbers.nonzero
@@ -94,18 +94,21 @@ def add_fit(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) -> None
         out[place] += plugin_weight * quotient(weighted, weights)
 
 
-@compiled
+@inlined
+def _fraction(asked: int, capacity: int) -> float:
+    return min(float(asked) / float(max(capacity, 1)), 1.0)
+
+
+@internal
 def add_balanced(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) -> None:
     """NodeResourcesBalancedAllocation's weighted score, for rows that can take the class."""
     allocatable, requested = numbers.allocatable, numbers.requested
     lines, plugin_weight = specs.balanced_lines[c], specs.balanced[c]
-    fractions = np.empty(lines.shape[0])
     for place in range(rows.shape[0]):
         if out[place] == NOWHERE:
             continue
         row = rows[place]
-        present = 0
-        total = 0.0
+        present, total, first, second = 0, 0.0, 0.0, 0.0
         for k in range(lines.shape[0]):
             resource = lines[k, 0]
             if resource == END:
@@ -113,19 +116,24 @@ def add_balanced(numbers: Numbers, specs: Specs, c: int, rows: I64, out: I32) ->
             capacity = allocatable[row, resource]
             if capacity == 0:
                 continue
-            asked = requested[row, resource] + lines[k, 1]
-            fraction = min(float(asked) / float(max(capacity, 1)), 1.0)
-            fractions[present] = fraction
+            fraction = _fraction(requested[row, resource] + lines[k, 1], capacity)
+            first, second = (fraction, second) if present == 0 else (first, fraction)
             present += 1
             total += fraction
         deviation = 0.0
         if present == 2:
-            deviation = abs((fractions[0] - fractions[1]) / 2)
+            deviation = abs((first - second) / 2)
         elif present > 2:
             mean = total / float(present)
             squares = 0.0
-            for k in range(present):
-                squares += (fractions[k] - mean) * (fractions[k] - mean)
+            for k in range(lines.shape[0]):
+                resource = lines[k, 0]
+                if resource == END:
+                    break
+                capacity = allocatable[row, resource]
+                if capacity != 0:
+                    away = _fraction(requested[row, resource] + lines[k, 1], capacity) - mean
+                    squares += away * away
             deviation = math.sqrt(squares / float(present))
         out[place] += plugin_weight * int((1.0 - deviation) * 100)
 

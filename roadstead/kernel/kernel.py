@@ -19,7 +19,7 @@ import numpy as np
 
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.arrays import CHANGED, KEPT_BACK, MOVED, NEW, NO_ROW, Log
+from roadstead.kernel.arrays import CHANGED, KEPT_BACK, MOVED, NEW, NO_ROW, Log, new_piece
 from roadstead.kernel.cover import ClassSpec, SpecMaker, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
 from roadstead.kernel.mirror import Mirror
@@ -180,6 +180,7 @@ class Kernel:
         assert found is not None
         self._relations = with_classes(found, model_of)
         self._changed = np.zeros(1024, dtype=np.int64)
+        self._fresh = np.zeros(1024, dtype=np.int32)
         self._length = np.zeros(1, dtype=np.int64)
 
     def _admit(
@@ -283,6 +284,7 @@ class Kernel:
         needed = length + len(changed) + pods
         if needed > len(self._changed):
             self._changed = np.resize(self._changed, 2 * needed)
+            self._fresh = np.zeros(2 * needed, dtype=np.int32)
         self._changed[length : length + len(changed)] = changed
         self._length[0] = length + len(changed)
 
@@ -303,6 +305,7 @@ class Kernel:
             best=np.empty(len(pods), np.int64),
             changed=self._changed,
             length=self._length,
+            fresh=self._fresh,
             use_draws=np.array([random]),
             order=order,
             start=np.array([start], np.int64),
@@ -321,6 +324,7 @@ class Kernel:
             self._totals,
             np.array(new, np.int64),
             int(self._length[0]),
+            new_piece(self._mirror.numbers.allocatable.shape[1]),
         )
         for c in new:
             self._totals.feasible[c] += sum(g.rows for g in self._covered[c].each.kept_back)

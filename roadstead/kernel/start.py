@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from roadstead.kernel.arrays import BUCKETS, GROUP, Log, Numbers, Specs, Totals
+from roadstead.kernel.arrays import BUCKETS, GROUP, Log, Numbers, Piece, Specs, Totals, new_piece
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.nodes.columns import I32, I64
@@ -49,7 +49,7 @@ class CompiledCode:
     """The compiled functions; see `roadstead.kernel.compiled`. started_s: how long loading took."""
 
     run: Callable[[Numbers, Specs, Totals, Relations, Log, int], tuple[int, int]]
-    build: Callable[[Numbers, Specs, Totals, I64, int], None]
+    build: Callable[[Numbers, Specs, Totals, I64, int, Piece], None]
     renormalize: Callable[[Numbers, Specs, Totals, int, I32], None]
     started_s: float = 0.0
 
@@ -152,7 +152,7 @@ def compile_here(part: str = "") -> None:
 def warm_up_totals(code: CompiledCode) -> None:
     """Calls what finds totals on a table without rows, so that it is compiled or loaded."""
     numbers, specs, totals, _ = _nothing()
-    code.build(numbers, specs, totals, np.zeros(0, np.int64), 0)
+    code.build(numbers, specs, totals, np.zeros(0, np.int64), 0, new_piece(2))
     code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
 
 
@@ -192,7 +192,7 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
         np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32), flags,
     )  # fmt: skip
     log = Log(
-        none, np.zeros(0, np.uint64), none, none, none, none, none, one, flags,
-        none, one, none, one, none,
+        none, np.zeros(0, np.uint64), none, none, none, none, none, one,
+        np.zeros(0, np.int32), flags, none, one, none, one, none,
     )  # fmt: skip
     return numbers, specs, totals, log

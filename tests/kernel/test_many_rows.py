@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.compiled_build import PIECE
+from roadstead.kernel.arrays import PIECE
 from tests.builders import GIB, GPU, MIB, node, pod, prefer, require, taint, term
 from tests.cycle.test_replica import Replica
 from tests.kernel.test_equality import PROFILES, Plain, World, accelerator, play
