@@ -14,27 +14,33 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load, loaded
 
 WORTHWHILE_PODS = 256
-"""Pods in a batch from which on loading pays."""
+"""Pods from which on loading pays, be they in one batch or in many."""
 
 
 class KernelLoader:
-    """Loads once, in a thread of its own, when a batch is worth it."""
+    """Loads once, in a thread of its own, when so many pods came that it is worth it."""
 
     def __init__(self, scheduler: str, *, enabled: bool) -> None:
         self._scheduler = scheduler
         self._enabled = enabled
         self._accelerator = Accelerator(None, Coverage())
         self._thread: threading.Thread | None = None
+        self._pods = 0
 
     @property
     def coverage(self) -> Coverage:
         return self._accelerator.coverage
 
     def accelerator(self, pods: int) -> Accelerator | None:
-        """The kernel for a batch of so many pods; a large one sends for it."""
+        """The kernel for a batch of so many pods; many sent for it."""
         if not self._enabled:
             return None
-        if self._accelerator.code is None and self._thread is None and pods >= WORTHWHILE_PODS:
+        self._pods += pods
+        if (
+            self._accelerator.code is None
+            and self._thread is None
+            and self._pods >= WORTHWHILE_PODS
+        ):
             # Who loaded it before us in this process left nothing to wait for.
             self._accelerator.code = loaded()
             if self._accelerator.code is None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 
 from roadstead.cycle.class_run import INFEASIBLE, ClassRun
+from roadstead.cycle.placed import Placed
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.plugin import PostFilterResult
@@ -110,11 +111,9 @@ class BatchRun:
         self._classes = classes
         self._chooser = chooser
         self._name_best = name_best
-        self._placed: dict[PodInfo, None] = {}
+        self._placed = Placed()
+        self._placed_outside = Placed()
         self._has_ended = False
-        self._placed_outside: dict[PodInfo, None] = {}
-        self._asked_about: dict[Hashable, int] = {}
-        self._asked_outside: dict[Hashable, int] = {}
         self._accelerator = accelerator
         self._kernels = kernels
         self._is_whole = is_whole
@@ -190,7 +189,7 @@ class BatchRun:
             Decision(pod, names[row], feasible, total, size, best)
             for pod, row, feasible, total, size in told
         ]
-        self._placed.update(dict.fromkeys(each.pod.info for each in decisions))
+        self._placed.add(each.pod.info for each in decisions)
         coverage.by_kernel += len(decisions)
         if done.stopped:
             coverage.stops[done.stopped] += 1
@@ -230,24 +229,15 @@ class BatchRun:
 
     def _changed_elsewhere(self, pod: PodInCycle) -> bool:
         """Whether an earlier placement may have changed more for this class than its own row."""
-        return self._changed_by(self._placed, self._asked_about, pod)
+        return self._is_changed_by(self._placed, pod)
 
     def _changed_outside(self, pod: PodInCycle) -> bool:
         """The same of placements that the kernel did not make; it knows of its own."""
-        return self._changed_by(self._placed_outside, self._asked_outside, pod)
+        return self._is_changed_by(self._placed_outside, pod)
 
-    def _changed_by(
-        self, placed: dict[PodInfo, None], asked_about: dict[Hashable, int], pod: PodInCycle
-    ) -> bool:
-        known = asked_about.get(pod.signature, 0)
-        if known == len(placed):
-            return False
+    def _is_changed_by(self, placed: Placed, pod: PodInCycle) -> bool:
         profile = self._classes[pod.signature].run.evaluation.profile
-        news = islice(placed, known, None)
-        if any(profile.may_be_changed_by(pod.info, each) for each in news):
-            return True
-        asked_about[pod.signature] = len(placed)
-        return False
+        return placed.matters_to(pod.signature, pod.info, profile)
 
     def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
         nominated = self._nominated_row(pod, run)
@@ -268,7 +258,7 @@ class BatchRun:
             # Its node is free for others now, who were told that it is not.
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
             self._has_ended = True
-        self._placed[pod.info] = self._placed_outside[pod.info] = None
+        self._note_placed(pod.info)
         return Decision(
             pod,
             name,
@@ -277,6 +267,11 @@ class BatchRun:
             len(best),
             self._names(best) if self._name_best else (),
         )
+
+    def _note_placed(self, info: PodInfo) -> None:
+        """A pod was placed, and not by the kernel."""
+        self._placed.add((info,))
+        self._placed_outside.add((info,))
 
     def _nominated_row(self, pod: PodInCycle, run: ClassRun) -> int | None:
         """The row of the pod's nominated node, if it can take it: it is not compared then."""

@@ -12,12 +12,12 @@ decisions are those of `ShardedCycle`: the same evaluation, the same batch, with
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
+from roadstead.cycle.class_memory import ClassMemory
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.searching import SearchingBatch
@@ -30,9 +30,6 @@ from roadstead.kernel.keeper import KernelKeeper
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
-
-MAX_CLASSES = 4096
-"""Classes of which something is kept; the one unused for longest is dropped."""
 
 
 class Tentative:
@@ -112,8 +109,8 @@ class ReplicaCycle(ShardedCycle):
         super().__init__(table.classes, profiles, tie_break, name_best=name_best, narrower=narrower)
         self.table = table
         self.tentative = Tentative(table)
-        self._held: OrderedDict[Hashable, _Held] = OrderedDict()
-        self._models: OrderedDict[tuple[str, int], _Held] = OrderedDict()
+        self._held: ClassMemory[_Held] = ClassMemory()
+        self._models: ClassMemory[_Held] = ClassMemory()
         self._kernels = KernelKeeper()
         self._searches_here = False
 
@@ -161,7 +158,16 @@ class ReplicaCycle(ShardedCycle):
         """The first pods, as many as to ask about at once; those that are sampled together."""
         if not pods or not self.searches(pods[0]):
             return super().together(pods)
-        return [*takewhile(self.searches, pods[: self.reach(len(pods))])]
+        return [*takewhile(self.searches, self._few_classes(pods[: self.reach(len(pods))]))]
+
+    @property
+    def _rows(self) -> int:
+        return len(self.table)
+
+    def _weighs(self, pod: PodInCycle) -> Hashable:
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        shares = self.accelerator is not None and profile.has_kind(pod.info)
+        return pod.info.kind if shares else pod.signature
 
     def settled(self, asked: int, decided: int) -> None:
         """As for shards; where pods were searched for here, the start of the next is known."""
@@ -182,10 +188,8 @@ class ReplicaCycle(ShardedCycle):
             held = self._like_another(pod, profile, inputs, held) or self._found(
                 pod, profile, inputs, held
             )
-            self._held[signature] = held
-            if len(self._held) > MAX_CLASSES:
-                self._held.popitem(last=False)
-        self._held.move_to_end(signature)
+            shares = held.given.model is not None
+            self._held.put(signature, held, len(self.table), shares=shares)
         return held
 
     def _like_another(
@@ -221,9 +225,8 @@ class ReplicaCycle(ShardedCycle):
             raise UnsupportedError(missing.plugin, obj, missing.field) from missing
         found = _Held(inputs, changes, ClassInput(run, filters, scores))
         if profile.has_kind(pod.info) and _is_model(run.evaluation):
-            self._models[profile.scheduler_name, pod.info.kind] = found
-            if len(self._models) > MAX_CLASSES:
-                self._models.popitem(last=False)
+            kind = profile.scheduler_name, pod.info.kind
+            self._models.put(kind, found, len(self.table))
         return found
 
     def _new_run(self, profile: Profile, info: PodInfo) -> ClassRun:

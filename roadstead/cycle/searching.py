@@ -102,7 +102,7 @@ class SearchingBatch(BatchRun):
         assert decision is not None, "nothing is kept back from the only table"
         run.narrowing, run.applies = None, False
         if decision.node_name is not None:
-            self._placed[pod.info] = self._placed_outside[pod.info] = None
+            self._note_placed(pod.info)
             self._has_taken_volumes |= bool(pod.info.facts.volumes)
         return decision
 

@@ -10,11 +10,11 @@ waits; when nothing waits, the candidates follow.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from roadstead.cycle.class_memory import ClassMemory
 from roadstead.cycle.class_run import count_refusals, lowest_priority
 from roadstead.cycle.messages import (
     ClassAnswer,
@@ -48,9 +48,6 @@ from roadstead.preemption.dry_run import dry_run
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.storage import StorageState
 
-MAX_EVALUATIONS = 4096
-"""Classes kept evaluated; the one unused for longest is dropped."""
-
 
 class ShardCore:
     """The rows of one shard and the classes evaluated over them."""
@@ -58,7 +55,7 @@ class ShardCore:
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self.table = table
         self._profiles = profiles
-        self._evaluations: OrderedDict[Hashable, Evaluation] = OrderedDict()
+        self._evaluations: ClassMemory[Evaluation] = ClassMemory()
 
     @property
     def storage(self) -> StorageState:
@@ -75,10 +72,8 @@ class ShardCore:
         key = (signature, info) if signature == (profile.scheduler_name, "") else signature
         found = self._evaluations.get(key)
         if found is None:
-            found = self._evaluations[key] = Evaluation(profile, info, self.table)
-            if len(self._evaluations) > MAX_EVALUATIONS:
-                self._evaluations.popitem(last=False)
-        self._evaluations.move_to_end(key)
+            found = Evaluation(profile, info, self.table)
+            self._evaluations.put(key, found, len(self.table))
         return found
 
     def evaluate(self, request: EvaluateRequest) -> ShardAnswer:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.class_memory import most_classes, within
 from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
 from roadstead.cycle.messages import ClassAnswer, ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer
 from roadstead.cycle.narrowing import Found, Narrower, Roster, merge_found
@@ -136,11 +137,26 @@ class ShardedCycle:
 
     def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """The first pods, as many as to ask about at once; one that is narrowed goes alone."""
-        pods = pods[: self.reach(len(pods))]
+        pods = self._few_classes(pods[: self.reach(len(pods))])
         for place, pod in enumerate(pods):
             if self.narrows(pod):
                 return pods[: max(place, 1)]
         return pods
+
+    def _few_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """The first pods, of no more classes than what is found of them may take of memory."""
+        most = most_classes(self._rows)
+        if len({pod.signature for pod in pods}) <= most:
+            return pods
+        return pods[: within((self._weighs(pod) for pod in pods), most)]
+
+    @property
+    def _rows(self) -> int:
+        return self.node_count
+
+    def _weighs(self, pod: PodInCycle) -> Hashable:
+        """Equal for pods that share what is found of them."""
+        return pod.signature
 
     @property
     def extenders(self) -> Extenders | None:

@@ -177,6 +177,11 @@ class Plugin(ABC):
         """
         return self.reads is Reads.CLUSTER
 
+    def effect(self, placed: PodInfo) -> Hashable:
+        """What of `placed` the two methods beside this one look at, as things stand: they say the
+        same of pods with equal effects. Without it, each class is asked about."""
+        return placed
+
     def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         """The same of Filter's answer alone, whether `placed` comes or goes."""
         return self.affected_by(pod, placed)

@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (NewFramework).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -98,6 +98,7 @@ class Profile:
         self.cross_node = tuple(
             dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
         )
+        self._effect_of = {plugin: _effect_of(plugin) for plugin in self.cross_node}
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
         self._knowing = tuple(
             p
@@ -211,6 +212,12 @@ class Profile:
         """Whether pods of this profile have their claims bound where they are placed."""
         return any(plugin.name == "VolumeBinding" for plugin in self.reserve)
 
+    def effect(self, placed: PodInfo, plugins: Iterable[Plugin] | None = None) -> Hashable:
+        """Equal for pods that change what some plugins (without a word: all) say of the same
+        others; see `Plugin.effect`."""
+        of = self._effect_of
+        return tuple([of[p](placed) for p in (self.cross_node if plugins is None else plugins)])
+
     def may_be_changed_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         """Whether placing one pod anywhere can change what is said of another on other nodes."""
         return any(plugin.affected_by(pod, placed) for plugin in self.cross_node)
@@ -231,6 +238,20 @@ def _signed(pod: PodFacts, plugins: Iterable[Plugin]) -> tuple[Hashable, ...] | 
             return None
         parts.append(part)
     return tuple(parts)
+
+
+def _effect_of(plugin: Plugin) -> Callable[[PodInfo], Hashable]:
+    """What a plugin says of effects; where a class overrides only what they stand for, nothing."""
+    kinds = type(plugin).__mro__
+    effect, *others = (
+        next(place for place, kind in enumerate(kinds) if name in vars(kind))
+        for name in ("effect", "affected_by", "filter_affected_by")
+    )
+    return plugin.effect if effect <= min(others) else _itself
+
+
+def _itself(placed: PodInfo) -> Hashable:
+    return placed
 
 
 def _only_succeeds(plugin: Plugin, *methods: str) -> bool:

@@ -155,12 +155,14 @@ class Log(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Numbers of some rows, in the order of places. capacity, taken: int64[resource, place].
+    """Numbers of some rows, in the order of places. capacity, taken: int64[resource, place], of
+    the resources that are in use: bool[resource].
 
     nonzero: int64[2, place]. has_room: bool[place], by the number of pods.
     score, weights: int64[place] and usage, other: float64[place], to work on.
     """
 
+    in_use: Bools
     capacity: I64
     taken: I64
     nonzero: I64
@@ -174,6 +176,7 @@ class Piece(NamedTuple):
 def new_piece(resources: int) -> Piece:
     """Room for the numbers of PIECE rows."""
     return Piece(
+        np.zeros(resources, np.bool_),
         np.empty((resources, PIECE), np.int64),
         np.empty((resources, PIECE), np.int64),
         np.empty((2, PIECE), np.int64),

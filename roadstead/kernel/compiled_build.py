@@ -30,6 +30,19 @@ from roadstead.nodes.columns import I32, I64
 _LARGEST = EXACT // 100
 
 
+@internal
+def _use(specs: Specs, classes: I64, piece: Piece) -> None:
+    """Notes which resources some classes look at: a fleet may know thousands."""
+    for c in classes:
+        for lines in (specs.wants[c], specs.balanced_lines[c]):
+            for k in range(lines.shape[0]):
+                if lines[k, 0] != END:
+                    piece.in_use[lines[k, 0]] = True
+        for k in range(specs.fit_lines.shape[1]):
+            if specs.fit_lines[c, k, 0] != END:
+                piece.in_use[specs.fit_lines[c, k, 0]] = True
+
+
 @inlined
 def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
     """Copies the numbers of some rows; whether all can be divided as floating point numbers."""
@@ -37,6 +50,8 @@ def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
     for place in range(rows.shape[0]):
         row = rows[place]
         for resource in range(piece.capacity.shape[0]):
+            if not piece.in_use[resource]:
+                continue
             capacity = numbers.allocatable[row, resource]
             piece.capacity[resource, place] = capacity
             piece.taken[resource, place] = numbers.requested[row, resource]
@@ -205,6 +220,7 @@ def build(
 ) -> None:
     """Totals of new classes over all rows, normalized as was found last where that holds."""
     rows = numbers.row_at
+    _use(specs, classes, piece)
     for start in range(0, rows.shape[0], PIECE):
         some = rows[start : start + PIECE]
         is_small = _copy(numbers, some, piece)

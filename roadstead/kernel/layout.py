@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -108,15 +108,32 @@ def affected_by(
     """
     result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
     related = [place for place, info in enumerate(infos) if _has_relations(info.facts, handled)]
-    everyone = range(len(infos))
     plugins = {p: [x for x in p.cross_node if type(x) not in handled] for p in set(profiles)}
     wary = {profile for profile in plugins if _has_unknown(profile)}
+    groups = {
+        profile: (
+            _by_effect(profile, plugins[profile], infos, range(len(infos))),
+            _by_effect(profile, plugins[profile], infos, related),
+        )
+        for profile in plugins
+    }
     for asked, (profile, info) in enumerate(zip(profiles, infos, strict=True)):
         all_matter = profile in wary or _has_relations(info.facts, handled)
-        for placed in everyone if all_matter else related:
-            other = infos[placed]
-            result[placed, asked] = any(x.affected_by(info, other) for x in plugins[profile])
+        for places in groups[profile][0 if all_matter else 1]:
+            other = infos[places[0]]
+            if any(x.affected_by(info, other) for x in plugins[profile]):
+                result[places, asked] = True
     return result
+
+
+def _by_effect(
+    profile: Profile, plugins: Sequence[Plugin], infos: Sequence[PodInfo], places: Sequence[int]
+) -> list[list[int]]:
+    """Places of classes that do the same to others, side by side."""
+    found: dict[Hashable, list[int]] = {}
+    for place in places:
+        found.setdefault(profile.effect(infos[place], plugins), []).append(place)
+    return list(found.values())
 
 
 def _has_unknown(profile: Profile) -> bool:

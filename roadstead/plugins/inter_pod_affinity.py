@@ -314,6 +314,9 @@ class InterPodAffinity(
         self._settle(counts)
         return related
 
+    def effect(self, placed: PodInfo) -> Hashable:
+        return self._terms.kind(placed)
+
     def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         counts = self._counts_of(pod)
         lines = counts.relation_to(placed)

@@ -53,7 +53,7 @@ from roadstead.plugins.attached_volumes import (
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.protocol.status import SKIP, Status, error, unresolvable, unschedulable
 from roadstead.storage.binding import candidates
-from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys
+from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys, unbound_keys
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MAX_TABLES = 2
@@ -135,6 +135,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             claim is not None and not claim.is_bound and self._counts_anew(claim, mine)
             for claim in claims
         )
+
+    def effect(self, placed: PodInfo) -> Hashable:
+        return unbound_keys(self._storage, placed.facts)
 
     def _counts_anew(self, claim: ClaimFacts, mine: set[str]) -> bool:
         found = self._storage.classes.get(claim.storage_class)

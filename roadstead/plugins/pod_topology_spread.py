@@ -332,6 +332,9 @@ class PodTopologySpread(
         """Soft constraints weigh by which nodes are feasible, and any pod may fill a node."""
         return bool(self._of_pod(pod).soft) or self.filter_affected_by(pod, placed)
 
+    def effect(self, placed: PodInfo) -> Hashable:
+        return placed.facts.namespace, placed.facts.labels, placed.facts.is_terminating
+
     def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         spread = self._of_pod(pod)
         if placed.facts.namespace != pod.facts.namespace or placed.facts.is_terminating:

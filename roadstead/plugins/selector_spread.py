@@ -113,6 +113,9 @@ class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
         selector = self._of_pod(pod)
         return selector is not None and bool(selector.requirements)
 
+    def effect(self, placed: PodInfo) -> Hashable:
+        return None
+
     def sign(self, pod: PodFacts) -> Hashable:
         selector = self._selector(pod)
         if selector is None or not selector.requirements:

@@ -64,6 +64,7 @@ from roadstead.storage.claims import (
     claim_keys,
     claim_volumes,
     sorted_out,
+    unbound_keys,
     usable_claims,
 )
 
@@ -144,6 +145,9 @@ class VolumeBinding(
             if (claim := self._storage.claims.get(key)) is not None and not claim.is_bound
         }
         return any(self._takes(key, mine, classes) for key in claim_keys(placed.facts))
+
+    def effect(self, placed: PodInfo) -> Hashable:
+        return unbound_keys(self._storage, placed.facts)
 
     def _takes(self, key: str, mine: set[str], classes: set[str]) -> bool:
         claim = self._storage.claims.get(key)

@@ -147,6 +147,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, Enqueu
             return False
         return not self._exclusive(pod.facts).isdisjoint(_claim_names(placed.facts))
 
+    def effect(self, placed: PodInfo) -> Hashable:
+        return placed.facts.namespace, frozenset(self._exclusive(placed.facts))
+
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         claim = EventResource.PERSISTENT_VOLUME_CLAIM
         return (

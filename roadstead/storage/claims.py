@@ -49,6 +49,12 @@ def claim_keys(pod: PodFacts) -> tuple[str, ...]:
     return tuple(f"{pod.namespace}/{name}" for _, name in claim_volumes(pod))
 
 
+def unbound_keys(storage: StorageState, pod: PodFacts) -> tuple[str, ...]:
+    """The keys of those claims of a pod that are known and not bound yet."""
+    known = ((key, storage.claims.get(key)) for key in claim_keys(pod))
+    return tuple(key for key, claim in known if claim is not None and not claim.is_bound)
+
+
 def not_found(name: str) -> ClaimError:
     return ClaimError(f'persistentvolumeclaim "{name}" not found', is_missing=True)
 
