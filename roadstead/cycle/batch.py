@@ -137,11 +137,13 @@ class BatchRun:
         code = None if accelerator is None else accelerator.code
         if accelerator is None or code is None or not pods or self._has_ended:
             return []
+        if self.table.nominations:
+            accelerator.coverage.by_reference["nominated pods"] += 1
+            return []
         if self._kernel is None:
             self._kernel = self._admit(code)
         kernel, why_not = self._kernel, self._why_not
-        why = "nominated pods" if self.table.nominations else why_not(kernel, pods[0].signature)
-        if why:
+        if why := why_not(kernel, pods[0].signature):
             accelerator.coverage.by_reference[why] += 1
             return []
         classes = {pod.signature: pod for pod in pods}

@@ -240,11 +240,9 @@ class Evaluation:
         """Refuses rows on which the pod does not pass beside pods that are nominated to them."""
         if not self.table.nominations:
             return
-        rows = self.table.rows_of(
-            name for name in self.table.nominations if self.nominated_to(name)
-        )
-        if changed is not None:
-            rows = rows[np.isin(rows, changed)]
+        nominations, names = self.table.nominations, self.table.columns.names
+        asked = nominations if changed is None else [names[row] for row in changed.tolist()]
+        rows = self.table.rows_of(name for name in asked if self.nominated_to(name))
         rows = rows[self.codes[rows] != EXCLUDED]
         if len(rows):
             codes = WhatIf(self, rows).filter_with_nominated(np.arange(len(rows)))

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.nodes.columns import name_hash
+from roadstead.nodes.columns import name_hashes
 from roadstead.nodes.table import NodeTable, Rows
 
 TieBreakKind = Literal["random", "first"]
@@ -72,11 +72,16 @@ def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return (place ^ place >> half) ^ last
 
 
-def in_order(names: Sequence[str], draw: int | None) -> list[int]:
-    """Places of names in the order of a draw, its first choice first; bytewise for no draw."""
+def in_order(
+    names: Sequence[str], draw: int | None, hashes: NDArray[np.uint64] | None = None
+) -> list[int]:
+    """Places of names in the order of a draw, its first choice first; bytewise for no draw.
+
+    hashes: of the names, where they are known: uint64[name].
+    """
     if draw is None:
         return sorted(range(len(names)), key=lambda place: names[place].encode())
-    hashes = np.array([name_hash(name) for name in names], dtype=np.uint64)
+    hashes = name_hashes(names) if hashes is None else hashes
     places: list[int] = np.argsort(~ranked(draw, hashes), kind="stable").tolist()
     return places
 

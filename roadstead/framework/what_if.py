@@ -14,7 +14,7 @@ addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,24 +58,19 @@ class WhatIf:
             if (pods := evaluation.nominated_to(name))
         }
 
-    def add(self, row: int, info: PodInfo) -> None:
-        """A pod of a class comes to a row."""
-        self._move(row, info, 1)
-
-    def remove(self, row: int, info: PodInfo) -> None:
-        """A pod of a class leaves a row."""
-        self._move(row, info, -1)
-
-    def _move(self, row: int, info: PodInfo, change: int) -> None:
-        name = self.table.columns.names[row]
-        if change > 0:
-            self.table.add_pod(name, info)
-        else:
-            self.table.remove_pod(name, info)
-        moved = self._moved[row]
-        moved[info] = moved.get(info, 0) + change
-        if not moved[info]:
-            del moved[info]
+    def move(self, moves: Iterable[tuple[int, PodInfo, int]]) -> None:
+        """Pods come to rows or leave them: (row, class, how many more or, below 0, fewer)."""
+        by_class: dict[PodInfo, dict[int, int]] = {}
+        for row, info, change in moves:
+            rows = by_class.setdefault(info, {})
+            rows[row] = rows.get(row, 0) + change
+        for info, rows in by_class.items():
+            self.table.shift(rows, info)
+            for row, change in rows.items():
+                moved = self._moved[row]
+                moved[info] = moved.get(info, 0) + change
+                if not moved[info]:
+                    del moved[info]
 
     def filter(self, rows: Rows) -> I32:
         """What the filters say of some rows, with the nominated pods and without: int32[rows]."""
@@ -102,10 +97,11 @@ class WhatIf:
         return codes
 
     def _move_nominated(self, rows: Rows, change: int) -> None:
-        for row in rows.tolist():
-            for info, count in self._nominated[row].items():
-                for _ in range(count):
-                    self._move(row, info, change)
+        self.move(
+            (row, info, change * count)
+            for row in rows.tolist()
+            for info, count in self._nominated[row].items()
+        )
 
     def _run(self, rows: Rows) -> I32:
         codes, positions = self._fixed[0][rows], self._fixed[1][rows]

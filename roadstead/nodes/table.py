@@ -6,7 +6,7 @@ preemption, nominated pods and what-ifs stand on it, and plugins cannot tell it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -261,21 +261,31 @@ class NodeTable(Table):
                 for row in its_rows:
                     self._count_pods(row, info, 1)
                 continue
-            for row in its_rows if info.facts.host_ports else ():
-                self._count_ports(row, info, 1)
-            self._count_rows(np.array(its_rows, dtype=np.intp), info)
+            self._count_rows(its_rows, info, [1] * len(its_rows))
 
-    def _count_rows(self, rows: Rows, info: PodInfo) -> None:
-        """As `_count_pods` for one pod more on each of many rows, which may come twice."""
-        columns = self.columns
+    def shift(self, changes: Mapping[int, int], info: PodInfo) -> None:
+        """So many more or, below 0, fewer pods of a class are on each of some rows.
+
+        For overlays: who they are is told nobody.
+        """
+        pods = self.columns.pods
+        for row, change in changes.items():
+            pods[row] = changed(pods[row], info, change)
+        self._count_rows(list(changes), info, list(changes.values()))
+
+    def _count_rows(self, on: Sequence[int], info: PodInfo, changes: Sequence[int]) -> None:
+        """As `_count_pods` on each of many rows, which may come twice."""
+        columns, rows, change = self.columns, np.array(on, np.intp), np.array(changes, np.int64)
+        for row, each in zip(on, changes, strict=True) if info.facts.host_ports else ():
+            self._count_ports(row, info, each)
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
         for code, amount in info.asked:
-            np.add.at(columns.requested[code], rows, amount)
-        np.add.at(columns.nonzero_requested[0], rows, info.facts.nonzero_cpu_milli)
-        np.add.at(columns.nonzero_requested[1], rows, info.facts.nonzero_memory_bytes)
-        np.add.at(columns.pod_count, rows, 1)
-        columns.count_class(info, len(rows))
+            np.add.at(columns.requested[code], rows, change * amount)
+        np.add.at(columns.nonzero_requested[0], rows, change * info.facts.nonzero_cpu_milli)
+        np.add.at(columns.nonzero_requested[1], rows, change * info.facts.nonzero_memory_bytes)
+        np.add.at(columns.pod_count, rows, change)
+        columns.count_class(info, sum(changes))
         self.version += 1
         columns.version[rows] = self.version
 

@@ -40,8 +40,8 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
         return Tried(waits=True)
     table = evaluation.table
     rows = evaluation.helpful_rows()
-    order = in_order([table.columns.names[row] for row in rows.tolist()], ask.draw)
-    rows = rows[order]
+    names, hashes = table.columns.names, table.columns.name_hash[rows]
+    rows = rows[in_order([names[row] for row in rows.tolist()], ask.draw, hashes)]
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_AT_ONCE):
         _try_rows(evaluation, rows[start : start + ROWS_AT_ONCE], budgets, outcome)
@@ -158,9 +158,7 @@ class _Trial:
         self._lower = lower
         self._budgets = budgets
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
-        for row, pods in enumerate(lower):
-            for pod in pods:
-                self._what_if.remove(row, pod.info)
+        self._what_if.move((row, pod.info, -1) for row, pods in enumerate(lower) for pod in pods)
 
     def run(self, outcome: _Outcome) -> None:
         """Takes note of each row: a candidate, or why it is none."""
@@ -186,13 +184,13 @@ class _Trial:
         turn = 0
         while waiting := [each for each in fitting if turn < len(each.turns)]:
             pods = [each.pods[each.turns[turn]] for each in waiting]
-            for each, pod in zip(waiting, pods, strict=True):
-                self._what_if.add(each.row, pod.info)
+            back = zip(waiting, pods, strict=True)
+            self._what_if.move((each.row, pod.info, 1) for each, pod in back)
             codes = self._what_if.filter(np.array([each.row for each in waiting], dtype=np.intp))
-            for place in np.flatnonzero(codes != PASSED).tolist():
-                each, pod = waiting[place], pods[place]
-                self._what_if.remove(each.row, pod.info)
-                each.victims.append(each.turns[turn])
+            refused = np.flatnonzero(codes != PASSED).tolist()
+            self._what_if.move((waiting[n].row, pods[n].info, -1) for n in refused)
+            for place in refused:
+                waiting[place].victims.append(waiting[place].turns[turn])
             turn += 1
 
     def _conclude(self, each: _Reprieve, outcome: _Outcome) -> None:
