@@ -6,7 +6,7 @@ A check says what went wrong with the pod and the seed, so that it can be looked
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
@@ -16,8 +16,9 @@ from roadstead.cli.plugin_subject import Answers, Subject, answers, answers_of
 from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.plugin import MAX_NODE_SCORE, Reads
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.parity.paths import DecisionPath, open_path
 
@@ -67,6 +68,8 @@ def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
         ]
     if subject.is_asked and vars(subject.kind).get("alike_by_kind", False):
         named.append(("kinds", kinds, "the same for pods that ask for more or less"))
+    if subject.is_asked and subject.kind.effect is not Plugin.effect:
+        named.append(("effects", effects, "equal effect, the same pods affected"))
     checks = [_checked(name, fine, work, subject, fleets) for name, work, fine in named]
     if subject.is_asked and not any(check.outcome is Outcome.FAILED for check in checks):
         checks += [_signs(subject, fleets), speed(subject, fleets[0])]
@@ -222,6 +225,26 @@ def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
         hint = "and one that asks for more; does `alike_by_kind` hold?"
         yield _difference(both[0], both[1], facts, hint)
+
+
+def effects(subject: Subject, fleet: SampleFleet) -> Wrong:
+    """Placed pods of equal effect must affect the same pods."""
+    table = fleet.table()
+    profile = subject.alone(table.classes)
+    for facts in _classes(fleet):
+        asked = table.classes.info(facts)
+        first: dict[Hashable, PodInfo] = {}
+        for each in (facts, *(other for _, other in variants(facts))):
+            placed = table.classes.info(each)
+            alike = first.setdefault(profile.effect(placed), placed)
+            both = [_affected(profile, asked, one) for one in (alike, placed)]
+            hint = "are said to do the same to others, and do not"
+            yield None if both[0] == both[1] else f"{_named(facts)} and one alike {hint}"
+
+
+def _affected(profile: Profile, asked: PodInfo, placed: PodInfo) -> list[tuple[bool, bool]]:
+    plugins = profile.cross_node
+    return [(p.affected_by(asked, placed), p.filter_affected_by(asked, placed)) for p in plugins]
 
 
 def _larger(facts: PodFacts) -> PodFacts:

@@ -26,7 +26,9 @@ def here(tmp_path, monkeypatch):
 
 HEAD = """
     from roadstead.framework.per_node import NodePlugin
-    from roadstead.framework.plugin import PermitPlugin, Reads, QueueSortPlugin, ScorePlugin
+    from roadstead.framework.plugin import (
+        FilterPlugin, FilterResult, PermitPlugin, QueueSortPlugin, Reads, ScorePlugin,
+    )
     from roadstead.protocol.status import SUCCESS, unschedulable
 """
 
@@ -197,6 +199,24 @@ BROKEN = {
                 return pod.facts.nonzero_cpu_milli % 101
         """,
         "does `alike_by_kind` hold?",
+    ),
+    "sweeping": (
+        "effects",
+        """
+        class P(FilterPlugin):
+            name = "P"
+            reads = Reads.CLUSTER
+
+            def filter(self, state, pod, table):
+                return FilterResult()
+
+            def affected_by(self, pod, placed):
+                return placed.facts.priority > 0
+
+            def effect(self, placed):
+                return placed.facts.namespace
+        """,
+        "are said to do the same to others",
     ),
     "broken": (
         "shards",

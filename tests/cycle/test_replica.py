@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
+from roadstead.cycle import class_memory
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.replica import ReplicaCycle, Tentative
 from roadstead.facts.pod import SpreadConstraint
@@ -284,3 +285,26 @@ def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
     stand.tentative.drop_rest()
 
     assert sum(stand.table.nominations.to("n1").values()) == 1
+
+
+def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
+    monkeypatch.setattr(class_memory, "MAX_CELLS", 0)
+    table = table_of(*(node(f"n{number}") for number in range(3)))
+    profiles = profiles_of(default_config().profiles[0])(table.classes)
+    cycle = ReplicaCycle(table, profiles, TieBreak())
+    (profile,) = profiles.values()
+
+    def asked(count, cpu):
+        infos = [table.classes.info(pod(cpu=cpu(number))) for number in range(count)]
+        keys = [profile.class_of(info, "") for info in infos]
+        rows = enumerate(zip(infos, keys, strict=True))
+        return [PodInCycle(f"u{n}", f"default/p{n}", info, key) for n, (info, key) in rows]
+
+    distinct, alike = asked(40, lambda number: number + 1), asked(40, lambda _: 5)
+
+    assert list(cycle.together(distinct)) == distinct[: class_memory.MIN_CLASSES]
+    assert list(cycle.together(alike)) == alike
+
+    cycle.accelerator = accelerator()
+
+    assert list(cycle.together(distinct)) == distinct, "of one kind: they share what is found"

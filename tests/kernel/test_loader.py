@@ -28,6 +28,14 @@ def test_what_this_process_has_is_there_at_once():
     assert loader._thread is None
 
 
+def test_many_small_batches_have_it_too():
+    known = start.load()
+    loader = KernelLoader("scheduler-0", enabled=True)
+    found = [loader.accelerator(1).code for _ in range(WORTHWHILE_PODS)]
+
+    assert found == [None] * (WORTHWHILE_PODS - 1) + [known]
+
+
 @pytest.mark.usefixtures("_not_here")
 def test_a_large_batch_sends_for_the_kernel():
     loader = KernelLoader("scheduler-0", enabled=True)

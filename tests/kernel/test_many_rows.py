@@ -24,7 +24,7 @@ def many(draw, rows):
             cpu=draw.choice(SPARE),
             memory=draw.choice(MEMORY if huge else MEMORY[:3]),
             pods=draw.choice([0, 1, 110]),
-            others={GPU: 8} if draw.random() < 0.5 else {},
+            others=draw.choice([{}, {GPU: 8}, {f"example.com/own-{number % 50}": 1, GPU: 2}]),
             labels={"zone": draw.choice("ab")},
             taints=(taint("k", "v", "PreferNoSchedule"),) if draw.random() < 0.1 else (),
         )
@@ -37,7 +37,9 @@ def demand(draw):
     return pod(
         cpu=draw.choice([None, 0, 7, 1000, 60_000]),
         memory=draw.choice([None, 1, 100 * MIB, 1 << 44]),
-        others=draw.choice([{}, {}, {GPU: 1}, {GPU: 3}]),
+        others=draw.choice(
+            [{}, {}, {GPU: 1}, {GPU: 3}, {f"example.com/own-{draw.randrange(50)}": 1}]
+        ),
         preferred_node_terms=liking,
     )
 

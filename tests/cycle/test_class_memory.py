@@ -1,0 +1,55 @@
+"""Of a large table few classes are kept, and few go into one batch."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.cycle.class_memory import (
+    MAX_CELLS,
+    MAX_CLASSES,
+    MIN_CLASSES,
+    ClassMemory,
+    most_classes,
+    within,
+)
+
+
+def test_how_many_are_kept_hangs_on_the_rows():
+    assert most_classes(0) == most_classes(10) == MAX_CLASSES
+    assert most_classes(MAX_CELLS // 100) == 100
+    assert most_classes(100 * MAX_CELLS) == MIN_CLASSES
+
+
+def test_who_was_unused_for_longest_goes_first():
+    memory = ClassMemory()
+    for number in range(MIN_CLASSES):
+        memory.put(number, f"class {number}", MAX_CELLS)
+    assert memory.get(0) == "class 0"
+
+    memory.put("new", "one more", MAX_CELLS)
+
+    assert 1 not in memory
+    assert memory.get(1) is None
+    assert memory.get(0) == "class 0"
+    assert memory.get("new") == "one more"
+
+
+def test_those_that_share_are_kept_beside_those_that_do_not():
+    memory = ClassMemory()
+    for number in range(2 * MIN_CLASSES):
+        memory.put(number, number, MAX_CELLS, shares=True)
+    memory.put("own", "own", MAX_CELLS)
+
+    assert all(number in memory for number in range(2 * MIN_CLASSES))
+
+    memory.put(0, "its own now", MAX_CELLS)
+
+    assert memory.get(0) == "its own now"
+    assert "own" in memory
+
+
+@given(st.lists(st.integers(0, 5)), st.integers(1, 7))
+def test_the_first_keys_of_so_many_kinds_and_no_more(keys, most):
+    length = within(keys, most)
+
+    assert len(set(keys[:length])) <= most
+    assert length == len(keys) or len(set(keys[: length + 1])) > most

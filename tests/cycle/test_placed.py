@@ -1,0 +1,82 @@
+"""Whether placements matter to a class is asked once for each effect, and not per placed class."""
+
+import pytest
+
+from roadstead.config.model import default_config
+from roadstead.cycle.placed import Placed
+from roadstead.framework.plugin import FilterPlugin, FilterResult, Handle, Reads
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.in_tree import in_tree_registry
+from tests.builders import pod
+
+
+class Watching(FilterPlugin):
+    """Minds pods with a label, and counts how often it is asked."""
+
+    name = "Watching"
+    reads = Reads.CLUSTER
+
+    def __init__(self, *_):
+        self.asked = []
+
+    def filter(self, state, pod, table):
+        return FilterResult()
+
+    def affected_by(self, pod, placed):
+        self.asked.append(placed)
+        return "mind" in placed.labels
+
+
+class Telling(Watching):
+    """Says that it looks at labels alone."""
+
+    def effect(self, placed):
+        return placed.facts.labels
+
+
+class Overriding(Telling):
+    """Looks at more than what the class above said."""
+
+    def affected_by(self, pod, placed):
+        return super().affected_by(pod, placed)
+
+
+def world(kind):
+    """A profile with one such plugin beside the default ones, its classes and the plugin."""
+    classes = PodClasses()
+    (config,) = default_config().profiles
+    refs = {point: config.at(point) for point in config.plugins}
+    refs["filter"] = (*refs["filter"], type(refs["filter"][0])("Watching"))
+    registry = in_tree_registry().merged({"Watching": kind})
+    profile = Profile(
+        type(config)(config.scheduler_name, None, refs, config.args), registry, Handle(classes)
+    )
+    plugin = next(each for each in profile.cross_node if each.name == "Watching")
+    return profile, classes, plugin
+
+
+@pytest.mark.parametrize(("kind", "times"), [(Watching, 20), (Telling, 1), (Overriding, 20)])
+def test_of_one_effect_one_is_asked_about(kind, times):
+    profile, classes, plugin = world(kind)
+    placed = Placed()
+    placed.add(classes.info(pod(cpu=amount)) for amount in range(1, 21))
+    asked = classes.info(pod(cpu=500))
+
+    assert not placed.matters_to("a", asked, profile)
+    assert not placed.matters_to("a", asked, profile)
+    assert len(plugin.asked) == times
+
+
+def test_news_are_asked_about_and_what_mattered_still_does():
+    profile, classes, _ = world(Telling)
+    placed, asked = Placed(), classes.info(pod(cpu=500))
+    assert not placed
+    placed.add([classes.info(pod(cpu=1))])
+    assert placed
+    assert not placed.matters_to("a", asked, profile)
+
+    placed.add([classes.info(pod(labels={"mind": "yes"}))])
+
+    assert placed.matters_to("a", asked, profile)
+    assert placed.matters_to("a", asked, profile)

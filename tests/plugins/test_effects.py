@@ -1,0 +1,60 @@
+"""Placed pods of one effect affect the same others: for in-tree plugins, over random pods."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.cli.plugin_checks import effects
+from roadstead.cli.plugin_samples import sample_fleet
+from roadstead.cli.plugin_subject import in_tree_subject
+from roadstead.config.model import default_config
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.plugin import Handle, Plugin
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.in_tree import in_tree_registry
+from tests.storage.world import random_fleet
+
+PROFILE = default_config().profiles[0]
+TELLING = sorted(
+    plugin.name
+    for plugin in Profile(PROFILE, in_tree_registry(), Handle(PodClasses())).cross_node
+    if type(plugin).effect is not Plugin.effect
+)
+
+
+def test_all_that_look_across_nodes_say_so():
+    assert TELLING == [
+        "InterPodAffinity",
+        "NodeVolumeLimits",
+        "PodTopologySpread",
+        "VolumeBinding",
+        "VolumeRestrictions",
+    ]
+
+
+@given(st.integers(0, 1 << 20), st.sampled_from(TELLING))
+@settings(max_examples=30)
+def test_pods_that_differ_in_one_fact(seed, name):
+    fleet = sample_fleet(seed, nodes=5, pods=6)
+
+    wrong = [each for each in effects(in_tree_subject(name, PROFILE), fleet) if each is not None]
+
+    assert not wrong
+
+
+@given(st.integers(0, 1 << 20))
+def test_pods_with_claims(seed):
+    _, storage, pods = random_fleet(seed)
+    classes = PodClasses()
+    profile = Profile(PROFILE, in_tree_registry(), Handle(classes, ClusterFacts(storage=storage)))
+    infos = [classes.info(facts) for _, facts in pods]
+    first = {}
+    for placed in infos:
+        alike = first.setdefault(profile.effect(placed), placed)
+        for asked in infos:
+            for plugin in profile.cross_node:
+                both = {
+                    (plugin.affected_by(asked, one), plugin.filter_affected_by(asked, one))
+                    for one in (alike, placed)
+                }
+                assert len(both) == 1, (plugin.name, asked, alike, placed)
