@@ -23,6 +23,7 @@ from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, CsiSource
 from roadstead.nodes.columns import I64, Columns
 from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.view import Rows
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, check_owner, not_found
 from roadstead.storage.state import StorageState
@@ -117,7 +118,7 @@ class AttachedVolumes:
         self._infos_on: dict[int, tuple[PodInfo, ...]] = {}
         self._limits: dict[str, I64] = {}
         self._counts: dict[str, I64] = {}
-        self.kinds: dict[CsiNodeFacts | None, list[int]] = {}
+        self.kinds: dict[CsiNodeFacts | None, Rows] = {}
 
     def catch_up(self) -> None:
         """Takes in what changed on the rows and in the storage since the last call."""
@@ -157,13 +158,14 @@ class AttachedVolumes:
             kept.clear()
         self._counts.clear()
         self._limits.clear()
-        self.kinds.clear()
         self._storage_version = self._storage.version
+        rows_of: dict[CsiNodeFacts | None, list[int]] = {}
         for row, name in enumerate(self._names):
             node = self._storage.csi_nodes.get(name)
             kind = CsiNodeFacts("", migrated=node.migrated) if node is not None else None
-            self.kinds.setdefault(kind, []).append(row)
+            rows_of.setdefault(kind, []).append(row)
             self._start_row(row, node)
+        self.kinds = {kind: np.array(rows, dtype=np.intp) for kind, rows in rows_of.items()}
 
     def _start_row(self, row: int, node: CsiNodeFacts | None) -> None:
         for driver in node.drivers if node is not None else ():

@@ -79,8 +79,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         attached = self._attached(table)
         codes = np.zeros(attached.columns.size, dtype=np.int32)
         statuses: list[Status] = [_EXCEEDED]
-        for kind, rows in attached.kinds.items():
-            index = np.array(rows, dtype=np.intp)
+        for kind, index in attached.kinds.items():
             answer = self._on_kind(pod.facts, kind, attached, index)
             if isinstance(answer, Status):
                 statuses.append(answer)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.csi_migration import moves_topology
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.storage import ClaimFacts, NodeTerms, StorageClassFacts, VolumeFacts
 from roadstead.nodes.columns import I32, Bools
@@ -67,12 +66,11 @@ class VolumeMatching:
         reached = self.reaching(volume.node_terms)
         if volume.in_tree not in self._storage.migrated_plugins:
             return reached
-        moved = np.array([self._has_moved(name, volume.in_tree) for name in self._table.names])
-        return np.where(moved, self.reaching(volume.migrated_terms), reached)
-
-    def _has_moved(self, node_name: str, plugin: str) -> bool:
-        node = self._storage.csi_nodes.get(node_name)
-        return node is not None and moves_topology(plugin, node.migrated)
+        elsewhere = self.reaching(volume.migrated_terms)
+        if np.array_equal(elsewhere, reached):
+            return reached
+        moved = self._storage.nodes_moved(volume.in_tree)
+        return np.where([name in moved for name in self._table.names], elsewhere, reached)
 
     def reaching(self, terms: NodeTerms) -> Bools:
         """Rows whose labels satisfy any of the terms; node names do not count, as upstream."""

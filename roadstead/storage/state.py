@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from roadstead.facts.csi_migration import moves_topology
 from roadstead.facts.storage import (
     AttachmentFacts,
     CapacityFacts,
@@ -43,6 +44,7 @@ class StorageState:
         self.csi_nodes = {each.name: each for each in facts.csi_nodes}
         self.csi_drivers = {each.name: each for each in facts.csi_drivers}
         self.migrated_plugins = {p for each in facts.csi_nodes for p in each.migrated}
+        self._moved: dict[str, frozenset[str]] = {}
         self.capacities: dict[str, list[CapacityFacts]] = {}
         for capacity in facts.capacities:
             self.capacities.setdefault(capacity.storage_class, []).append(capacity)
@@ -51,6 +53,15 @@ class StorageState:
             self.attachments.setdefault(attachment.node_name, []).append(attachment)
         self.index = VolumeIndex(facts.volumes)
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
+
+    def nodes_moved(self, plugin: str) -> frozenset[str]:
+        """Nodes that read the affinity of an in-tree plugin's volumes as its CSI driver has it."""
+        found = self._moved.get(plugin)
+        if found is None:
+            nodes = self.csi_nodes.values()
+            names = (each.name for each in nodes if moves_topology(plugin, each.migrated))
+            found = self._moved[plugin] = frozenset(names)
+        return found
 
     def claims_changed_since(self, version: int) -> set[str] | None:
         """Keys of claims that changed after a version; None where that is not known any more."""
