@@ -94,8 +94,8 @@ class Specs(NamedTuple):
 class Totals(NamedTuple):
     """What is known of classes over rows.
 
-    passes, still, group: bool, int32, int32[fixed, row]: what NODE facts say: filters passed, sum
-    of weight * score, group of rows that are normalized alike.
+    passes, still, group_at: bool, int32, int32[fixed, place]: what NODE facts say: filters passed,
+    sum of weight * score, group of rows that are normalized alike; group: int32[fixed, row].
     total: int32[class, place]. top, tied: int32[class, bucket], the highest of each bucket and how
     many rows have it; high, many: int32[class, bucket / GROUP], the same of the buckets.
     alive: int64[class, group], feasible rows. norm: int32[class, group], what it adds to totals.
@@ -107,6 +107,7 @@ class Totals(NamedTuple):
 
     passes: Bools
     still: I32
+    group_at: I32
     group: I32
     total: I32
     top: I32

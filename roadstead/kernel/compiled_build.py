@@ -29,6 +29,9 @@ from roadstead.nodes.columns import I32, I64
 
 _LARGEST = EXACT // 100
 
+FEW_GROUPS = 8
+"""So few groups are gone through one by one, each without a branch."""
+
 
 @internal
 def _use(specs: Specs, classes: I64, piece: Piece) -> None:
@@ -64,14 +67,21 @@ def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
 
 @inlined
 def _filter(
-    numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, piece: Piece, out: I32
+    numbers: Numbers,
+    specs: Specs,
+    totals: Totals,
+    c: int,
+    start: int,
+    rows: I64,
+    piece: Piece,
+    out: I32,
 ) -> None:
     """Writes NOWHERE for rows that cannot take the class, what NODE facts add to totals else."""
-    passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
+    passes, still = totals.passes[specs.fixed[c], start:], totals.still[specs.fixed[c], start:]
     wants, ports, fits = specs.wants[c], specs.ports[c], piece.score
     size = rows.shape[0]
     for place in range(size):
-        fits[place] = piece.has_room[place] & passes[rows[place]]
+        fits[place] = piece.has_room[place] & passes[place]
     for k in range(wants.shape[0]):
         if wants[k, 0] == END:
             break
@@ -84,7 +94,7 @@ def _filter(
         for place in range(size):
             fits[place] &= not numbers.blocked[rows[place], ports[k]]
     for place in range(size):
-        out[place] = still[rows[place]] if fits[place] else NOWHERE
+        out[place] = still[place] if fits[place] else NOWHERE
 
 
 @inlined
@@ -152,13 +162,14 @@ def _evaluate(
     specs: Specs,
     totals: Totals,
     c: int,
+    start: int,
     rows: I64,
     piece: Piece,
     is_small: bool,
     out: I32,
 ) -> None:
     """Totals of a piece without what normalizing plugins add: int32[place], NOWHERE for none."""
-    _filter(numbers, specs, totals, c, rows, piece, out)
+    _filter(numbers, specs, totals, c, start, rows, piece, out)
     strategy = specs.fit[c, 0]
     if strategy != OFF:
         if is_small and strategy != RATIO:
@@ -200,16 +211,16 @@ def raise_high(totals: Totals, c: int, group: int) -> None:
 
 @internal
 def raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
-    total, begin = totals.total[c], numbers.begin
+    total, bucket = totals.total[c], numbers.bucket
     top, tied = totals.top[c], totals.tied[c]
-    for bucket in range(BUCKETS):
-        highest, many = NOWHERE, 0
-        for place in range(begin[bucket], begin[bucket + 1]):
-            each = total[place]
-            if each > highest:
-                highest, many = each, 0
-            many += each == highest
-        top[bucket], tied[bucket] = highest, many
+    top[:] = NOWHERE
+    tied[:] = 0
+    # Without a branch: of a few thousand rows, each bucket has one or two.
+    for place in range(total.shape[0]):
+        at, each = bucket[place], total[place]
+        highest = top[at]
+        tied[at] = 1 if each > highest else tied[at] + (each == highest)
+        top[at] = max(highest, each)
     for group in range(BUCKETS // GROUP):
         raise_high(totals, c, group)
 
@@ -226,31 +237,36 @@ def build(
         is_small = _copy(numbers, some, piece)
         for c in classes:
             out = totals.total[c, start : start + PIECE]
-            _evaluate(numbers, specs, totals, c, some, piece, is_small, out)
+            _evaluate(numbers, specs, totals, c, start, some, piece, is_small, out)
     for c in classes:
-        group = totals.group[specs.fixed[c]]
-        totals.feasible[c] = _count(numbers, totals.total[c], group, totals.alive[c])
+        group_at = totals.group_at[specs.fixed[c]]
+        totals.feasible[c] = _count(totals.total[c], group_at, totals.alive[c])
         totals.norm[c] = 0
         totals.moved[c] = not is_usual(totals, specs.model[c], totals.alive[c])
         if not totals.moved[c]:
-            _renormalize(numbers, totals, c, group, totals.usual_norm[specs.model[c]])
+            _renormalize(totals, c, group_at, totals.usual_norm[specs.model[c]])
         totals.seen[c] = seen
         totals.built[c] = True
         raise_tops(numbers, totals, c)
 
 
 @inlined
-def _count(numbers: Numbers, total: I32, group: I32, alive: I64) -> int:
+def _count(total: I32, group_at: I32, alive: I64) -> int:
     """Counts feasible rows, by group into alive and in all."""
-    alive[:] = 0
     feasible = 0
-    for place in range(total.shape[0]):
-        feasible += total[place] != NOWHERE
-    if alive.shape[0] == 1:
-        alive[0] = feasible
+    if alive.shape[0] <= FEW_GROUPS:
+        for group in range(alive.shape[0]):
+            rows = 0
+            for place in range(total.shape[0]):
+                rows += (total[place] != NOWHERE) & (group_at[place] == group)
+            alive[group] = rows
+            feasible += rows
         return feasible
+    alive[:] = 0
     for place in range(total.shape[0]):
-        alive[group[numbers.row_at[place]]] += total[place] != NOWHERE
+        fits = total[place] != NOWHERE
+        alive[group_at[place]] += fits
+        feasible += fits
     return feasible
 
 
@@ -264,17 +280,19 @@ def is_usual(totals: Totals, model: int, alive: I64) -> bool:
 
 
 @internal
-def _renormalize(numbers: Numbers, totals: Totals, c: int, group: I32, norm: I32) -> None:
+def _renormalize(totals: Totals, c: int, group_at: I32, norm: I32) -> None:
     """Replaces what normalizing plugins add, int32[group], in all totals of a class."""
     total, old = totals.total[c], totals.norm[c]
-    if norm.shape[0] == 1:
-        more = norm[0] - old[0]
-        for place in range(total.shape[0]):
-            total[place] += more if total[place] != NOWHERE else 0
+    if norm.shape[0] <= FEW_GROUPS:
+        for group in range(norm.shape[0]):
+            more = norm[group] - old[group]
+            for place in range(total.shape[0] if more else 0):
+                changes = (total[place] != NOWHERE) & (group_at[place] == group)
+                total[place] += more if changes else 0
     else:
         for place in range(total.shape[0]):
             if total[place] != NOWHERE:
-                mine = group[numbers.row_at[place]]
+                mine = group_at[place]
                 total[place] += norm[mine] - old[mine]
     for each in range(norm.shape[0]):
         old[each] = norm[each]
@@ -283,5 +301,5 @@ def _renormalize(numbers: Numbers, totals: Totals, c: int, group: I32, norm: I32
 @compiled
 def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
     """The same, for a class that is built."""
-    _renormalize(numbers, totals, c, totals.group[specs.fixed[c]], norm)
+    _renormalize(totals, c, totals.group_at[specs.fixed[c]], norm)
     raise_tops(numbers, totals, c)

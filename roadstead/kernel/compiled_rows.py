@@ -43,10 +43,12 @@ def filtered(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, 
     passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
     pod_count, pod_limit, blocked = numbers.pod_count, numbers.pod_limit, numbers.blocked
     allocatable, requested = numbers.allocatable, numbers.requested
+    place_of = numbers.place_of
     wants, ports = specs.wants[c], specs.ports[c]
     for place in range(rows.shape[0]):
         row = rows[place]
-        fits = passes[row] and pod_count[row] < pod_limit[row]
+        at = place_of[row]
+        fits = passes[at] and pod_count[row] < pod_limit[row]
         for k in range(wants.shape[0]):
             resource = wants[k, 0]
             if resource == END or not fits:
@@ -56,7 +58,7 @@ def filtered(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, 
             if ports[k] == END or not fits:
                 break
             fits = not blocked[row, ports[k]]
-        out[place] = still[row] if fits else NOWHERE
+        out[place] = still[at] if fits else NOWHERE
 
 
 @internal

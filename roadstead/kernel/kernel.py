@@ -169,7 +169,7 @@ class Kernel:
         fixed = [places[id(model.still)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
         self._specs = lay_out_specs(specs, infos, fixed, model_of, ports, affected)
-        self._totals = empty_totals(len(specs), stills, len(models), len(table))
+        self._totals = empty_totals(len(specs), stills, len(models), self._mirror.numbers.row_at)
         groups = self._totals.alive.shape[1]
         related = [(e.first.evaluation, e.first.filters, e.first.scores) for e in models]
         found = relate(related if self._handled else [], table, fixed, groups)

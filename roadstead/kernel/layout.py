@@ -14,6 +14,7 @@ from roadstead.kernel.cover import ClassSpec
 from roadstead.kernel.stills import Still
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.view import Rows
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.node_ports import conflicts
 from roadstead.plugins.node_volume_limits import NodeVolumeLimits
@@ -65,14 +66,18 @@ def _lines(each: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
     return result
 
 
-def empty_totals(classes: int, stills: Sequence[Still], models: int, rows: int) -> Totals:
-    """Totals of classes, none of them built."""
+def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Rows) -> Totals:
+    """Totals of classes, none of them built. row_at: the row of each place."""
+    rows = len(row_at)
     groups = max((still.raw.shape[1] for still in stills), default=1)
     return Totals(
-        passes=np.array([still.passes for still in stills], dtype=np.bool_).reshape(
+        passes=np.array([still.passes[row_at] for still in stills], dtype=np.bool_).reshape(
             len(stills), rows
         ),
-        still=np.array([still.fixed for still in stills], dtype=np.int32).reshape(
+        still=np.array([still.fixed[row_at] for still in stills], dtype=np.int32).reshape(
+            len(stills), rows
+        ),
+        group_at=np.array([still.group[row_at] for still in stills], dtype=np.int32).reshape(
             len(stills), rows
         ),
         group=np.array([still.group for still in stills], dtype=np.int32).reshape(

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_amounts import beside_amounts
 from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
@@ -23,15 +20,14 @@ class PodInfo:
     """A class of pods.
 
     kind: equal for classes that differ in nothing but the amounts of what they ask for.
-    codes, amounts: int64[k], requested resources, zero amounts left out; asked: the same in pairs.
-    nonzero: int64[2], cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
+    asked: (code of a resource, amount) for what is requested, zero amounts left out.
+    nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
     scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory non-zero.
     labels: the pod's labels as a mapping.
     """
 
     __slots__ = (
-        "_alone", "amounts", "asked", "codes", "facts", "index", "kind", "labels", "nonzero",
-        "request_of", "scored",
+        "_alone", "asked", "facts", "index", "kind", "labels", "nonzero", "request_of", "scored",
     )  # fmt: skip
 
     def __init__(self, facts: PodFacts, index: int, kind: int, resources: Interner[str]) -> None:
@@ -43,13 +39,9 @@ class PodInfo:
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
         code = resources.code
         self.asked = tuple([(code(name), n) for name, n in self.request_of.items() if n])
-        self.codes: NDArray[np.intp] = np.array([code for code, _ in self.asked], dtype=np.intp)
-        self.amounts: NDArray[np.int64] = np.array([n for _, n in self.asked], dtype=np.int64)
-        self.nonzero: NDArray[np.int64] = np.array(
-            [facts.nonzero_cpu_milli, facts.nonzero_memory_bytes], dtype=np.int64
-        )
+        self.nonzero = facts.nonzero_cpu_milli, facts.nonzero_memory_bytes
         self.scored: dict[str, int] = (
-            self.request_of | dict(zip(("cpu", "memory"), self.nonzero.tolist(), strict=True))
+            self.request_of | dict(zip(("cpu", "memory"), self.nonzero, strict=True))
             if facts.container_requests is None
             else dict(facts.container_requests)
         )

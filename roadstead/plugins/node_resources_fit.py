@@ -73,7 +73,7 @@ class NodeResourcesFit(
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         checks: list[Check] = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
-        for code, amount in zip(pod.codes.tolist(), pod.amounts.tolist(), strict=True):
+        for code, amount in pod.asked:
             name = table.resource_names[code]
             if self.is_ignored(name):
                 continue

@@ -29,8 +29,7 @@ def test_requests_become_a_vector_without_zeros_and_uncounted_resources():
 
     info = classes.info(pod(cpu=250, memory=0, others={GPU: 2, "unheard-of": 3}))
 
-    asked = dict(zip(info.codes.tolist(), info.amounts.tolist(), strict=True))
-    assert asked == {classes.resources.code("cpu"): 250, classes.resources.code(GPU): 2}
+    assert dict(info.asked) == {classes.resources.code("cpu"): 250, classes.resources.code(GPU): 2}
     assert info.request_of == {"cpu": 250, "memory": 0, GPU: 2}
     assert classes.resources.find("unheard-of") == -1
 
@@ -40,7 +39,7 @@ def test_a_pod_scores_itself_as_it_weighs_on_a_node_unless_its_facts_say_otherwi
     plain = pod(cpu=250, others={GPU: 1})
     own = (("cpu", 100), ("memory", 5 * MIB))
 
-    assert classes.info(plain).nonzero.tolist() == [250, DEFAULT_MEMORY_BYTES]
+    assert classes.info(plain).nonzero == (250, DEFAULT_MEMORY_BYTES)
     assert classes.info(plain).scored == {"cpu": 250, "memory": DEFAULT_MEMORY_BYTES, GPU: 1}
     assert classes.info(replace(plain, container_requests=own)).scored == dict(own)
 
