@@ -32,18 +32,14 @@ class KernelLoader:
         return self._accelerator.coverage
 
     def accelerator(self, pods: int) -> Accelerator | None:
-        """The kernel for a batch of so many pods; many sent for it."""
+        """The kernel for a batch of so many pods; once there were many, it is sent for."""
         if not self._enabled:
             return None
         self._pods += pods
-        if (
-            self._accelerator.code is None
-            and self._thread is None
-            and self._pods >= WORTHWHILE_PODS
-        ):
+        if self._accelerator.code is None and self._thread is None:
             # Who loaded it before us in this process left nothing to wait for.
             self._accelerator.code = loaded()
-            if self._accelerator.code is None:
+            if self._accelerator.code is None and self._pods >= WORTHWHILE_PODS:
                 self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)
                 self._thread.start()
         return self._accelerator

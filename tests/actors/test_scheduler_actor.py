@@ -426,7 +426,7 @@ async def test_what_people_are_told_reaches_the_queue_without_a_lease():
 
 
 async def test_status_says_what_was_decided_and_where_the_time_went():
-    async with World(["a"], ["b"]) as world:
+    async with World(["a"], ["b"], kernel=False) as world:
         await world.reports(2)
         status = await world.scheduler.status(NOTHING)
 
