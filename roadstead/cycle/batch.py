@@ -21,8 +21,8 @@ from roadstead.cycle.class_run import INFEASIBLE, ClassRun
 from roadstead.cycle.placed import Placed
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
-from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import candidates_wanted
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.keeper import KernelKeeper

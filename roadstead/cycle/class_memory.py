@@ -18,8 +18,9 @@ MAX_CLASSES = 4096
 MIN_CLASSES = 16
 """So many are kept whatever the table."""
 
-MAX_CELLS = 5_000_000
-"""Rows times classes: about 450 MB."""
+MAX_CELLS = 12_000_000
+"""Rows times classes: about a gigabyte. Fleets with so many shapes that fewer were kept would have
+each found anew in every batch."""
 
 
 def most_classes(rows: int) -> int:

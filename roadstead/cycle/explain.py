@@ -19,7 +19,8 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Summaries
 from roadstead.framework.narrowed import Narrowing
-from roadstead.framework.plugin import IGNORED, Extremes, PostFilterResult
+from roadstead.framework.plugin import IGNORED, Extremes
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.victims import DryRun, Tried

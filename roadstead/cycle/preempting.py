@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.plugin import PostFilterResult
 from roadstead.framework.post_filter import candidates_wanted, run_post_filter
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun, Tried

@@ -9,7 +9,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.effects import RequeueReason, Verdict
 from roadstead.cycle.preempting import CLEAR, conclude
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.plugin import PostFilterResult
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.victims import Victim

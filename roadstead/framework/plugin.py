@@ -18,7 +18,7 @@ what a placement may have changed. A plugin that looks across nodes says so as a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
@@ -31,7 +31,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.events import RegisteredEvent
 from roadstead.framework.members import GroupMembers
-from roadstead.framework.victims import Candidate, Tried
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.framework.waiting import WaitingPods
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodClasses, PodInfo
@@ -83,11 +83,6 @@ class Handle:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "storage", StorageState(self.cluster.storage))
-
-
-def first_name(names: Sequence[str]) -> str:
-    """The bytewise smallest of some names."""
-    return min(names, key=str.encode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,27 +269,6 @@ class FilterPlugin(Plugin):
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
-    """What PostFilter says.
-
-    nominated_node: None leaves the pod's nomination as it is, "" clears it. candidates: what
-    preemption found; acceptable: the names of those that are equally good. exhaustive: the dry run
-    was not limited to some nodes.
-    """
-
-    status: Status
-    nominated_node: str | None = None
-    candidates: tuple[Candidate, ...] = ()
-    acceptable: tuple[str, ...] = ()
-    exhaustive: bool = True
-
-    @property
-    def chosen(self) -> Candidate | None:
-        """The candidate on the nominated node: whom preemption has to evict."""
-        return next((c for c in self.candidates if c.node_name == self.nominated_node), None)
-
-
 class PostFilterPlugin(Plugin):
     def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
         """How many candidates a dry run of preemption should look for; None for no dry run."""
@@ -303,27 +277,6 @@ class PostFilterPlugin(Plugin):
     @abstractmethod
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         """Called when no node is feasible; reasons[0] becomes the end of the pod's message."""
-
-
-@dataclass(frozen=True, slots=True)
-class PostFilterView:
-    """What PostFilter sees of a failed cycle.
-
-    helpful: nodes refused with Unschedulable (removing pods may help).
-    node_count: all nodes of the cluster.
-    pre_filter: what PreFilter said (Success if it passed).
-    unreached: plugins whose PreFilter did not run, because another one stopped the phase.
-    lowest_priority: of all pods on nodes; None where there are none.
-    tried: what came of the dry run, where a plugin wanted one. pick: chooses among equal nodes.
-    """
-
-    node_count: int
-    helpful: int
-    pre_filter: Status
-    unreached: tuple[str, ...] = ()
-    lowest_priority: int | None = None
-    tried: Tried | None = None
-    pick: Callable[[Sequence[str]], str] = first_name
 
 
 class PreScorePlugin(Plugin):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.plugin import PostFilterResult, PostFilterView, first_name
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView, first_name
 from roadstead.framework.profile import Profile
 from roadstead.framework.victims import Tried
 from roadstead.protocol.status import Code, Status

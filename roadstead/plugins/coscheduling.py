@@ -30,8 +30,6 @@ from roadstead.framework.plugin import (
     Handle,
     PermitPlugin,
     PostFilterPlugin,
-    PostFilterResult,
-    PostFilterView,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -40,6 +38,7 @@ from roadstead.framework.plugin import (
     RemembersPods,
     ReservePlugin,
 )
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.framework.waiting import Chosen
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable

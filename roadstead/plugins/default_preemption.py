@@ -30,14 +30,8 @@ from roadstead.framework.events import (
     SeenPod,
     on,
 )
-from roadstead.framework.plugin import (
-    EnqueueExtensions,
-    PostFilterPlugin,
-    PostFilterResult,
-    PostFilterView,
-    PreEnqueuePlugin,
-    Reads,
-)
+from roadstead.framework.plugin import EnqueueExtensions, PostFilterPlugin, PreEnqueuePlugin, Reads
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.framework.victims import Tried
 from roadstead.preemption.choice import best
 from roadstead.preemption.dry_run import NO_VICTIMS

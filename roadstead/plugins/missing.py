@@ -29,8 +29,6 @@ from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
     PostFilterPlugin,
-    PostFilterResult,
-    PostFilterView,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -40,6 +38,7 @@ from roadstead.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table

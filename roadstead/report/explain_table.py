@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roadstead.cycle.explain import Explanation
-from roadstead.framework.plugin import PostFilterResult
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.status import Code, Status
 
 SKIPPED = "–"

@@ -12,10 +12,10 @@ from roadstead.framework.plugin import (
     PermitPlugin,
     PostBindPlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreBindPlugin,
     ReservePlugin,
 )
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 from tests.builders import pod, profile_of

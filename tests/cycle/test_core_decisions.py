@@ -12,7 +12,7 @@ from roadstead.cycle.effects import (
 )
 from roadstead.cycle.pods import PodState
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.plugin import PostFilterResult
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulable
 from tests.cycle.core_world import World, kinds, only, too_small

@@ -1,8 +1,9 @@
 import pytest
 
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.plugin import PostFilterPlugin, PostFilterResult, PostFilterView
+from roadstead.framework.plugin import PostFilterPlugin
 from roadstead.framework.post_filter import run_post_filter
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from tests.builders import pod, profile_of

@@ -14,11 +14,11 @@ from roadstead.framework.plugin import (
     Handle,
     PermitPlugin,
     PostFilterPlugin,
-    PostFilterResult,
     PreEnqueuePlugin,
     Reads,
     ScorePlugin,
 )
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile, WeightedScore
 from roadstead.framework.registry import Registry
 from roadstead.nodes.pod_info import PodClasses

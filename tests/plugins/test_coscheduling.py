@@ -14,7 +14,8 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.events import Change, QueueingHint, SeenPod
 from roadstead.framework.members import GroupMembers
-from roadstead.framework.plugin import Handle, PostFilterView
+from roadstead.framework.plugin import Handle
+from roadstead.framework.post_filter_answers import PostFilterView
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins import coscheduling

@@ -1,7 +1,7 @@
 import pytest
 
 from roadstead.config.plugin_args import DefaultPreemptionArgs
-from roadstead.framework.plugin import PostFilterResult, PostFilterView
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.framework.victims import Candidate, Tried, Victim
 from roadstead.plugins.default_preemption import DefaultPreemption
 from roadstead.protocol.errors import UnsupportedError

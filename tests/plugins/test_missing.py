@@ -2,7 +2,8 @@ import pytest
 
 from roadstead.facts.pod import PodIdentity, Volume
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import PostFilterPlugin, PostFilterView, PreEnqueuePlugin
+from roadstead.framework.plugin import PostFilterPlugin, PreEnqueuePlugin
+from roadstead.framework.post_filter_answers import PostFilterView
 from roadstead.framework.registry import extension_points
 from roadstead.plugins import missing
 from roadstead.protocol.errors import UnsupportedError
