@@ -141,8 +141,9 @@ class _Run:
         async def drive(process):
             problems = await run_by_client(process, inputs, until_s)
             chaos.cancel()
+            # Who was taken for gone at the end may yet be replaced, and what waits tried again.
             await asyncio.sleep(ARRIVAL_S)
-            return problems
+            return problems + await _at_rest(self.scenario, process)
 
         for at_s in self.scenario.kills_s:
             working = asyncio.create_task(self.process.work(drive))
@@ -241,28 +242,24 @@ class _World:
         await self.tell(QUEUE, LEAVE, gone)
 
 
-async def _drive(scenario, process):
-    """Submits waves and waits until nothing moves; what is wrong with that."""
-    runtime, supervisor = process.runtime, process.supervisor
-    network, call_s = runtime.network, scenario.plan.settings.deadlines.call_s
+def _teller(scenario, process):
+    """Tells an actor, however often it takes."""
+    call_s = scenario.plan.settings.deadlines.call_s
 
     async def tell(name, method, message):
         while True:
             try:
-                ref = runtime.find_from(name, OUTSIDE)
+                ref = process.runtime.find_from(name, OUTSIDE)
                 return await ref.call(method, message, timeout_s=call_s)
             except (ActorLostError, DeadlineError):
                 await asyncio.sleep(AGAIN_S)
 
-    world = _World(tell)
-    await world.appear(scenario.nodes)
-    for index in range(scenario.plan.settings.schedulers):
-        # Through the supervisor, which makes those run that take the place of these.
-        await supervisor.refs[scheduler_name(index)].call(RUN, NOTHING, timeout_s=ALL_S)
-    for wave in scenario.waves:
-        await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
-        await world.take(wave)
-    await asyncio.sleep(max(0.0, network.faults.until_s - network.spent_s))
+    return tell
+
+
+async def _at_rest(scenario, process):
+    """Waits until nothing moves; what is wrong with that."""
+    network, tell = process.runtime.network, _teller(scenario, process)
     deadline_s = network.spent_s + RECOVERY_S
     while True:
         state = await tell(QUEUE, QUEUE_STATE, NOTHING)
@@ -272,3 +269,18 @@ async def _drive(scenario, process):
         if network.spent_s > deadline_s:
             return [f"I12: {RECOVERY_S:g} s after the last fault, {state} moves on"]
         await asyncio.sleep(LOOK_S)
+
+
+async def _drive(scenario, process):
+    """Submits waves and waits until nothing moves; what is wrong with that."""
+    supervisor, network = process.supervisor, process.runtime.network
+    world = _World(_teller(scenario, process))
+    await world.appear(scenario.nodes)
+    for index in range(scenario.plan.settings.schedulers):
+        # Through the supervisor, which makes those run that take the place of these.
+        await supervisor.refs[scheduler_name(index)].call(RUN, NOTHING, timeout_s=ALL_S)
+    for wave in scenario.waves:
+        await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
+        await world.take(wave)
+    await asyncio.sleep(max(0.0, network.faults.until_s - network.spent_s))
+    return await _at_rest(scenario, process)
