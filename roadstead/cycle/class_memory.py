@@ -23,6 +23,15 @@ MAX_CELLS = 12_000_000
 each found anew in every batch."""
 
 
+MAX_TOTALS = 250_000_000
+"""Rows times classes of one batch, whose totals the kernel keeps: a gigabyte."""
+
+
+def most_together(rows: int) -> int:
+    """How many classes to decide together over so many rows, whatever they share."""
+    return max(MIN_CLASSES, MAX_TOTALS // max(1, rows))
+
+
 def most_classes(rows: int) -> int:
     """Of how many classes to keep what is found by itself over so many rows."""
     return max(MIN_CLASSES, min(MAX_CLASSES, MAX_CELLS // max(1, rows)))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_memory import most_classes, within
+from roadstead.cycle.class_memory import most_classes, most_together, within
 from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
 from roadstead.cycle.messages import ClassAnswer, ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer
 from roadstead.cycle.narrowing import Found, Narrower, Roster, merge_found
@@ -148,7 +148,8 @@ class ShardedCycle:
         most = most_classes(self._rows)
         if len({pod.signature for pod in pods}) <= most:
             return pods
-        return pods[: within((self._weighs(pod) for pod in pods), most)]
+        pods = pods[: within((self._weighs(pod) for pod in pods), most)]
+        return pods[: within((pod.signature for pod in pods), most_together(self._rows))]
 
     @property
     def _rows(self) -> int:

@@ -308,3 +308,7 @@ def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
     cycle.accelerator = accelerator()
 
     assert list(cycle.together(distinct)) == distinct, "of one kind: they share what is found"
+
+    monkeypatch.setattr(class_memory, "MAX_TOTALS", 3 * 20)
+
+    assert list(cycle.together(distinct)) == distinct[:20], "but not their totals"
