@@ -164,7 +164,7 @@ class ReplicaCycle(ShardedCycle):
     def _rows(self) -> int:
         return len(self.table)
 
-    def _weighs(self, pod: PodInCycle) -> Hashable:
+    def _sharing_key(self, pod: PodInCycle) -> Hashable:
         profile = self._profiles[pod.info.facts.scheduler_name]
         shares = self.accelerator is not None and profile.has_kind(pod.info)
         return pod.info.kind if shares else pod.signature

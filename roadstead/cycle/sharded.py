@@ -148,14 +148,14 @@ class ShardedCycle:
         most = most_classes(self._rows)
         if len({pod.signature for pod in pods}) <= most:
             return pods
-        pods = pods[: within((self._weighs(pod) for pod in pods), most)]
+        pods = pods[: within((self._sharing_key(pod) for pod in pods), most)]
         return pods[: within((pod.signature for pod in pods), most_together(self._rows))]
 
     @property
     def _rows(self) -> int:
         return self.node_count
 
-    def _weighs(self, pod: PodInCycle) -> Hashable:
+    def _sharing_key(self, pod: PodInCycle) -> Hashable:
         """Equal for pods that share what is found of them."""
         return pod.signature
 

@@ -115,16 +115,14 @@ def affected_by(
     related = [place for place, info in enumerate(infos) if _has_relations(info.facts, handled)]
     plugins = {p: [x for x in p.cross_node if type(x) not in handled] for p in set(profiles)}
     wary = {profile for profile in plugins if _has_unknown(profile)}
-    groups = {
-        profile: (
-            _by_effect(profile, plugins[profile], infos, range(len(infos))),
-            _by_effect(profile, plugins[profile], infos, related),
-        )
-        for profile in plugins
-    }
+    groups: dict[tuple[Profile, bool], list[list[int]]] = {}
     for asked, (profile, info) in enumerate(zip(profiles, infos, strict=True)):
         all_matter = profile in wary or _has_relations(info.facts, handled)
-        for places in groups[profile][0 if all_matter else 1]:
+        key = profile, all_matter
+        if key not in groups:
+            placed = range(len(infos)) if all_matter else related
+            groups[key] = _by_effect(profile, plugins[profile], infos, placed)
+        for places in groups[key]:
             other = infos[places[0]]
             if any(x.affected_by(info, other) for x in plugins[profile]):
                 result[places, asked] = True
