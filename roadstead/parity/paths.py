@@ -12,6 +12,7 @@ from typing import Protocol
 from roadstead.cycle.batch import Accelerator, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.local import LocalShards
+from roadstead.cycle.narrowing import Narrower, RosterOf
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.replica import ReplicaCycle
 from roadstead.facts.node import NodeFacts
@@ -37,6 +38,8 @@ class DecisionPath(Protocol):
     """A fleet on which pods are explained and decided."""
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None: ...
+
+    def remove_node(self, name: str) -> None: ...
 
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None: ...
 
@@ -65,17 +68,30 @@ class DecisionPath(Protocol):
 class PlainPath:
     """One table, no messages."""
 
-    def __init__(self, profiles_of: Profiles, accelerator: Accelerator | None = None) -> None:
+    def __init__(
+        self,
+        profiles_of: Profiles,
+        accelerator: Accelerator | None = None,
+        narrower: Narrower | None = None,
+    ) -> None:
         self._classes = PodClasses()
         self._profiles = profiles_of(self._classes)
-        table = NodeTable(self._classes)
+        self._narrower = narrower
         self._cycle = PlainCycle(
-            table, self._profiles, TieBreak("first"), name_best=True, accelerator=accelerator
+            NodeTable(self._classes),
+            self._profiles,
+            TieBreak("first"),
+            name_best=True,
+            narrower=narrower,
+            accelerator=accelerator,
         )
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         for facts in nodes:
             self._cycle.table.add_node(facts)
+
+    def remove_node(self, name: str) -> None:
+        self._cycle.table.remove_node(name)
 
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
         info = self._classes.info(facts)
@@ -120,10 +136,20 @@ class PlainPath:
 class BesidePath(PlainPath):
     """All nodes beside the scheduler; what preemption finds is asked of the plain cycle."""
 
-    def __init__(self, profiles_of: Profiles, accelerator: Accelerator | None = None) -> None:
-        super().__init__(profiles_of, accelerator)
+    def __init__(
+        self,
+        profiles_of: Profiles,
+        accelerator: Accelerator | None = None,
+        narrower: Narrower | None = None,
+    ) -> None:
+        super().__init__(profiles_of, accelerator, narrower)
+        self._roster = RosterOf()
         self._beside = ReplicaCycle(
-            self._cycle.table, self._profiles, TieBreak("first"), name_best=True
+            self._cycle.table,
+            self._profiles,
+            TieBreak("first"),
+            name_best=True,
+            narrower=narrower,
         )
         self._beside.accelerator = accelerator
 
@@ -132,6 +158,8 @@ class BesidePath(PlainPath):
         table = self._cycle.table
         take_snapshot(table, table.arrived)
         pods = self._beside.together(pods)
+        if self._narrower is not None:
+            self._beside.roster = self._roster.take(table)
         batch, decisions = self._beside.begin_here(pods), list[Decision]()
         for pod in pods:
             take_snapshot(table, table.arrived)
@@ -158,10 +186,19 @@ class ShardedPath(LocalShards):
     """W shards, every message packed and unpacked."""
 
     def __init__(
-        self, shards: int, profiles_of: Profiles, accelerator: Accelerator | None = None
+        self,
+        shards: int,
+        profiles_of: Profiles,
+        accelerator: Accelerator | None = None,
+        narrower: Narrower | None = None,
     ) -> None:
         super().__init__(
-            shards, profiles_of, TieBreak("first"), name_best=True, accelerator=accelerator
+            shards,
+            profiles_of,
+            TieBreak("first"),
+            name_best=True,
+            narrower=narrower,
+            accelerator=accelerator,
         )
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
@@ -182,12 +219,15 @@ def _prepare(
     return PodInCycle(identity.uid, identity.key, info, signature)
 
 
-def open_path(name: str, profiles_of: Profiles) -> DecisionPath:
-    """`plain`, `beside`, or the number of workers; `+kernel` behind it has the kernel take part."""
+def open_path(name: str, profiles_of: Profiles, narrower: Narrower | None = None) -> DecisionPath:
+    """`plain`, `beside`, or the number of workers; `+kernel` behind it has the kernel take part.
+
+    narrower: samples the nodes of every pod; None for a search over all of them.
+    """
     accelerator = Accelerator(load(), Coverage()) if name.endswith(WITH_KERNEL) else None
     name = name.removesuffix(WITH_KERNEL)
     if name == PLAIN:
-        return PlainPath(profiles_of, accelerator)
+        return PlainPath(profiles_of, accelerator, narrower)
     if name == BESIDE:
-        return BesidePath(profiles_of, accelerator)
-    return ShardedPath(int(name), profiles_of, accelerator)
+        return BesidePath(profiles_of, accelerator, narrower)
+    return ShardedPath(int(name), profiles_of, accelerator, narrower)

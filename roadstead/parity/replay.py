@@ -10,7 +10,8 @@ from roadstead.parity.cases import Case
 from roadstead.parity.compare import differences, waits_for_post_filter
 from roadstead.parity.paths import DecisionPath, open_path
 from roadstead.parity.result import Json, Result
-from roadstead.parity.sequence import replay_sequence
+from roadstead.parity.sampling import SampledReplay, watched_narrower
+from roadstead.parity.sequence import STEPS, Replay
 from roadstead.protocol.errors import UnsupportedError
 
 EXPECTED = "expected"
@@ -18,13 +19,18 @@ EXPECTED = "expected"
 
 def replay(case: Case, path_name: str) -> Result:
     """A case of any of the decision suites; a decision that raises is one that differs."""
-    path = open_path(path_name, case.profiles)
+    narrower = watched_narrower(case)
+    path = open_path(path_name, case.profiles, narrower)
     path.add_nodes(case.nodes)
     for node_name, (identity, facts) in case.bound:
         path.add_pod(node_name, facts, identity)
     for _, facts in case.nominated:
         path.nominate(facts.nominated_node_name, facts)
-    return replay_sequence(case, path) if "steps" in case.document else _replay_each(case, path)
+    if STEPS not in case.document:
+        return _replay_each(case, path)
+    if narrower is not None:
+        return SampledReplay(case, path, narrower).run()
+    return Replay(case, path).run()
 
 
 def _replay_each(case: Case, path: DecisionPath) -> Result:

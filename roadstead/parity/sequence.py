@@ -52,6 +52,8 @@ class Replay:
             bound = self._bound.pop(str(operation["key"]), None)
             if bound is not None:
                 self._path.remove_pod(*bound)
+        elif operation["op"] == "deleteNode":
+            self._path.remove_node(str(operation["key"]))
         else:
             assert operation["op"] == "addNode", f"an operation that is not known: {operation}"
             node = compile_node_manifest(operation["node"], self._case.path.name)
@@ -62,7 +64,7 @@ class Replay:
         """Decides pods from `at` on; how many operations that settled."""
         pods = self._next_pods(at)
         try:
-            decisions = self._path.decide(pods)
+            decisions = self._decide(pods)
         except UnsupportedError as missing:
             # Nothing was decided: smaller batches find out whose fault it is.
             self._batch = max(1, len(pods) // 2)
@@ -89,17 +91,24 @@ class Replay:
             found.append(self._path.prepare(*self._case.pending[index]))
         return found
 
+    def _decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        return self._path.decide(pods)
+
+    def _step(self, at: int, decision: Decision) -> tuple[Json, Json]:
+        """Our step and the recorded one, as far as the two can be compared."""
+        profile = self._path.profile(decision.pod.info.facts.scheduler_name)
+        return step_of(decision, profile), self._steps[at]
+
     def _compare(self, at: int, decision: Decision) -> bool:
         """Compares a step; whether the pod ended elsewhere than recorded."""
-        profile = self._path.profile(decision.pod.info.facts.scheduler_name)
         step = self._steps[at]
         try:
-            ours = step_of(decision, profile)
+            ours, theirs = self._step(at, decision)
         except UnsupportedError as missing:
             self.result.lack(missing.plugin, STEPS, missing.field)
         else:
             where = f"{self._case.path.name} step {at} {decision.pod.key}"
-            self.result.compare(where, STEPS, ours, differing(ours, step))
+            self.result.compare(where, STEPS, ours, differing(ours, theirs))
         if decision.node_name != step.get("chosen"):
             return True
         if decision.node_name is not None:
@@ -118,19 +127,16 @@ class Replay:
             self._bound[pod.key] = (str(chosen), pod.info.facts)
 
 
-def replay_sequence(case: Case, path: DecisionPath) -> Result:
-    """A case of the sequence suites over a path that holds its nodes and pods."""
-    return Replay(case, path).run()
-
-
-def step_of(decision: Decision, profile: Profile) -> Json:
-    """A decision in the form of a recorded step."""
+def step_of(decision: Decision, profile: Profile | None) -> Json:
+    """A decision in the form of a recorded step; profile: whose PostFilter adds to the message."""
     if decision.error:
         return {"feasible": decision.feasible, "bestSize": 0, "error": decision.error}
     if decision.node_name is None:
         assert decision.diagnosis is not None
-        status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis).status
-        suffix = "" if status.is_success else status.message
+        suffix = ""
+        if profile is not None:
+            status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis).status
+            suffix = "" if status.is_success else status.message
         return {"feasible": 0, "bestSize": 0, "message": decision.diagnosis.message(suffix)}
     return {
         "feasible": decision.feasible,

@@ -22,7 +22,7 @@ from roadstead.protocol.errors import InputError
 
 Check = Callable[[Json], tuple[Json, list[str]]]
 
-DECISION_SUITES = ("static", "profiles", "preemption", "sequence", "openb")
+DECISION_SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")
 NO_PATH = "-"
 """The path of suites in which nothing is scheduled."""
 

@@ -8,7 +8,7 @@ from roadstead.parity.cases import find_files
 from roadstead.parity.suites import run_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SUITES = ("static", "profiles", "preemption", "sequence", "openb")
+SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")
 FILES = find_files([GOLDEN / suite for suite in SUITES])
 
 

@@ -256,7 +256,7 @@ def test_where_post_filter_is_missing_the_rest_is_compared_and_counted(tmp_path,
         "message": "0/3 nodes are available: 3 Insufficient cpu.",
         "postFilter": {"unsupported": "DefaultPreemption: spec.priority: 0"},
     }
-    monkeypatch.setattr(replay, "open_path", lambda name, profiles: WithoutPostFilter(ours))
+    monkeypatch.setattr(replay, "open_path", lambda *_: WithoutPostFilter(ours))
     document = static(pod("large")) | {"expected": [recorded]}
 
     result = replayed(tmp_path, document)

@@ -69,6 +69,17 @@ def sequence(*ops, pending):
     return document | {"ops": named, "steps": [{} for _ in named]}
 
 
+def sampling(*ops, pending):
+    """A recording of sampled searches over nodes of which the first cannot be used."""
+    document = sequence(*ops, pending=pending)
+    taint = {"key": "t", "effect": "NoSchedule"}
+    names = [f"n{index:03}" for index in range(120)]
+    nodes = [node(name, taints=[taint] if name == "n004" else ()) for name in names]
+    document["objects"]["nodes"] = nodes
+    named = {"suite": "sampling", "name": "sampling-000", "percentageOfNodesToScore": 5}
+    return document | named | {"steps": [{**each, "next": 0} for each in document["steps"]]}
+
+
 def write(folder, document, name=None):
     path = folder / f"{name or document['name']}.json.gz"
     path.write_bytes(gzip.compress(json.dumps(document).encode()))
