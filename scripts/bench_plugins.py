@@ -202,7 +202,9 @@ def decide(run: ClassRun) -> None:
     scores = {}
     if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
         scores = evaluation.own_score_summaries()
-    status = run.advance(node_count, filters, scores)
+    failure = run.filter(node_count, filters)
+    assert not failure, failure
+    status = run.score(scores)
     assert status.is_success, status
 
 

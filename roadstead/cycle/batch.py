@@ -31,7 +31,6 @@ from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import KeptBack
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
-from roadstead.protocol.status import Code
 
 MAX_NAMED_BEST = 50
 
@@ -49,6 +48,7 @@ class PodInCycle(NamedTuple):
 class Decision(NamedTuple):
     """What a cycle decided for one pod: a node, or why there is none, or that it failed.
 
+    total: of the node's scores; 0 where scoring failed, but nothing had to be compared.
     best: names of the best nodes, sorted, at most MAX_NAMED_BEST (only if asked for).
     post_filter: what followed from there being no node, once that was asked.
     """
@@ -214,11 +214,20 @@ class BatchRun:
         if run.error and self._placed:
             # Scoring fails while rows are feasible, which earlier placements may have changed.
             return None
-        status = run.advance(self._node_count, each.filters, each.scores)
-        error = run.error or (status.message if status.code is Code.ERROR else "")
+        failure = run.filter(self._node_count, each.filters)
+        if failure:
+            return Decision(pod, None, run.passed_count(), error=failure)
+        if not run.evaluation.pre_filter.status.is_success:
+            return self._failed(pod, run)
+        status = run.score(each.scores)
+        taken = self._uncompared_row(pod, run)
+        if taken is not None:
+            total = int(run.total[taken]) if status.is_success and not run.error else 0
+            return self._place(pod, run, np.array([taken], dtype=np.intp), total)
+        error = run.error or ("" if status.is_success else status.message)
         if error:
             return Decision(pod, None, run.passed_count(), error=error)
-        if not run.evaluation.pre_filter.status.is_success or not run.has_feasible:
+        if not run.has_feasible:
             return self._failed(pod, run)
         return self._choose(pod, run)
 
@@ -242,15 +251,14 @@ class BatchRun:
         return placed.matters_to(pod.signature, pod.info, profile)
 
     def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
-        nominated = self._nominated_row(pod, run)
-        if nominated is not None:
-            best = np.array([nominated], dtype=np.intp)
-            highest = int(run.total[nominated])
-        else:
-            highest = int(run.total.max(initial=INFEASIBLE))
-            if highest == INFEASIBLE or (run.rest.groups and highest <= run.bound()):
-                return None
-            best = np.flatnonzero(run.total == highest)
+        """One of the best rows; None where one that was kept back may be better."""
+        highest = int(run.total.max(initial=INFEASIBLE))
+        if highest == INFEASIBLE or (run.rest.groups and highest <= run.bound()):
+            return None
+        return self._place(pod, run, np.flatnonzero(run.total == highest), highest)
+
+    def _place(self, pod: PodInCycle, run: ClassRun, best: Rows, total: int) -> Decision:
+        """Places a pod on one of some rows that are equally good."""
         feasible = run.feasible_count()
         name = self.table.columns.names[
             self._chooser.one_of(self.table, best, pod.key, pod.attempt)
@@ -261,27 +269,27 @@ class BatchRun:
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
             self._has_ended = True
         self._note_placed(pod.info)
-        return Decision(
-            pod,
-            name,
-            feasible,
-            highest,
-            len(best),
-            self._names(best) if self._name_best else (),
-        )
+        named = self._names(best) if self._name_best else ()
+        return Decision(pod, name, feasible, total, len(best), named)
 
     def _note_placed(self, info: PodInfo) -> None:
         """A pod was placed, and not by the kernel."""
         self._placed.add((info,))
         self._placed_outside.add((info,))
 
-    def _nominated_row(self, pod: PodInCycle, run: ClassRun) -> int | None:
-        """The row of the pod's nominated node, if it can take it: it is not compared then."""
+    def _uncompared_row(self, pod: PodInCycle, run: ClassRun) -> int | None:
+        """The row that is taken whatever scoring says: the pod's nominated node, if it can take
+        the pod, or the only feasible one.
+
+        Upstream returns there before it scores (schedulePod), so that a PreScore or a Score that
+        fails does not fail the pod. Classes are scored here before their pods are decided.
+        """
         name = pod.info.facts.nominated_node_name
-        if not name or not self.table.has_node(name):
-            return None
-        row = self.table.row_of(name)
-        return row if run.evaluation.feasible[row] else None
+        if name and self.table.has_node(name):
+            row = self.table.row_of(name)
+            if run.evaluation.feasible[row]:
+                return row
+        return run.only_row()
 
     def _names(self, rows: Rows) -> tuple[str, ...]:
         names = sorted((self.table.columns.names[row] for row in rows), key=str.encode)

@@ -103,18 +103,28 @@ class ClassRun:
     def has_feasible(self) -> bool:
         return bool(self.rest.groups) or bool(self.evaluation.feasible.any())
 
-    def advance(self, node_count: int, filters: Summaries, scores: Summaries) -> Status:
-        """Evaluates what changed and sums it up; an Error status ends the cycle of this pod."""
+    def filter(self, node_count: int, filters: Summaries) -> str:
+        """Evaluate PreFilter and Filter where anything changed; the error that ends the cycle."""
         evaluation = self.evaluation
         evaluation.update(node_count, filters)
         failure = self.filter_failure()
         if failure is not None:
-            return failure
+            return failure.message
         if self.applies and self.narrowing is not None:
             evaluation.narrow(self.narrowing.narrowed)
-        if not evaluation.pre_filter.status.is_success or not self.has_feasible:
-            return evaluation.pre_filter.status if _failed(evaluation) else Status()
-        status, redone = evaluation.update_scores(scores)
+        if self.narrowing is not None and self.narrowing.error:
+            return self.narrowing.error
+        status = evaluation.pre_filter.status
+        return status.message if status.code is Code.ERROR else ""
+
+    def score(self, scores: Summaries) -> Status:
+        """Score what changed and sum it up, after `filter`; an Error status for a failure.
+
+        The failure ends the cycle only where nodes are to be compared.
+        """
+        if not self.has_feasible:
+            return Status()
+        status, redone = self.evaluation.update_scores(scores)
         if not status.is_success:
             return status
         if redone is None or self._extremes_moved(redone):
@@ -239,7 +249,15 @@ class ClassRun:
             best = max(best, total)
         return best
 
+    def only_row(self) -> int | None:
+        """The one feasible row of all nodes, where there is one, and it is among the candidates."""
+        rows = np.flatnonzero(self.evaluation.feasible)
+        return int(rows[0]) if len(rows) == 1 and self.feasible_count() == 1 else None
+
     def feasible_count(self) -> int:
+        """Feasible rows of all nodes."""
+        if self._error:
+            return self.passed_count()
         kept_back = sum(group.rows for group in self.rest.groups)
         return int(self.evaluation.feasible.sum()) + kept_back
 
@@ -290,10 +308,6 @@ def count_refusals(evaluation: Evaluation, into: Diagnosis, where: Bools) -> Non
 def lowest_priority(table: NodeTable) -> int | None:
     """The lowest priority of all pods on the rows; None where there are none."""
     return min((info.facts.priority for info in table.class_counts), default=None)
-
-
-def _failed(evaluation: Evaluation) -> bool:
-    return evaluation.pre_filter.status.code is Code.ERROR
 
 
 def _out_of_range(plugin: str, score: int) -> Status:

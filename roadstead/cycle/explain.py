@@ -49,6 +49,8 @@ class Explanation:
     """What every node says of a pod. names: sorted bytewise; statuses[i] is None if i is feasible.
 
     feasible: indices into `names`. total: int64[feasible].
+    cycle_error: why its attempt fails. score_error: why it cannot be scored, which fails the
+        attempt only where nodes are to be compared.
     dry_run: what is to be tried before PostFilter speaks (see `with_post_filter`).
     post_filter: None if it did not run; unsupported: what PostFilter would have needed.
     """
@@ -64,15 +66,20 @@ class Explanation:
     nominated: str
     cycle_error: str
     diagnosis: Diagnosis
+    score_error: str = ""
     dry_run: DryRun | None = None
     post_filter: PostFilterResult | None = None
     unsupported: str = ""
 
     @property
     def best(self) -> list[str]:
-        """All nodes with the highest total, or the nominated one if it fits."""
+        """All nodes with the highest total, or the nominated one if it fits, or the only one."""
+        if self.cycle_error:
+            return []
         if self.nominated:
             return [self.nominated]
+        if len(self.total) < len(self.feasible):
+            return [self.names[row] for row in self.feasible]
         if not len(self.total):
             return []
         return [self.names[row] for row in self.feasible[self.total == self.total.max()]]
@@ -123,8 +130,8 @@ class Explanation:
         return fields
 
     def _score_fields(self) -> Json:
-        if self.cycle_error:
-            return {"best": [], "cycleError": self.cycle_error}
+        if self.cycle_error or self.score_error:
+            return {"best": [], "cycleError": self.cycle_error or self.score_error}
         fields: Json = {"scores": [_score(line) for line in self.scores]}
         if self.view.pre_score_skipped:
             fields["preScoreSkipped"] = list(self.view.pre_score_skipped)
@@ -141,7 +148,7 @@ class Explanation:
             return {"postFilter": {"unsupported": self.unsupported}}
         if self.post_filter is None:
             return {}
-        return {"postFilter": _post_filter(self.post_filter)}
+        return {"postFilter": post_filter_fields(self.post_filter)}
 
 
 def _status(status: Status) -> Json:
@@ -153,7 +160,8 @@ def _status(status: Status) -> Json:
     return fields
 
 
-def _post_filter(result: PostFilterResult) -> Json:
+def post_filter_fields(result: PostFilterResult) -> Json:
+    """PostFilter's answer in the form of a golden entry."""
     fields: Json = {"status": _status(result.status), "nominatedNode": result.nominated_node}
     fields["exhaustive"] = result.exhaustive
     if result.status.is_success:
@@ -199,20 +207,23 @@ def explain(
     feasible = np.flatnonzero(np.array(fits, dtype=np.bool_))
     # A shard without feasible rows may not have run PreScore; any shard's failure is the cycle's.
     error = next((v.pre_score for v in views if v.pre_score.code == Code.ERROR), None)
-    cycle_error = status_in(error).message if error is not None and len(feasible) else ""
+    score_error = status_in(error).message if error is not None and len(feasible) else ""
+    nominated = pod.info.facts.nominated_node_name
+    if nominated not in {names[i] for i in order[feasible]}:
+        nominated = ""
+    cycle_error = "" if nominated or len(feasible) == 1 else score_error
     if narrowing is not None and narrowing.error:
         cycle_error = narrowing.error
     failure = next((each for each in in_order if each and each.code is Code.ERROR), None)
     if failure is not None and passed:
         cycle_error = failure.message
     lines: tuple[ScoreLine, ...] = ()
-    if len(feasible) and not cycle_error:
+    if len(feasible) and not (cycle_error or score_error):
         lines = _score_lines(profile, pod, views, order[feasible], (len(names), filters, scores))
     if narrowing is not None and narrowing.scores and lines:
         lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
     diagnosis = _diagnosis(views, in_order if passed else (), narrowing)
     failed = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
-    nominated = pod.info.facts.nominated_node_name
     explanation = Explanation(
         pod_key=pod.key,
         names=tuple(names[i] for i in order),
@@ -221,9 +232,12 @@ def explain(
         statuses=in_order,
         feasible=feasible,
         scores=lines,
-        total=_total(lines, len(feasible)) if not cycle_error else np.zeros(0, dtype=np.int64),
-        nominated=nominated if nominated in {names[i] for i in order[feasible]} else "",
+        total=np.zeros(0, dtype=np.int64)
+        if cycle_error or score_error
+        else _total(lines, len(feasible)),
+        nominated=nominated,
         cycle_error=cycle_error,
+        score_error=score_error,
         diagnosis=diagnosis,
         dry_run=wanted(profile, pod, diagnosis, tie_break) if failed else None,
     )

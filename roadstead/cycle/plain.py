@@ -115,7 +115,8 @@ class PlainCycle:
         scores: Summaries = {}
         if evaluation.pre_filter.status.is_success:
             scores = evaluation.own_score_summaries()
-        run.advance(len(self.table), filters, scores)
+        if not run.filter(len(self.table), filters):
+            run.score(scores)
         views = [view_of(evaluation)]
         profile, tie_break = evaluation.profile, self._chooser.tie_break
         found = explain(profile, pod, views, filters, scores, run.narrowing, tie_break)

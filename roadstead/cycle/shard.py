@@ -134,8 +134,11 @@ class ShardCore:
         for evaluation, each in zip(evaluations, groups, strict=True):
             if each is not None:
                 chosen[each.best(keep)] = True
-                if evaluation.wide is None:
-                    _choose_nominated(evaluation, chosen)
+            elif _is_unscored(evaluation) and np.count_nonzero(evaluation.feasible) == 1:
+                # If no other shard has one, it is taken without scores.
+                chosen |= evaluation.feasible
+            if evaluation.wide is None and (each is not None or _is_unscored(evaluation)):
+                _choose_nominated(evaluation, chosen)
         rows = np.flatnonzero(chosen)
         told = tuple(
             _tell(evaluation, each, answer, rows, ~chosen)
@@ -212,6 +215,12 @@ def _scored(evaluation: Evaluation) -> bool:
         and bool(evaluation.feasible.any())
         and len(evaluation.raw) == len(evaluation.profile.score)
     )
+
+
+def _is_unscored(evaluation: Evaluation) -> bool:
+    """Whether rows are feasible, but PreScore failed."""
+    passed = evaluation.pre_filter.status.is_success
+    return passed and not evaluation.pre_score.is_success and bool(evaluation.feasible.any())
 
 
 def _choose_nominated(evaluation: Evaluation, chosen: Bools) -> None:
@@ -293,7 +302,7 @@ def _tell(
     refused = Diagnosis(0)
     count_refusals(evaluation, refused, kept_back)
     codes, positions = evaluation.fixed()
-    failed = evaluation.feasible.any() and not evaluation.pre_score.is_success
+    failed = _is_unscored(evaluation)
     return ClassAnswer(
         filters=answer.filters,
         scores=answer.scores,

@@ -14,7 +14,7 @@ from typing import TextIO
 
 from roadstead.parity.cases import find_files
 from roadstead.parity.dump import write_answers
-from roadstead.parity.paths import BESIDE, PLAIN, WITH_KERNEL
+from roadstead.parity.paths import BESIDE, PLAIN, way_of
 from roadstead.parity.report import Report
 from roadstead.parity.suites import Answer, run_file
 from roadstead.protocol.errors import InputError
@@ -60,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         "--paths",
         type=_path_names,
         default=_path_names(DEFAULT_PATHS),
-        help=f"ways to decide: plain, beside, or a number of workers, +kernel behind it or not "
-        f"(default {DEFAULT_PATHS})",
+        help=f"ways to decide: plain, beside, or a number of workers, with +kernel or +runs behind "
+        f"it or not (default {DEFAULT_PATHS})",
     )
     parser.add_argument("--dump", metavar="DIR", help="write our own answer for each case there")
     parser.add_argument(
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 def _path_names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     for name in names:
-        way = name.removesuffix(WITH_KERNEL)
+        way = way_of(name)
         workers = int(way) if way.isascii() and way.isdigit() else 0
         if way not in (PLAIN, BESIDE) and not 1 <= workers <= MAX_WORKERS:
             raise argparse.ArgumentTypeError(

@@ -19,7 +19,7 @@ def differences(ours: Json, expected: Json) -> list[str]:
     found = differing(_plain(ours, expected), _plain(expected, expected))
     if _resolved(ours) != _resolved(expected):
         found.append(differs("filter", _resolved(ours), _resolved(expected)))
-    return found + _post_filter(ours, expected)
+    return found + refusal_differences(ours, expected)
 
 
 def waits_for_post_filter(ours: Json) -> str:
@@ -36,7 +36,8 @@ def _where_recorded(entry: Json, recorded: Json) -> Json:
     return {key: value for key, value in entry.items() if key not in left_out}
 
 
-def _post_filter(ours: Json, expected: Json) -> list[str]:
+def refusal_differences(ours: Json, expected: Json) -> list[str]:
+    """How the message and PostFilter's answer differ."""
     our_message, message = str(ours.get("message", "")), str(expected.get("message", ""))
     if waits_for_post_filter(ours):
         if bool(our_message) == bool(message) and message.startswith(our_message):

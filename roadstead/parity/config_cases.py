@@ -44,7 +44,8 @@ def _upstream_fields(text: str) -> set[str]:
     prefix = re.search(r"decoding \.(\S+?): ", text)
     inside = f"{prefix[1]}.args." if prefix else ""
     fields = {inside + field for field in re.findall(r'unknown field "([^"]+)"', text)}
-    fields |= {field.split(".", 1)[1] for field in re.findall(r"struct field (\S+) of type", text)}
+    paths = (field.split(".", 1)[1] for field in re.findall(r"struct field (\S+) of type", text))
+    fields |= {_short(inside + path) for path in paths}
     return fields | set(re.findall(r"(line \d+): key", text))
 
 

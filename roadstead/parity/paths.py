@@ -2,6 +2,7 @@
 
 plain: one table, pod by pod. W: batches over W workers. beside: batches over a table that holds all
 nodes, as a scheduler decides that is alone; what it found of classes is kept from batch to batch.
+Each of them with the kernel, pod by pod (`+kernel`) or in runs of pods (`+runs`).
 """
 
 from __future__ import annotations
@@ -31,11 +32,16 @@ Profiles = Callable[[PodClasses], Mapping[str, Profile]]
 PLAIN = "plain"
 BESIDE = "beside"
 WITH_KERNEL = "+kernel"
-"""Behind the name of a path: the kernel decides what it covers."""
+IN_RUNS = "+runs"
+"""Behind the name of a path: the kernel decides what it covers, pod by pod with the best nodes
+named, or as many pods at once as it can, and names none."""
 
 
 class DecisionPath(Protocol):
     """A fleet on which pods are explained and decided."""
+
+    names_best: bool
+    """Whether decisions name the best nodes."""
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None: ...
 
@@ -73,7 +79,10 @@ class PlainPath:
         profiles_of: Profiles,
         accelerator: Accelerator | None = None,
         narrower: Narrower | None = None,
+        *,
+        names_best: bool = True,
     ) -> None:
+        self.names_best = names_best
         self._classes = PodClasses()
         self._profiles = profiles_of(self._classes)
         self._narrower = narrower
@@ -81,7 +90,7 @@ class PlainPath:
             NodeTable(self._classes),
             self._profiles,
             TieBreak("first"),
-            name_best=True,
+            name_best=names_best,
             narrower=narrower,
             accelerator=accelerator,
         )
@@ -141,14 +150,16 @@ class BesidePath(PlainPath):
         profiles_of: Profiles,
         accelerator: Accelerator | None = None,
         narrower: Narrower | None = None,
+        *,
+        names_best: bool = True,
     ) -> None:
-        super().__init__(profiles_of, accelerator, narrower)
+        super().__init__(profiles_of, accelerator, narrower, names_best=names_best)
         self._roster = RosterOf()
         self._beside = ReplicaCycle(
             self._cycle.table,
             self._profiles,
             TieBreak("first"),
-            name_best=True,
+            name_best=names_best,
             narrower=narrower,
         )
         self._beside.accelerator = accelerator
@@ -160,16 +171,21 @@ class BesidePath(PlainPath):
         pods = self._beside.together(pods)
         if self._narrower is not None:
             self._beside.roster = self._roster.take(table)
-        batch, decisions = self._beside.begin_here(pods), list[Decision]()
+        batch = self._beside.begin_here(pods)
+        decisions: list[Decision] = []
+        run: list[Decision] = []
         for pod in pods:
             take_snapshot(table, table.arrived)
-            # With the best nodes named, the kernel decides one pod at a time.
-            decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
+            run = run or batch.decide_run(pods[len(decisions) :])[::-1]
+            decision = run.pop() if run else batch.decide(pod)
             if decision is None:
                 break
             decisions.append(decision)
             batch.settle()
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
+                # The next snapshot of this row says more: what the kernel decided further, was
+                # decided without it.
+                self._take_back(run)
                 break
         self._beside.settled(len(pods), len(decisions))
         assert decisions, "a fresh batch settles at least one pod"
@@ -181,6 +197,11 @@ class BesidePath(PlainPath):
             decisions[-1] = last._replace(post_filter=self._cycle.decide(last.pod).post_filter)
         return decisions
 
+    def _take_back(self, decisions: Sequence[Decision]) -> None:
+        for each in decisions:
+            assert each.node_name is not None, "the kernel decides only pods that fit"
+            self._cycle.table.remove_pod(each.node_name, each.pod.info, uid=each.pod.uid)
+
 
 class ShardedPath(LocalShards):
     """W shards, every message packed and unpacked."""
@@ -191,12 +212,15 @@ class ShardedPath(LocalShards):
         profiles_of: Profiles,
         accelerator: Accelerator | None = None,
         narrower: Narrower | None = None,
+        *,
+        names_best: bool = True,
     ) -> None:
+        self.names_best = names_best
         super().__init__(
             shards,
             profiles_of,
             TieBreak("first"),
-            name_best=True,
+            name_best=names_best,
             narrower=narrower,
             accelerator=accelerator,
         )
@@ -220,14 +244,19 @@ def _prepare(
 
 
 def open_path(name: str, profiles_of: Profiles, narrower: Narrower | None = None) -> DecisionPath:
-    """`plain`, `beside`, or the number of workers; `+kernel` behind it has the kernel take part.
+    """`plain`, `beside`, or the number of workers, with the kernel or without it.
 
     narrower: samples the nodes of every pod; None for a search over all of them.
     """
-    accelerator = Accelerator(load(), Coverage()) if name.endswith(WITH_KERNEL) else None
-    name = name.removesuffix(WITH_KERNEL)
-    if name == PLAIN:
-        return PlainPath(profiles_of, accelerator, narrower)
-    if name == BESIDE:
-        return BesidePath(profiles_of, accelerator, narrower)
-    return ShardedPath(int(name), profiles_of, accelerator, narrower)
+    way, in_runs = way_of(name), name.endswith(IN_RUNS)
+    accelerator = Accelerator(load(), Coverage()) if way != name else None
+    if way == PLAIN:
+        return PlainPath(profiles_of, accelerator, narrower, names_best=not in_runs)
+    if way == BESIDE:
+        return BesidePath(profiles_of, accelerator, narrower, names_best=not in_runs)
+    return ShardedPath(int(way), profiles_of, accelerator, narrower, names_best=not in_runs)
+
+
+def way_of(name: str) -> str:
+    """The name of a path without what it says of the kernel."""
+    return name.removesuffix(WITH_KERNEL).removesuffix(IN_RUNS)

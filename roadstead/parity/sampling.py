@@ -94,7 +94,7 @@ class SampledReplay(Replay):
         if search is not None:
             if "best" in ours:
                 ours["best"] = _names(ours["best"])[:MAX_BEST]
-            return ours | _search_fields(search), theirs
+            return self._named(ours | _search_fields(search)), self._named(theirs)
         # The kernel searched: of a batch the end is known, and of each pod what is in its decision.
         if key in self._next_starts:
             ours["next"] = self._next_starts[key]

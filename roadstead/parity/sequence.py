@@ -95,9 +95,22 @@ class Replay:
         return self._path.decide(pods)
 
     def _step(self, at: int, decision: Decision) -> tuple[Json, Json]:
-        """Our step and the recorded one, as far as the two can be compared."""
+        """Our step and the recorded one, as far as the two can be compared.
+
+        The recordings score a pod also where only one node is feasible, and call it an error if
+        that fails; upstream takes the node before it scores. Which one it is, is not recorded.
+        """
+        recorded = self._steps[at]
+        if "error" in recorded and recorded["feasible"] == 1 and decision.node_name is not None:
+            return {"feasible": decision.feasible}, {"feasible": 1}
         profile = self._path.profile(decision.pod.info.facts.scheduler_name)
-        return step_of(decision, profile), self._steps[at]
+        return self._named(step_of(decision, profile)), self._named(recorded)
+
+    def _named(self, step: Json) -> Json:
+        """A step without the best nodes where this path names none."""
+        if self._path.names_best:
+            return step
+        return {field: value for field, value in step.items() if field != "best"}
 
     def _compare(self, at: int, decision: Decision) -> bool:
         """Compares a step; whether the pod ended elsewhere than recorded."""

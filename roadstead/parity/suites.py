@@ -96,6 +96,8 @@ def _run(file: Path, document: Json, suite: str, path_name: str) -> Result:
         else:
             result = _check(file, document, CHECKS[suite])
         result.validate()
+        if not result.decisions:
+            result.mismatches.append(f"{file.name}: holds no decision")
     except Exception as failure:
         return _all_failed(decisions_in(document, suite), f"{file.name}: {failed(failure)}")
     return result

@@ -60,6 +60,8 @@ def _best(explanation: Explanation) -> str:
     best = explanation.best
     if explanation.nominated:
         return f"{best[0]} is taken: it is nominated, and other nodes are not compared"
+    if explanation.score_error:
+        return f"{best[0]} is taken: it is the only one, so that nothing needs to be scored"
     if len(best) == 1:
         return f"{best[0]} is the best"
     return f"{len(best):,} are equally good: one of them is taken, {best[0]} if it is the first"

@@ -14,3 +14,16 @@ def test_decisions_with_the_kernel_are_upstreams(file, path_name):
     assert answer.result.mismatches == []
     assert not answer.result.unsupported
     assert answer.result.decisions > 0
+
+
+STEPS = [file for file in FILES if file.parent.name in ("sequence", "openb", "sampling")]
+
+
+@pytest.mark.parametrize("path_name", ["2+runs", "beside+runs"])
+@pytest.mark.parametrize("file", STEPS, ids=lambda file: file.name.removesuffix(".json.gz"))
+def test_decisions_of_many_pods_at_once_are_upstreams(file, path_name):
+    (answer,) = run_file(file, [path_name])
+
+    assert answer.result.mismatches == []
+    assert not answer.result.unsupported
+    assert answer.result.decisions > 0

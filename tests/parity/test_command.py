@@ -228,3 +228,13 @@ def test_the_script_exits_as_the_command_does(planted):
     assert done.returncode == 1
     assert "total[1]" in done.stdout
     assert done.stderr == "1/1 static-000.json.gz\n"
+
+
+def test_a_recording_without_decisions_is_no_success(capsys, tmp_path, cases):
+    document = json.loads(gzip.decompress((cases / "static-000.json.gz").read_bytes()))
+    empty = write(tmp_path, document | {"pending": [], "expected": []})
+
+    status, out, _ = run(capsys, empty, "--paths", "plain", "--jobs", 1)
+
+    assert status == 1
+    assert "static plain: static-000.json.gz: holds no decision" in out

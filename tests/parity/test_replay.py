@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.batch import PodInCycle
 from roadstead.parity import replay
 from roadstead.parity.report import notes_on
 from roadstead.parity.result import Result
@@ -18,7 +18,7 @@ from tests.parity.world import (
     static,
 )
 
-PATHS = ("plain", "beside", "beside+kernel", "1", "2")
+PATHS = ("plain", "beside", "beside+kernel", "beside+runs", "1", "2", "2+runs")
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +219,8 @@ def test_of_a_choice_that_was_random_only_the_status_is_compared(tmp_path, recor
 class WithoutPostFilter:
     """A path on which preemption is always needed and never there."""
 
+    names_best = True
+
     def __init__(self, entry):
         self._entry = entry
 
@@ -230,9 +232,6 @@ class WithoutPostFilter:
 
     def explain(self, pod):
         return SimpleNamespace(as_expected=lambda: self._entry)
-
-    def decide(self, pods):
-        return [Decision(pods[0], None)]
 
 
 def test_pods_that_run_already_take_their_room_on_every_path(tmp_path):
@@ -291,7 +290,7 @@ def test_another_choice_than_the_first_of_the_best_is_found(tmp_path, recording)
 
     (mismatch,) = replayed(tmp_path, changed(recording, change)).mismatches
 
-    assert "decision: 'n1' is not the first of ['n2']" in mismatch
+    assert "decision: node: 'n1' is not 'n2'" in mismatch
 
 
 def test_a_decision_that_raises_is_a_mismatch_and_the_others_are_compared(tmp_path, recording):
@@ -303,3 +302,56 @@ def test_a_decision_that_raises_is_a_mismatch_and_the_others_are_compared(tmp_pa
     (mismatch,) = result.mismatches
     assert "ns/large: failed: KeyError: 'unknown'" in mismatch
     assert result.compared == 4
+
+
+def of_path(monkeypatch, **changes):
+    """Every path decides something else than it explains."""
+    real = replay.open_path
+
+    def opened(*arguments):
+        path = real(*arguments)
+        decide = path.decide
+        path.decide = lambda pods: [each._replace(**changes) for each in decide(pods)]
+        return path
+
+    monkeypatch.setattr(replay, "open_path", opened)
+
+
+@pytest.mark.parametrize(
+    ("pod_name", "changes", "told"),
+    [
+        ("fits", {"total": 1}, "decision: bestTotal: 1 is not "),
+        ("fits", {"feasible": 3}, "decision: feasible: 3 is not 2"),
+        ("fits", {"best": ("n1",)}, "decision: best: ['n1'] is not ['n1', 'n2']"),
+        ("large", {"post_filter": None}, "decision: message: "),
+        ("large", {"post_filter": None}, "decision: postFilter.status: None is not "),
+        ("fails", {"error": "other"}, "decision: cycleError: 'other' is not "),
+        ("fails", {"feasible": 3}, "decision: feasible: 3 is not 2"),
+    ],
+)
+def test_a_decision_that_differs_from_its_explanation_is_found(
+    tmp_path, recording, monkeypatch, pod_name, changes, told
+):
+    index = [each["metadata"]["name"] for each in recording["pending"]].index(pod_name)
+    alone = {key: [recording[key][index]] for key in ("pending", "expected")}
+    of_path(monkeypatch, **changes)
+
+    (mismatch,) = replayed(tmp_path, recording | alone).mismatches
+
+    assert told in mismatch
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_single_node_is_explained_as_recorded_and_decided_as_upstream(tmp_path, path_name):
+    running = [pod(name, cpu="4", nodeName=node) for name, node in (("a", "n1"),)]
+    fails = static(pod("fails", affinity=UNREADABLE_PREFERENCE), bound=running)
+    document = answered(tmp_path, fails, "expected")
+    (entry,) = document["expected"]
+
+    assert (entry["feasible"], entry["best"]) == (["n2"], [])
+    assert entry["cycleError"].startswith("running PreScore plugin")
+    assert replayed(tmp_path, document, path_name).mismatches == []
+
+    entry["feasible"] = ["n1"]
+    (mismatch,) = replayed(tmp_path, document, path_name).mismatches
+    assert "decision: node: 'n2' is not 'n1'" in mismatch

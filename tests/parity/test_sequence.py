@@ -20,11 +20,11 @@ PATHS = ("plain", "beside", "1", "3")
 
 
 def recording(folder):
-    """Pods that fill two nodes, a deletion that makes room, a node that comes, a failure."""
+    """Pods that fill two nodes, a deletion that makes room, nodes that come, a failure."""
     pending = [pod(f"p{i}", cpu="2") for i in range(7)]
     pending.append(pod("fails", affinity=UNREADABLE_PREFERENCE))
     document = sequence(
-        *(0, 1, 2, 3, 4, "ns/p1", "ns/unknown", 5, node("n4"), 6, 7), pending=pending
+        *(0, 1, 2, 3, 4, "ns/p1", "ns/unknown", 5, node("n4"), 6, node("n5"), 7), pending=pending
     )
     return answered(folder, document, "steps")
 
@@ -38,6 +38,20 @@ def test_the_same_steps_are_no_mismatch_on_any_path(tmp_path):
         assert result.mismatches == []
         assert (result.decisions, result.compared) == (8, 8)
         assert result.ours["steps"] == document["steps"]
+
+
+@pytest.mark.parametrize("path_name", ["beside+runs", "2+runs"])
+def test_where_the_kernel_decides_many_pods_at_once_all_but_the_names_of_the_best_is_compared(
+    tmp_path, path_name
+):
+    document = recording(tmp_path)
+
+    assert replayed(tmp_path, document, path_name).mismatches == []
+
+    document["steps"][1] |= {"best": [], "total": 7}
+    (mismatch,) = replayed(tmp_path, document, path_name).mismatches
+    assert "step 1 ns/p1: total: " in mismatch
+    assert "best" not in mismatch
 
 
 def test_steps_have_the_recordings_form(tmp_path):
@@ -54,8 +68,8 @@ def test_steps_have_the_recordings_form(tmp_path):
     assert (steps[4]["feasible"], steps[4]["bestSize"]) == (0, 0)
     assert steps[5] == steps[6] == steps[8] == {}
     assert steps[7]["chosen"] == "n2"
-    assert (steps[10]["feasible"], steps[10]["bestSize"]) == (1, 0)
-    assert steps[10]["error"].startswith('running PreScore plugin "NodeAffinity"')
+    assert (steps[11]["feasible"], steps[11]["bestSize"]) == (2, 0)
+    assert steps[11]["error"].startswith('running PreScore plugin "NodeAffinity"')
 
 
 @pytest.mark.parametrize("path_name", PATHS)
@@ -125,12 +139,27 @@ def test_a_step_that_needs_preemption_is_counted_with_it(tmp_path, monkeypatch):
 def test_other_messages_and_errors_are_found(tmp_path):
     def change(document):
         document["steps"][4]["message"] = "other"
-        document["steps"][10]["error"] = "other"
+        document["steps"][11]["error"] = "other"
 
     message, error = replayed(tmp_path, changed(recording(tmp_path), change)).mismatches
 
     assert "step 4 ns/p4: message: '0/3" in message
-    assert "step 10 ns/fails: error: 'running" in error
+    assert "step 11 ns/fails: error: 'running" in error
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_recorded_failure_to_score_one_node_is_expected_to_be_taken(tmp_path, path_name):
+    # The recording scores what upstream takes without scoring, and binds nothing after a failure.
+    pending = [pod("fills", cpu="3"), pod("fails", cpu="2", affinity=UNREADABLE_PREFERENCE)]
+    document = answered(tmp_path, sequence(0, 1, pending=[pending[0], pod("fails", "2")]), "steps")
+    document["pending"] = pending
+    document["steps"][1] = {"feasible": 1, "bestSize": 0, "error": "running PreScore plugin"}
+
+    assert replayed(tmp_path, document, path_name).mismatches == []
+
+    document["steps"][1]["feasible"] = 2
+    (mismatch,) = replayed(tmp_path, document, path_name).mismatches
+    assert "step 1 ns/fails" in mismatch
 
 
 def test_an_operation_that_is_not_known_is_never_passed_over(tmp_path):

@@ -241,3 +241,27 @@ def test_a_difference_names_its_place():
     assert differs("a", [1], [1, 2]) == "a: [1] is not [1, 2]"
     assert differs("a", {"b": 1}, {"c": 1}) == "a: {'b': 1} is not {'c': 1}"
     assert differs("a", {"b": 1, "c": 2}, {"b": 1, "c": 3}) == "a.c: 2 is not 3"
+
+
+ARGS = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {"scoringStrategy": {"resources": [{"name": "cpu", "weight": "heavy"}]}}
+"""
+IN_ARGS = "decoding .profiles[0].pluginConfig[0]: decoding args for plugin NodeResourcesFit: "
+WRONG_TYPE = "json: cannot unmarshal string into Go struct field ResourceSpec.%s of type int64"
+
+
+@pytest.mark.parametrize(
+    ("field", "differences"),
+    [("scoringStrategy.resources.weight", 0), ("scoringStrategy.resources.name", 1)],
+)
+def test_fields_of_plugin_arguments_are_compared_with_where_they_are(field, differences):
+    errors = [IN_ARGS + WRONG_TYPE % field]
+
+    _, found = check_config({"input": ARGS, "valid": False, "stage": "decode", "errors": errors})
+
+    assert len(found) == differences

@@ -118,6 +118,10 @@ def test_a_pod_without_any_node_is_told_so() -> None:
     ("changes", "text"),
     [
         ({"nominated": "n-1"}, "n-1 is taken: it is nominated, and other nodes are not compared"),
+        (
+            {"score_error": "bad term"},
+            "n-1 is taken: it is the only one, so that nothing needs to be scored",
+        ),
         ({"cycle_error": "bad term"}, "default/p: scheduling it fails: bad term"),
         (
             {"pre_enqueue": replace(error("waiting for a"), plugin="SchedulingGates")},

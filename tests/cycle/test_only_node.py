@@ -1,0 +1,136 @@
+"""A node that is the only one, or nominated and fitting, is taken whatever scoring says."""
+
+import numpy as np
+import pytest
+
+from roadstead.facts.pod import PodIdentity
+from roadstead.framework.plugin import PreScorePlugin, Reads, ScorePlugin
+from roadstead.parity.paths import open_path
+from roadstead.protocol.status import Status, error
+from tests.builders import node, pod, profile_of
+
+PATHS = ("plain", "beside", "1", "3")
+
+
+class Unprepared(PreScorePlugin, ScorePlugin):
+    """Its PreScore fails."""
+
+    name = "Unprepared"
+    reads = Reads.NODE
+
+    def pre_score(self, state, pod):
+        return error("the oracle is silent")
+
+    def score(self, state, pod, table):
+        return np.zeros(len(table), dtype=np.int64)
+
+    def sign(self, pod):
+        return ""
+
+
+class TooHigh(Unprepared):
+    """Its scores are out of range."""
+
+    def pre_score(self, state, pod):
+        return Status()
+
+    def score(self, state, pod, table):
+        return np.full(len(table), 101, dtype=np.int64)
+
+
+WORDS = {
+    Unprepared: 'running PreScore plugin "Unprepared": the oracle is silent',
+    TooHigh: 'plugin "Unprepared" returns an invalid score 101, '
+    "it should in the range of [0, 100] after normalizing",
+}
+
+
+def fleet(path_name, kind, *names):
+    points = {
+        "preFilter": ["NodeResourcesFit"],
+        "filter": ["NodeResourcesFit"],
+        "preScore": ["Unprepared"],
+        "score": ["Unprepared"],
+    }
+
+    def profiles_of(classes):
+        return {"default-scheduler": profile_of(points, plugins=[kind], classes=classes)}
+
+    path = open_path(path_name, profiles_of)
+    path.add_nodes(
+        node(name, cpu=1000, labels={"topology.kubernetes.io/zone": name}) for name in names
+    )
+    return path
+
+
+def decided(path, facts, name="p"):
+    who = PodIdentity(f"uid-{name}", "default", name)
+    (decision,) = path.decide([path.prepare(who, facts)])
+    return decision
+
+
+@pytest.mark.parametrize("kind", [Unprepared, TooHigh])
+@pytest.mark.parametrize("path_name", PATHS)
+def test_among_several_nodes_scoring_that_fails_fails_the_pod(path_name, kind):
+    decision = decided(fleet(path_name, kind, "n1", "n2", "n3"), pod(cpu=600))
+
+    assert decision.node_name is None
+    assert decision.error == WORDS[kind]
+    assert decision.feasible == 3
+
+
+@pytest.mark.parametrize("kind", [Unprepared, TooHigh])
+@pytest.mark.parametrize("path_name", PATHS)
+def test_the_only_feasible_node_is_taken_though_scoring_fails(path_name, kind):
+    path = fleet(path_name, kind, "n1", "n2", "n3")
+    for name in ("n1", "n3"):
+        path.add_pod(name, pod(cpu=600))
+
+    decision = decided(path, pod(cpu=600))
+
+    assert (decision.node_name, decision.error) == ("n2", "")
+    assert (decision.feasible, decision.best_size, decision.total) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("kind", [Unprepared, TooHigh])
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_nominated_node_that_fits_is_taken_though_scoring_fails(path_name, kind):
+    path = fleet(path_name, kind, "n1", "n2", "n3")
+
+    decision = decided(path, pod(cpu=600, nominated_node_name="n2"))
+
+    assert (decision.node_name, decision.error) == ("n2", "")
+    assert decision.feasible == 3
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_nominated_node_that_is_full_helps_no_pod_past_scoring(path_name):
+    path = fleet(path_name, Unprepared, "n1", "n2", "n3")
+    path.add_pod("n2", pod(cpu=600))
+
+    decision = decided(path, pod(cpu=600, nominated_node_name="n2"))
+
+    assert decision.error == WORDS[Unprepared]
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_pod_that_leaves_the_next_one_a_single_node_lets_it_be_taken(path_name):
+    path = fleet(path_name, Unprepared, "n1", "n2")
+    assert decided(path, pod(cpu=600), "first").error
+    path.add_pod("n1", pod(cpu=600))
+
+    assert decided(path, pod(cpu=600), "second").node_name == "n2"
+    assert decided(path, pod(cpu=600), "third").node_name is None
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_what_is_explained_says_that_the_only_node_is_taken(path_name):
+    path = fleet(path_name, Unprepared, "n1", "n2")
+    path.add_pod("n1", pod(cpu=600))
+    explained = path.explain(path.prepare(PodIdentity("u", "default", "p"), pod(cpu=600)))
+
+    assert explained.best == ["n2"]
+    assert explained.cycle_error == ""
+    assert explained.score_error == WORDS[Unprepared]
+    # The recordings score single nodes, too.
+    assert explained.as_expected()["cycleError"] == WORDS[Unprepared]
