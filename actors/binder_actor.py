@@ -221,8 +221,11 @@ class BinderActor(BinderRecovery, BinderEdits):
         try:
             self._journal.append(effect.records)
             self._journal.flush()
-        except JournalError as failure:
-            return self.core.flush_failed(str(failure))
+        except Exception as failure:
+            # Whatever it is: what is accepted and not in the journal may never be acknowledged.
+            if not isinstance(failure, JournalError):
+                log("binder", "journal failed", error=type(failure).__name__, text=str(failure))
+            return self.core.flush_failed(str(failure) or type(failure).__name__)
         return self.core.flushed(effect.last_lsn)
 
     async def bound(self, ask: PageAsk) -> BoundPage:
@@ -236,9 +239,9 @@ class BinderActor(BinderRecovery, BinderEdits):
         return self._commits.page(ask)
 
     async def stop(self, _: Nothing) -> Nothing:
-        """Gives the journal free: nothing is committed any more."""
+        """End the journal and leave it to others: nothing is committed any more."""
         if isinstance(self._journal, FileJournal):
-            self._journal.close()
+            self._journal.end()
         return NOTHING
 
     async def status(self, _: Nothing) -> ActorStatus:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from roadstead.actors.logs import log
 from roadstead.actors.messages import PageAsk, PodBatch, PreemptedNote, pod_batch
 from roadstead.actors.recovery import (
     Attempts,
@@ -57,6 +58,8 @@ class BinderRecovery:
         runs = runs_of(self._journal.recovered_groups())
         found = recover(self.core, self._noted(runs))
         self.core.last_lsn = self.core.flushed_lsn = self._journal.last_lsn
+        if self._journal.tail is not None:
+            log("binder", "journal cut", left_out=str(self._journal.tail))
         self._told = found.told
         self._volumes.take([_change(each) for each in found.told if isinstance(each, BoundClaims)])
         return found.records > 0

@@ -5,20 +5,26 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from roadstead.journal.records import JournalError
 
+Buffer: TypeAlias = bytes | memoryview
+
 
 class DiskFile(Protocol):
-    """A file that is written at its end. Both methods raise OSError when they fail."""
+    """A file that is written at its end. All methods raise OSError when they fail."""
 
-    def write(self, data: bytes) -> None:
-        """All of the data, at the end; not durable yet."""
+    def write(self, data: Buffer) -> int:
+        """The beginning of the data, or all of it, at the end: how many bytes; not durable yet."""
         ...
 
     def sync(self) -> None:
         """Returns when all that was written is durable."""
+        ...
+
+    def size(self) -> int:
+        """How many bytes the system shows."""
         ...
 
     def close(self) -> None: ...
@@ -40,6 +46,10 @@ class Disk(Protocol):
 
     def create(self, name: str) -> DiskFile:
         """A new, empty file. FileExistsError if the name is taken."""
+        ...
+
+    def extend(self, name: str) -> DiskFile:
+        """A file that is there, to be written at its end."""
         ...
 
     def cut(self, name: str, size_bytes: int) -> None:
@@ -66,14 +76,15 @@ class Disk(Protocol):
 class RealFile:
     """A file of the operating system, written without a buffer of our own."""
 
-    def __init__(self, path: Path) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(path, flags, 0o600)
+    def __init__(self, path: Path, *, is_new: bool = True) -> None:
+        new = os.O_CREAT | os.O_EXCL if is_new else 0
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | new, 0o600)
 
-    def write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
+    def write(self, data: Buffer) -> int:
+        return os.write(self._fd, data)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
 
     def sync(self) -> None:
         _sync(self._fd)
@@ -105,6 +116,9 @@ class RealDisk:
 
     def create(self, name: str) -> DiskFile:
         return RealFile(self._folder / name)
+
+    def extend(self, name: str) -> DiskFile:
+        return RealFile(self._folder / name, is_new=False)
 
     def cut(self, name: str, size_bytes: int) -> None:
         fd = os.open(self._folder / name, os.O_WRONLY | os.O_CLOEXEC)

@@ -6,8 +6,9 @@
                                                      older files go ◄──── snapshot ◄─────────┘
 
 Each opening begins a segment of its own, under an epoch one higher than any before: what an old
-writer may still hold never mixes with what follows. The first failure to write or flush is the
-last: what the system kept of it is unknown, so everything after it is refused.
+writer may still hold never mixes with what follows. A segment gets its name when its header is
+durable, and only then the one before it says that it goes on there. The first failure to write or
+flush is the last: what the system kept of it is unknown, so everything after it is refused.
 """
 
 from __future__ import annotations
@@ -15,10 +16,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
-from roadstead.journal.disk import Disk, DiskFile
-from roadstead.journal.frames import MAX_FRAME_RECORDS, FactsTable, encode
+from roadstead.journal.disk import Disk
+from roadstead.journal.frames import MAX_FRAME_RECORDS, FrameKind
+from roadstead.journal.headers import (
+    NEW_SEGMENT,
+    NEW_SNAPSHOT,
+    find,
+    segment_name,
+    snapshot_name,
+)
 from roadstead.journal.records import JournalError, JournalRecord, Records
-from roadstead.journal.segments import Header, Reader, Tail, find, segment_name, snapshot_name
+from roadstead.journal.segments import LeftOut, Reader, SegmentEnd
+from roadstead.journal.writing import FrameFile
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 SNAPSHOT_FRAME_RECORDS = 4096
@@ -27,7 +36,8 @@ SNAPSHOT_FRAME_RECORDS = 4096
 class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
-    grown_bytes: written by this process since it opened the journal or took a snapshot.
+    tail: what was cut when it was opened. grown_bytes: written by this process since it opened the
+    journal or took a snapshot.
 
     Raises JournalError where the folder is in use, damaged, or cannot be written.
     """
@@ -36,13 +46,13 @@ class FileJournal:
         self.last_lsn = 0
         self.durable_lsn = 0
         self.epoch = 0
-        self.tail: Tail | None = None
+        self.tail: LeftOut | None = None
+        self.grown_bytes = 0
         self._disk = disk
         self._segment_bytes = segment_bytes
-        self._file: DiskFile | None = None
-        self._written_bytes = 0
-        self.grown_bytes = 0
-        self._table = FactsTable()
+        self._file: FrameFile | None = None
+        self._name = ""
+        self._number = 0
         self._failure = ""
         self._is_open = False
         disk.lock()
@@ -64,31 +74,76 @@ class FileJournal:
         try:
             if self.tail is not None:
                 self._cut(self.tail)
-            self._begin_segment()
+            self._follow(reader)
         except OSError as failure:
             raise self._failed("cannot be opened for writing", failure) from failure
         self._is_open = True
 
-    def _cut(self, tail: Tail) -> None:
+    def _cut(self, tail: LeftOut) -> None:
         if tail.offset:
             self._disk.cut(tail.name, tail.offset)
         else:
             self._disk.remove(tail.name)
             self._disk.sync_names()
 
-    def _begin_segment(self) -> None:
-        name = segment_name(self.last_lsn + 1)
-        if name in self._disk.names():
-            # It holds no record: an opening that was followed by none.
-            self._disk.remove(name)
-        file = self._disk.create(name)
-        header = Header(self.epoch, self.last_lsn + 1).encode()
-        file.write(header)
+    def _follow(self, reader: Reader) -> None:
+        """Begins the segment that follows what was read."""
+        former, last = ([None, None, *reader.ends])[-2:]
+        before = 0
+        if last is None or last.header.format == 1:
+            self._number = 0
+        elif last.is_empty:
+            # The new one takes its name and its place.
+            self._number, before = last.header.number - 1, last.header.before
+        else:
+            former, self._number, before = last, last.header.number, last.digest
+        if last is not None and last.header.format == 1:
+            self._sync_old(last)
+        elif former is not None and former.header.format != 1:
+            self._name, self._file = former.name, self._reopened(former)
+        self._begin_segment(before, is_continued=former is not None and former.is_continued)
+
+    def _sync_old(self, end: SegmentEnd) -> None:
+        """What a process wrote that was killed is durable only now."""
+        file = self._disk.extend(end.name)
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+    def _reopened(self, end: SegmentEnd) -> FrameFile:
+        """A segment of an earlier process, durable as far as it was read."""
+        if end.rest is not None:
+            self._disk.cut(end.name, end.size_bytes)
+        file = self._disk.extend(end.name)
+        reopened = FrameFile(file, end.header.segment, end.digest, end.size_bytes)
+        reopened.sync()
+        return reopened
+
+    def _begin_segment(self, before: int | None = None, *, is_continued: bool = False) -> None:
+        """A segment that follows the present one, or from a digest."""
+        former = self._file
+        if former is not None:
+            # What the new one follows from must be durable before it.
+            former.sync()
+            before = former.digest if before is None else before
+        file = FrameFile.begun(
+            self._disk,
+            NEW_SEGMENT,
+            epoch=self.epoch,
+            first_lsn=self.last_lsn + 1,
+            number=self._number + 1,
+            before=before or 0,
+        )
         file.sync()
-        self._disk.sync_names()
-        if self._file is not None:
-            self._file.close()
-        self._file, self._written_bytes, self._table = file, len(header), FactsTable()
+        name = segment_name(self.last_lsn + 1)
+        self._disk.rename(NEW_SEGMENT, name)
+        if former is not None:
+            if name != self._name and not is_continued:
+                former.put(FrameKind.CONTINUED, self.last_lsn + 1)
+                former.sync()
+            former.close()
+        self._file, self._name, self._number = file, name, self._number + 1
 
     def append(self, records: Records) -> int:
         """Takes records in order; the lsn of the last one ever taken."""
@@ -101,19 +156,19 @@ class FileJournal:
         try:
             for start in range(0, len(records), MAX_FRAME_RECORDS):
                 self._write(records[start : start + MAX_FRAME_RECORDS])
-        except OSError as failure:
+        except Exception as failure:
+            # A frame that was not written may have left its facts in the table of the file.
             raise self._failed("cannot be written", failure) from failure
         return self.last_lsn
 
     def _write(self, records: Records) -> None:
         assert self._file is not None
-        if self._written_bytes >= self._segment_bytes:
+        if self._file.grown_bytes >= self._segment_bytes:
             self._sync()
             self._begin_segment()
-        data = encode(records, self.durable_lsn, self._table)
-        self._file.write(data)
-        self._written_bytes += len(data)
-        self.grown_bytes += len(data)
+        size_bytes = self._file.size_bytes
+        self._file.records(records)
+        self.grown_bytes += self._file.size_bytes - size_bytes
         self.last_lsn = records[-1].lsn
 
     def flush(self) -> None:
@@ -127,8 +182,10 @@ class FileJournal:
             raise self._failed("cannot be flushed", failure) from failure
 
     def _sync(self) -> None:
+        """Makes all durable, then says so in the file: whoever reads it knows what was promised."""
         assert self._file is not None
         self._file.sync()
+        self._file.put(FrameKind.FLUSHED, self.last_lsn + 1)
         self.durable_lsn = self.last_lsn
 
     def snapshot(self, standing: Iterable[JournalRecord]) -> None:
@@ -137,36 +194,58 @@ class FileJournal:
         Afterwards older segments and snapshots are removed; a failure before that leaves them.
         """
         self.flush()
-        lsn, temporary = self.last_lsn, "snapshot.new"
         try:
-            if temporary in self._disk.names():
-                self._disk.remove(temporary)
-            file = self._disk.create(temporary)
-            try:
-                self._fill(file, standing, lsn)
-            finally:
-                file.close()
-            self._disk.rename(temporary, snapshot_name(lsn))
+            self._take_snapshot(standing)
             self._begin_segment()
             self._remove_old()
             self.grown_bytes = 0
         except OSError as failure:
             raise self._failed("cannot take a snapshot", failure) from failure
 
-    def _fill(self, file: DiskFile, standing: Iterable[JournalRecord], lsn: int) -> None:
-        file.write(Header(self.epoch, lsn).encode())
-        table, rest = FactsTable(), iter(standing)
-        while group := list(islice(rest, SNAPSHOT_FRAME_RECORDS)):
-            file.write(encode(group, lsn, table))
-        file.sync()
+    def _take_snapshot(self, standing: Iterable[JournalRecord]) -> None:
+        assert self._file is not None
+        self._file.sync()
+        file = FrameFile.begun(
+            self._disk,
+            NEW_SNAPSHOT,
+            epoch=self.epoch,
+            first_lsn=self.last_lsn,
+            number=self._number,
+            before=self._file.digest,
+        )
+        try:
+            count, rest = 0, iter(standing)
+            while group := list(islice(rest, SNAPSHOT_FRAME_RECORDS)):
+                file.records(group)
+                count += len(group)
+            file.put(FrameKind.CLOSED, self.last_lsn + 1, count)
+            file.sync()
+        finally:
+            file.close()
+        self._disk.rename(NEW_SNAPSHOT, snapshot_name(self.last_lsn))
 
     def _remove_old(self) -> None:
         found = find(self._disk)
-        keep = {found.snapshot, *found.segments}
+        keep = {found.snapshot, *(name for name, _ in found.segments)}
         for name in self._disk.names():
             if name.endswith((".segment", ".snapshot")) and name not in keep:
                 self._disk.remove(name)
         self._disk.sync_names()
+
+    def end(self) -> None:
+        """Writes how many records there are and with which digest, and gives the folder free.
+
+        JournalError where that fails; the folder is free all the same.
+        """
+        try:
+            self.flush()
+            assert self._file is not None
+            self._file.put(FrameKind.CLOSED, self.last_lsn + 1)
+            self._file.sync()
+        except OSError as failure:
+            raise self._failed("cannot be ended", failure) from failure
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Gives the folder free; what was not flushed may be lost."""
@@ -182,7 +261,7 @@ class FileJournal:
         if not self._is_open:
             raise JournalError(f"journal {self._disk.place}: is not open for appending")
 
-    def _failed(self, what: str, failure: OSError) -> JournalError:
-        why = failure.strerror or str(failure)
+    def _failed(self, what: str, failure: Exception) -> JournalError:
+        why = (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
         self._failure = f"journal {self._disk.place}: {what}: {why}; nothing more is acknowledged"
         return JournalError(self._failure)

@@ -1,37 +1,46 @@
-"""Frames: a group of records as bytes, and how frames are found again in what a file holds.
+"""Frames: what the files of a journal consist of, and how frames are found again in them.
 
-    mark │ length u32 │ crc32 u32 │ first lsn u64 │ records u32 │ durable lsn u64 │ body
+    mark │ length u32 │ crc32 u32 │ kind u8 │ segment u32 │ first lsn u64 │ records u32
+         │ digest before u64 │ durable bytes u64 │ body
 
-The checksum covers all that follows it. A group is written and found whole or not at all, which is
-how it is acknowledged. `durable lsn` is what had been flushed when the frame was written: a broken
-frame with a whole one behind it was lost unflushed, unless the one behind says that it was durable;
-then the file is damaged.
+The checksum covers all that follows it. A group of records is one frame, written and found whole or
+not at all, which is how it is acknowledged. The frames of a journal are a chain: each says which
+digest the frames before it have, so that one that is missing, or was written elsewhere, is noticed.
+`durable bytes` says how much of the file had been flushed when the frame was written. After each
+flush a frame of its own says so: a broken frame that a later one vouches for is rotten, one behind
+all that was vouched for may have been torn when the machine stopped.
 
-The body holds columns, so that a million records are read in seconds: kinds as bytes, names as
-lists, owners once, and facts once per segment (`FactsTable`).
+    FIELDS      the first frame of a file: the shape of its records (fields.py)
+    RECORDS     a group of records
+    FLUSHED     all before it is durable
+    CLOSED      the writer ended in order: so many records were written, with this digest
+    CONTINUED   another segment follows, which is there: this one gets no more
+
+The body of RECORDS holds columns, so that a million records are read in seconds: kinds as bytes,
+names as lists, owners once, and facts once per file (`FactsTable`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
-from roadstead.facts.bound_claims import BoundClaims
-from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
-from roadstead.facts.run_mark import RunMark
 from roadstead.journal.columns import RecordColumns
+from roadstead.journal.fields import FACTS, Facts, FactsBuilder, builder_of, present_fields
+from roadstead.journal.headers import Header
 from roadstead.journal.records import JournalRecord, RecordKind
 from roadstead.protocol.codec import Limits, from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import RoadsteadError
 
-MARK = b"\xf1RJ\n"
-_CHECKED = struct.Struct("<QIQ")
+MARK = b"\xf2RJ\n"
+_CHECKED = struct.Struct("<BIQIQQ")
 _HEAD = struct.Struct("<4sII")
+_LINK = struct.Struct("<QI")
 HEAD_BYTES = _HEAD.size + _CHECKED.size
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 MAX_FRAME_RECORDS = 65_536
@@ -45,24 +54,26 @@ class FrameError(RoadsteadError):
     """Bytes are no frame, or a frame whose body makes no sense."""
 
 
-Facts = PodFacts | NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
-_FACT_KINDS: tuple[type[Facts], ...] = (
-    PodFacts,
-    NodeFacts,
-    ClusterFacts,
-    Rules,
-    RunMark,
-    BoundClaims,
-)
+class FrameKind(IntEnum):
+    FIELDS = 1
+    RECORDS = 2
+    FLUSHED = 3
+    CLOSED = 4
+    CONTINUED = 5
+
+
+_FRAME_KINDS = frozenset(FrameKind)
 
 
 @dataclass(slots=True)
 class FactsTable:
-    """Facts by number, in the order in which a segment first names them.
+    """Facts by number, in the order in which a file first names them.
 
-    known: facts that other segments named, so that those that are equal are one object.
+    builder: makes them from what the file holds. known: facts that other files named, so that those
+    that are equal are one object.
     """
 
+    builder: FactsBuilder = field(default_factory=lambda: builder_of(present_fields()))
     facts: list[Facts] = field(default_factory=list)
     numbers: dict[Facts, int] = field(default_factory=dict)
     known: dict[Facts, Facts] = field(default_factory=dict)
@@ -75,14 +86,14 @@ class FactsTable:
         if found is None:
             found = self.numbers[facts] = len(self.facts)
             self.facts.append(facts)
-            news.append((_FACT_KINDS.index(type(facts)), pack(to_wire(facts))))
+            news.append((FACTS.index(type(facts)), pack(to_wire(facts))))
         return found
 
     def learn(self, kind: int, data: bytes) -> None:
         """Facts that a frame defines. FrameError, or the codec's error, where they are none."""
-        if not 0 <= kind < len(_FACT_KINDS):
+        if not 0 <= kind < len(self.builder):
             raise FrameError("a frame defines facts of no known kind")
-        facts = from_wire(_FACT_KINDS[kind], unpack(data, _LIMITS, typed=True))
+        facts = self.builder.build(kind, unpack(data, _LIMITS, typed=True))
         self.number(self.known.setdefault(facts, facts), [])
 
 
@@ -107,23 +118,64 @@ class _Body:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a journal a frame belongs. segment: see `Header`. before: the digest up to it."""
+
+    segment: int
+    before: int
+    durable_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as it stands in a file. end: the offset behind it."""
+    """A frame as it is in a file. end: the offset behind it; after: the digest with it.
+
+    place: None in format 1, whose frames say in durable_lsn what was durable.
+    """
 
     offset: int
     end: int
+    kind: FrameKind
     first_lsn: int
     count: int
-    durable_lsn: int
     body: memoryview
+    place: Place | None = None
+    after: int = 0
+    durable_lsn: int = 0
 
     @property
     def last_lsn(self) -> int:
         return self.first_lsn + self.count - 1
 
+    def vouches_for(self, offset: int, lsn: int, segment: int) -> bool:
+        """Whether it says that what is at an offset of its file, or a record, was durable."""
+        if self.place is None:
+            return self.durable_lsn >= lsn
+        return self.place.segment == segment and self.place.durable_bytes > offset
 
-def encode(records: Sequence[JournalRecord], durable_lsn: int, table: FactsTable) -> bytes:
-    """The frame of some records; new facts enter the table."""
+
+def frame(
+    kind: FrameKind, first_lsn: int, count: int, place: Place, body: bytes = b""
+) -> tuple[bytes, int]:
+    """A frame's bytes, and the digest with it."""
+    at = (place.segment, first_lsn, count, place.before, place.durable_bytes)
+    checked = _CHECKED.pack(kind, *at) + body
+    crc = zlib.crc32(checked)
+    return _HEAD.pack(MARK, len(body), crc) + checked, _digest(place.before, crc)
+
+
+def _digest(before: int, crc: int) -> int:
+    link = hashlib.blake2b(_LINK.pack(before, crc), digest_size=8)
+    return int.from_bytes(link.digest(), "little")
+
+
+def first_digest(header: Header) -> int:
+    """The digest with which the frames of a file begin."""
+    return _digest(header.before, header.segment)
+
+
+def body_of(records: Sequence[JournalRecord], table: FactsTable) -> bytes:
+    """The body of a frame of records; new facts enter the table."""
     news: list[tuple[int, bytes]] = []
     first = records[0].lsn
     lsns = tuple(each.lsn for each in records)
@@ -140,9 +192,7 @@ def encode(records: Sequence[JournalRecord], durable_lsn: int, table: FactsTable
         owners=tuple(owners),
         new_facts=tuple(news),
     )
-    data = pack(to_wire(body))
-    checked = _CHECKED.pack(first, len(records), durable_lsn) + data
-    return _HEAD.pack(MARK, len(data), zlib.crc32(checked)) + checked
+    return pack(to_wire(body))
 
 
 def frame_at(data: memoryview, offset: int) -> Frame | None:
@@ -156,19 +206,28 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
         return None
     if zlib.crc32(data[offset + _HEAD.size : end]) != crc:
         return None
-    first_lsn, count, durable_lsn = _CHECKED.unpack_from(data, offset + _HEAD.size)
-    return Frame(offset, end, first_lsn, count, durable_lsn, data[start:end])
+    kind, *at = _CHECKED.unpack_from(data, offset + _HEAD.size)
+    segment, first_lsn, count, before, durable_bytes = at
+    if kind not in _FRAME_KINDS:
+        return None
+    place, after = Place(segment, before, durable_bytes), _digest(before, crc)
+    return Frame(offset, end, FrameKind(kind), first_lsn, count, data[start:end], place, after)
 
 
-def next_frame(data: memoryview, offset: int) -> Frame | None:
-    """The first whole frame at or behind `offset`, past whatever stands before it."""
+def next_frame(
+    data: memoryview,
+    offset: int,
+    at: Callable[[memoryview, int], Frame | None] = frame_at,
+    mark: bytes = MARK,
+) -> Frame | None:
+    """The first whole frame at or behind `offset`, past whatever is before it."""
     raw = bytes(data[offset:])
-    at = raw.find(MARK)
-    while at >= 0:
-        frame = frame_at(data, offset + at)
-        if frame is not None:
-            return frame
-        at = raw.find(MARK, at + 1)
+    place = raw.find(mark)
+    while place >= 0:
+        found = at(data, offset + place)
+        if found is not None:
+            return found
+        place = raw.find(mark, place + 1)
     return None
 
 
@@ -188,14 +247,15 @@ def decode(frame: Frame, table: FactsTable) -> RecordColumns:
         raise FrameError("a frame names an owner that it does not list")
     if not _all_in(body.facts, NO_FACTS, len(table.facts)):
         raise FrameError("a frame names facts that its segment has not defined")
-    if not _all_in(body.kinds, 0, len(_KINDS)):
+    kinds = table.builder.kinds
+    if not _all_in(body.kinds, 0, len(kinds)):
         raise FrameError("a frame holds a record of no known kind")
     known = {number: table.facts[number] for number in set(body.facts) if number != NO_FACTS}
     pods = {number: each for number, each in known.items() if isinstance(each, PodFacts)}
     others = {number: each for number, each in known.items() if not isinstance(each, PodFacts)}
     return RecordColumns(
         lsns,
-        [_KINDS[kind] for kind in body.kinds],
+        [kinds[kind] for kind in body.kinds],
         [uid or key for uid, key in zip(body.uids, body.keys, strict=True)],
         *(body.keys, body.nodes, body.tokens),
         [body.owners[by][0] for by in body.owner],

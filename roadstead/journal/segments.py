@@ -1,141 +1,122 @@
-"""Segments and snapshots: the files of a journal, their headers, and reading them back.
+"""Reading a journal back: its snapshot and segments in order, and what is wrong with them.
 
-    journal-<first lsn>.segment     records from that lsn on, in frames
-    snapshot-<lsn>.snapshot         what stood after that lsn, as records of kind LOAD, in frames
+What a reader finds decides what is done:
 
-Both begin with a header: magic, format version, epoch of the writer, first lsn, and the names of
-the fields that facts are made of, so that facts are never read with another meaning than they were
-written with. What a reader finds at the end of the last segment decides what is done:
-
-    nothing but whole frames                    read
-    a broken frame, none that was durable       cut: it was never acknowledged
-    behind it a frame that says it was durable  refused, with file and offset
-    a broken frame in any file but the last     refused, with file and offset
+    nothing but whole frames                          read
+    a broken frame in the last segment, behind all
+    that a frame vouches for                          torn: cut, it was never acknowledged
+    a broken frame before one that vouches for it     damaged: refused, with file and offset
+    a broken frame in any file but the last           damaged
+    a frame, segment or snapshot that does not
+    follow from what is before it, or a segment that
+    another one says is there                         damaged
 """
 
 from __future__ import annotations
 
-import dataclasses
-import re
-import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
-from typing import get_args, get_type_hints
 
-from roadstead.facts.bound_claims import BoundClaims
-from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
-from roadstead.facts.run_mark import RunMark
+from roadstead.journal import format_1, frames
 from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk
+from roadstead.journal.fields import Facts, Fields, FieldsError, builder_of
 from roadstead.journal.frames import (
-    Facts,
     FactsTable,
     Frame,
     FrameError,
+    FrameKind,
     decode,
-    frame_at,
+    first_digest,
     next_frame,
+)
+from roadstead.journal.headers import (
+    FORMAT,
+    FORMAT_1_HEADER_BYTES,
+    Found,
+    Header,
+    find,
+    header_of,
+    segment_name,
 )
 from roadstead.journal.records import JournalError, JournalRecord, Records
 from roadstead.protocol.codec import CodecError
 
-MAGIC = b"RSJOURN1"
-_HEADER = struct.Struct("<8sIQQI")
-HEADER_BYTES = _HEADER.size + 4
-_SEGMENT = re.compile(r"journal-(\d{20})\.segment")
-_SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snapshot")
-
-
-def segment_name(first_lsn: int) -> str:
-    return f"journal-{first_lsn:020}.segment"
-
-
-def snapshot_name(lsn: int) -> str:
-    return f"snapshot-{lsn:020}.snapshot"
-
-
-@cache
-def schema() -> int:
-    """A number that changes with the fields that facts are made of."""
-    names: dict[str, None] = {}
-    todo: list[object] = [PodFacts, NodeFacts, ClusterFacts, Rules, RunMark, BoundClaims]
-    while todo:
-        kind = todo.pop()
-        todo += get_args(kind)
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            for name, hint in get_type_hints(kind).items():
-                line = f"{kind.__name__}.{name}: {hint}"
-                todo += [] if line in names else [hint]
-                names[line] = None
-    return zlib.crc32("\n".join(sorted(names)).encode())
-
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """The first bytes of a file of the journal."""
+class LeftOut:
+    """Bytes of a file, from an offset to its end, that are not read, and all files behind it.
 
-    epoch: int
-    first_lsn: int
-
-    def encode(self) -> bytes:
-        data = _HEADER.pack(MAGIC, 1, self.epoch, self.first_lsn, schema())
-        return data + struct.pack("<I", zlib.crc32(data))
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """Bytes at the end of the last segment that were never acknowledged, and were cut away."""
+    lsn: the first record that is left out. was_durable: something vouches for what was there; where
+    nothing does, it was never acknowledged unless the machine lost what it had promised to keep.
+    """
 
     name: str
     offset: int
     size_bytes: int
+    lsn: int
+    why: str
+    was_durable: bool = True
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.why}; left out from offset {self.offset}: {self.size_bytes} bytes"
+            f", records from {self.lsn} on"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The files of a journal, in order. snapshot: the newest whole one, "" for none."""
+class Closed:
+    """The end of a journal whose writer ended in order: how many records, with which digest."""
 
-    snapshot: str
-    snapshot_lsn: int
-    segments: tuple[str, ...]
-
-
-def find(disk: Disk) -> Found:
-    """What files are there. Segments that end before the snapshot are left out."""
-    names = disk.names()
-    snapshots = sorted(int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name)))
-    firsts = sorted(int(found[1]) for name in names if (found := _SEGMENT.fullmatch(name)))
-    lsn = snapshots[-1] if snapshots else 0
-    before = [first for first in firsts if first <= lsn + 1]
-    kept = [first for first in firsts if not before or first >= before[-1]]
-    return Found(snapshot_name(lsn) if snapshots else "", lsn, tuple(map(segment_name, kept)))
+    records: int
+    digest: int
 
 
-def _is_header(data: memoryview) -> bool:
-    if len(data) < HEADER_BYTES or bytes(data[: len(MAGIC)]) != MAGIC:
-        return False
-    (crc,) = struct.unpack_from("<I", data, _HEADER.size)
-    return bool(crc == zlib.crc32(data[: _HEADER.size]))
+@dataclass(slots=True)
+class SegmentEnd:
+    """A segment up to where it was read. is_continued: it says that another one follows."""
+
+    name: str
+    header: Header
+    size_bytes: int
+    digest: int
+    next_lsn: int
+    is_continued: bool = False
+    rest: LeftOut | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.next_lsn == self.header.first_lsn
+
+
+class _DamagedError(Exception):
+    def __init__(self, left_out: LeftOut) -> None:
+        super().__init__(str(left_out))
+        self.left_out = left_out
 
 
 class Reader:
     """Reads a journal's records in order, and says what is wrong with it.
 
     After all records were read: `last_lsn`, `epoch` (the newest of a writer), `tail` (what is to be
-    cut). Raises JournalError with file and offset for damage.
+    cut), `closed` (the end, where its writer ended in order), `ends` (of the segments).
+
+    stops_at_damage: what is read ends there, and `damage` says where. Otherwise damage raises
+    JournalError with file and offset, as does a journal that this release cannot read.
     """
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, *, stops_at_damage: bool = False) -> None:
         self.last_lsn = 0
         self.epoch = 0
-        self.tail: Tail | None = None
+        self.tail: LeftOut | None = None
+        self.damage: LeftOut | None = None
+        self.closed: Closed | None = None
+        self.ends: list[SegmentEnd] = []
+        self._snapshot_header: Header | None = None
         self._disk = disk
+        self._stops_at_damage = stops_at_damage
         self._facts: dict[Facts, Facts] = {}
 
     def records(self) -> Iterator[JournalRecord]:
@@ -145,86 +126,250 @@ class Reader:
     def groups(self) -> Iterator[Records]:
         """The same, in the groups in which they were written."""
         found = find(self._disk)
-        if found.snapshot:
-            yield from self._snapshot(found)
-        for name in found.segments:
-            yield from self._segment(name, name == found.segments[-1])
+        try:
+            if found.snapshot:
+                yield from self._snapshot(found)
+            for number, (name, first_lsn) in enumerate(found.segments, 1):
+                yield from self._segment(name, first_lsn, number == len(found.segments))
+            self._check_end()
+        except _DamagedError as damaged:
+            if not self._stops_at_damage:
+                left_out = damaged.left_out
+                where = f"{left_out.name}: damaged at offset {left_out.offset}"
+                text = f"{where}: {left_out.why}; nothing was changed"
+                raise JournalError(f"journal {self._disk.place}: {text}") from None
+            self.damage = damaged.left_out
 
     def _snapshot(self, found: Found) -> Iterator[Records]:
-        data = memoryview(self._disk.read(found.snapshot))
-        self._header(found.snapshot, data, found.snapshot_lsn)
-        table, offset = FactsTable(known=self._facts), HEADER_BYTES
-        while offset < len(data):
-            frame = frame_at(data, offset)
-            if frame is None:
-                raise self._damage(found.snapshot, offset, "a snapshot is whole or not there")
-            yield self._decoded(found.snapshot, frame, table)
-            offset = frame.end
-        self.last_lsn = found.snapshot_lsn
-
-    def _segment(self, name: str, is_last: bool) -> Iterator[Records]:
-        data = memoryview(self._disk.read(name))
-        named = _SEGMENT.fullmatch(name)
-        assert named is not None
-        first_lsn = int(named[1])
-        if is_last and not _is_header(data) and next_frame(data, 0) is None:
-            # Torn when it was made: nothing was written to it before its header was durable.
-            self.tail = Tail(name, 0, len(data))
-            return
-        self._header(name, data, first_lsn)
-        if first_lsn > self.last_lsn + 1:
-            raise self._damage(name, 0, f"records {self.last_lsn + 1} to {first_lsn - 1} are gone")
-        table, offset, expected = FactsTable(known=self._facts), HEADER_BYTES, first_lsn
-        while offset < len(data):
-            frame = frame_at(data, offset)
-            if frame is None:
-                self._cut_or_refuse(name, data, offset, expected, is_last)
-                return
-            if frame.first_lsn != expected:
-                raise self._damage(name, offset, f"record {frame.first_lsn} follows {expected - 1}")
-            group = self._decoded(name, frame, table)
-            if frame.first_lsn <= self.last_lsn:
-                group = group[sum(lsn <= self.last_lsn for lsn in group.lsns) :]
-            if group:
+        name, data = found.snapshot, self._read(found.snapshot)
+        header = self._header(name, data, found.snapshot_lsn)
+        if header is None:
+            raise self._damaged(name, 0, data, "its header is not that of a journal")
+        end = SegmentEnd(name, header, header.size_bytes, first_digest(header), 0)
+        table, count = self._table_1(name, header), 0
+        is_whole = header.format == 1
+        while end.size_bytes < len(data):
+            frame = _frame_at(data, end)
+            if frame is None or (is_whole and header.format != 1):
+                raise self._damaged(name, end.size_bytes, data, _PARTIAL)
+            if frame.kind is FrameKind.FIELDS:
+                table = self._table(name, _decoded_fields(frame))
+            elif frame.kind is FrameKind.RECORDS:
+                group = self._decoded(end, data, frame, table)
+                count += len(group)
                 yield group
-                self.last_lsn = group.lsns[-1]
-            offset, expected = frame.end, frame.last_lsn + 1
+            else:
+                is_whole = frame.kind is FrameKind.CLOSED and frame.count == count
+            end.size_bytes, end.digest = frame.end, frame.after
+        if not is_whole:
+            raise self._damaged(name, end.size_bytes, data, _PARTIAL)
+        self.last_lsn = found.snapshot_lsn
+        self._snapshot_header = header
 
-    def _cut_or_refuse(
-        self, name: str, data: memoryview, offset: int, expected: int, is_last: bool
-    ) -> None:
+    def _segment(self, name: str, first_lsn: int, is_last: bool) -> Iterator[Records]:
+        data = self._read(name)
+        header = self._header(name, data, first_lsn)
+        if header is None:
+            self._without_header(name, data, is_last)
+            return
+        self._check_rest(header)
+        if first_lsn > self.last_lsn + 1:
+            gone = f"records {self.last_lsn + 1} to {first_lsn - 1} are gone"
+            raise self._damaged(name, 0, data, gone)
+        if header.format != 1:
+            self._check_place(name, data, header)
+        self.closed = None
+        end = SegmentEnd(name, header, header.size_bytes, first_digest(header), first_lsn)
+        self.ends = [*self.ends[-1:], end]
+        table = self._table_1(name, header)
+        while end.size_bytes < len(data):
+            frame = _frame_at(data, end)
+            if frame is None:
+                self._broken(data, end, is_last)
+                return
+            if frame.first_lsn != end.next_lsn:
+                why = f"record {frame.first_lsn} follows {end.next_lsn - 1}"
+                raise self._damaged(name, end.size_bytes, data, why)
+            if end.is_continued:
+                raise self._damaged(name, end.size_bytes, data, "it goes on behind its end")
+            if frame.kind is FrameKind.RECORDS:
+                yield from self._news(self._decoded(end, data, frame, table))
+                end.next_lsn = frame.last_lsn + 1
+            elif frame.kind is FrameKind.FIELDS:
+                table = self._table(name, _decoded_fields(frame))
+            self._mark(frame, end)
+            end.size_bytes = frame.end
+
+    def _mark(self, frame: Frame, end: SegmentEnd) -> None:
+        """What a frame says of the journal's end. A next segment follows from what is before it."""
+        if frame.kind is FrameKind.CONTINUED:
+            end.is_continued = True
+            return
+        end.digest = frame.after
+        is_closed = frame.kind is FrameKind.CLOSED and frame.place is not None
+        self.closed = Closed(frame.first_lsn - 1, frame.after) if is_closed else None
+
+    def _news(self, group: RecordColumns) -> Iterator[Records]:
+        """Those records of a group that the snapshot does not cover."""
+        if group.lsns[0] <= self.last_lsn:
+            group = group[sum(lsn <= self.last_lsn for lsn in group.lsns) :]
+        if group:
+            yield group
+            self.last_lsn = group.lsns[-1]
+
+    def _without_header(self, name: str, data: memoryview, is_last: bool) -> None:
+        """A file of format 1 that was torn when it was made; every other one is damaged."""
+        follows_1 = not self.ends or self.ends[-1].header.format == 1
+        if is_last and follows_1 and len(data) <= FORMAT_1_HEADER_BYTES:
+            # Nothing was written to it before its header was durable.
+            self.tail = LeftOut(name, 0, len(data), self.last_lsn + 1, "a torn header", False)
+            return
+        raise self._damaged(name, 0, data, "its header is not that of a journal")
+
+    def _check_rest(self, header: Header) -> None:
+        """Whether a segment follows from the former one as far as that could be read."""
+        former = self.ends[-1] if self.ends else None
+        if former is not None and former.rest is not None and header.before != former.digest:
+            raise _DamagedError(former.rest)
+
+    def _check_place(self, name: str, data: memoryview, header: Header) -> None:
+        """Whether a segment is the one that follows what was read."""
+        snapshot, former = self._snapshot_header, self.ends[-1] if self.ends else None
+        if former is not None and former.header.format != 1:
+            number, before = former.header.number + 1, former.digest
+        elif former is None and snapshot is not None and snapshot.format != 1:
+            if header.number == snapshot.number:
+                # The segment during which it was taken: what is before that is gone.
+                return
+            number, before = snapshot.number + 1, snapshot.before
+        else:
+            number, before = 1, 0
+        if header.number != number:
+            why = f"it is segment {header.number} of its journal, segment {number} is missing"
+            raise self._damaged(name, 0, data, why)
+        if header.before != before:
+            why = "it does not follow from what is before it: records are missing or not its own"
+            raise self._damaged(name, 0, data, why)
+
+    def _broken(self, data: memoryview, end: SegmentEnd, is_last: bool) -> None:
+        """No frame that follows: a torn tail, or damage."""
+        offset, segment = end.size_bytes, end.header.segment
+        rest = self._left_out(end.name, offset, data, "another segment follows")
+        if not is_last and end.header.format == 1:
+            raise _DamagedError(rest)
         if not is_last:
-            raise self._damage(name, offset, "another segment follows")
-        behind = next_frame(data, offset + 1)
+            # At the end of a segment that goes on elsewhere a torn frame says only that it does.
+            end.rest = rest
+            return
+        layout = format_1 if end.header.format == 1 else frames
+        at = (layout.frame_at, layout.MARK)
+        behind = next_frame(data, offset + 1, *at)
         while behind is not None:
-            if behind.durable_lsn >= expected:
-                raise self._damage(
-                    name, offset, f"record {expected} was durable: a frame behind it says so"
-                )
-            behind = next_frame(data, behind.end)
-        self.tail = Tail(name, offset, len(data) - offset)
+            if behind.vouches_for(offset, end.next_lsn, segment):
+                why = f"record {end.next_lsn} was durable: a frame behind it says so"
+                if end.header.format != 1:
+                    why = f"what was there was durable: the frame at offset {behind.offset} says so"
+                raise self._damaged(end.name, offset, data, why)
+            behind = next_frame(data, behind.end, *at)
+        self.tail = self._left_out(end.name, offset, data, "a torn end", was_durable=False)
 
-    def _decoded(self, name: str, frame: Frame, table: FactsTable) -> RecordColumns:
+    def _check_end(self) -> None:
+        """Whether a segment is missing that must be there."""
+        end, snapshot = self.ends[-1] if self.ends else None, self._snapshot_header
+        if end is None and self.tail is None and snapshot is not None and snapshot.format != 1:
+            first_lsn = self.last_lsn + 1
+        elif end is not None and end.is_continued:
+            first_lsn = end.next_lsn
+        else:
+            return
+        name = segment_name(first_lsn)
+        raise _DamagedError(LeftOut(name, 0, 0, first_lsn, "the segment is missing"))
+
+    def _read(self, name: str) -> memoryview:
+        try:
+            return memoryview(self._disk.read(name))
+        except OSError as failure:
+            raise JournalError(
+                f"journal {self._disk.place}: {name}: cannot be read: {failure.strerror}"
+            ) from failure
+
+    def _decoded(
+        self, end: SegmentEnd, data: memoryview, frame: Frame, table: FactsTable | None
+    ) -> RecordColumns:
+        if table is None:
+            raise self._damaged(end.name, frame.offset, data, "it does not say its fields")
         try:
             return decode(frame, table)
         except (FrameError, CodecError) as failure:
-            raise self._damage(name, frame.offset, str(failure)) from None
+            raise self._damaged(end.name, frame.offset, data, str(failure)) from None
 
-    def _header(self, name: str, data: memoryview, first_lsn: int) -> None:
-        if not _is_header(data):
-            raise self._damage(name, 0, "its header is not that of a journal")
-        _, version, epoch, first, written = _HEADER.unpack_from(data)
-        if first != first_lsn:
-            raise self._damage(name, 0, f"its header says record {first}")
-        if version != 1 or written != schema():
-            raise JournalError(
-                f"journal {self._disk.place}: {name}: written by a version of Roadstead whose "
-                "facts have other fields; that version can read it"
+    def _header(self, name: str, data: memoryview, first_lsn: int) -> Header | None:
+        """The header of a file, if it has one; refused where it is not this file's."""
+        header = header_of(data)
+        if header is None:
+            return None
+        if not 1 <= header.format <= FORMAT:
+            raise self._unreadable(
+                name,
+                f"written in format {header.format} by a newer release of Roadstead, which can "
+                f"read it; this one reads formats 1 to {FORMAT}",
             )
-        self.epoch = max(self.epoch, epoch)
+        if header.first_lsn != first_lsn:
+            why = f"its header says record {header.first_lsn}"
+            raise self._damaged(name, 0, data, why)
+        self.epoch = max(self.epoch, header.epoch)
+        return header
 
-    def _damage(self, name: str, offset: int, why: str) -> JournalError:
-        return JournalError(
-            f"journal {self._disk.place}: {name}: damaged at offset {offset}: {why}; "
-            "nothing was changed"
-        )
+    def _table_1(self, name: str, header: Header) -> FactsTable | None:
+        """The facts of a file of format 1, which does not say what it was written with."""
+        if header.format != 1:
+            return None
+        fields = format_1.fields_of(header.fields)
+        if fields is None:
+            raise self._unreadable(
+                name,
+                "written by a release of Roadstead whose facts have other fields; that release "
+                "can read it",
+            )
+        return self._table(name, fields)
+
+    def _table(self, name: str, fields: Fields | None) -> FactsTable:
+        if fields is None:
+            raise self._unreadable(name, "its fields make no sense")
+        try:
+            return FactsTable(builder_of(fields), known=self._facts)
+        except FieldsError as unknown:
+            raise self._unreadable(name, f"written by another release: {unknown}") from None
+
+    def _unreadable(self, name: str, why: str) -> JournalError:
+        return JournalError(f"journal {self._disk.place}: {name}: {why}; nothing was changed")
+
+    def _damaged(self, name: str, offset: int, data: memoryview, why: str) -> _DamagedError:
+        return _DamagedError(self._left_out(name, offset, data, why))
+
+    def _left_out(
+        self, name: str, offset: int, data: memoryview, why: str, *, was_durable: bool = True
+    ) -> LeftOut:
+        size_bytes = len(data) - offset
+        return LeftOut(name, offset, size_bytes, self.last_lsn + 1, why, was_durable)
+
+
+_PARTIAL = "a snapshot is whole or not there"
+
+
+def _decoded_fields(frame: Frame) -> Fields | None:
+    try:
+        return Fields.decode(bytes(frame.body))
+    except CodecError:
+        return None
+
+
+def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
+    """The frame that follows what was read of a file; None where there is none, or another."""
+    if end.header.format == 1:
+        return format_1.frame_at(data, end.size_bytes)
+    frame = frames.frame_at(data, end.size_bytes)
+    if frame is None or frame.place is None:
+        return None
+    follows = (frame.place.segment, frame.place.before) == (end.header.segment, end.digest)
+    return frame if follows else None

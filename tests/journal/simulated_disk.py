@@ -1,4 +1,7 @@
-"""A disk that forgets: what was not synced may be lost, torn or turned to zeros by a crash."""
+"""A disk that forgets: what was not synced may be lost, torn or turned to zeros by a crash.
+
+A write may take only the beginning of what it is given, as the system's own may.
+"""
 
 import errno
 import random
@@ -7,37 +10,53 @@ from roadstead.journal import JournalError
 
 
 class SimulatedFile:
+    """An open file: it stays the same when it gets another name, or none."""
+
     def __init__(self, disk, name):
         self.disk, self.name = disk, name
+        disk.opened.append(self)
 
     def write(self, data):
+        taken = len(data)
+        if taken > 1 and self.disk.random.random() < self.disk.short_writes:
+            taken = self.disk.random.randrange(1, taken)
         room = self.disk.room_bytes
-        if room is not None and len(data) > room:
-            self.disk.contents[self.name] += data[:room]
-            self.disk.room_bytes = 0
-            raise OSError(errno.ENOSPC, "No space left on device")
         if room is not None:
-            self.disk.room_bytes = room - len(data)
-        self.disk.contents[self.name] += data
+            taken = min(taken, room)
+            if not taken:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            self.disk.room_bytes = room - taken
+        if self.name is not None:
+            self.disk.contents[self.name] += bytes(data[:taken])
+        return taken
 
     def sync(self):
         if self.disk.fails_to_sync:
             raise OSError(errno.EIO, "Input/output error")
-        self.disk.durable[self.name] = len(self.disk.contents[self.name])
+        if self.name is not None:
+            self.disk.durable[self.name] = len(self.disk.contents[self.name])
+
+    def size(self):
+        return len(self.disk.contents[self.name])
 
     def close(self):
-        pass
+        if self in self.disk.opened:
+            self.disk.opened.remove(self)
 
 
 class SimulatedDisk:
-    """contents: what the system shows. durable: how much of it survives a crash for certain."""
+    """contents: what the system shows. durable: how much of it survives a crash for certain.
+
+    short_writes: the share of writes that take less than they are given.
+    """
 
     place = "simulated"
 
-    def __init__(self, seed=0, room_bytes=None):
+    def __init__(self, seed=0, room_bytes=None, short_writes=0.1):
         self.random = random.Random(seed)
         self.contents, self.durable, self.lasting = {}, {}, set()
         self.room_bytes, self.fails_to_sync = room_bytes, False
+        self.short_writes, self.opened = short_writes, []
         self.locked = False
 
     def names(self):
@@ -52,17 +71,30 @@ class SimulatedDisk:
         self.contents[name], self.durable[name] = b"", 0
         return SimulatedFile(self, name)
 
+    def extend(self, name):
+        assert name in self.contents
+        return SimulatedFile(self, name)
+
     def cut(self, name, size_bytes):
         self.contents[name] = self.contents[name][:size_bytes]
         self.durable[name] = size_bytes
 
     def rename(self, name, to):
+        self._lose(to)
         self.contents[to] = self.contents.pop(name)
         self.durable[to] = self.durable.pop(name)
+        for file in self.opened:
+            file.name = to if file.name == name else file.name
         self.sync_names()
 
     def remove(self, name):
+        self._lose(name)
         del self.contents[name]
+
+    def _lose(self, name):
+        """Who has the file open writes where nobody looks."""
+        for file in self.opened:
+            file.name = None if file.name == name else file.name
 
     def sync_names(self):
         self.lasting = set(self.contents)
@@ -79,6 +111,9 @@ class SimulatedDisk:
     def crash(self):
         """The machine stops: unsynced bytes survive up to some place, or with a hole of zeros."""
         self.locked, self.fails_to_sync, self.room_bytes = False, False, None
+        for file in self.opened:
+            file.name = None
+        self.opened = []
         for name, data in list(self.contents.items()):
             if name not in self.lasting and self.random.random() < 0.5:
                 del self.contents[name], self.durable[name]

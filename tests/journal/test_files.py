@@ -10,8 +10,8 @@ from roadstead.journal import JournalError, JournalRecord, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
 from roadstead.journal.frames import HEAD_BYTES
-from roadstead.journal.segments import HEADER_BYTES
-from tests.journal.simulated_disk import SimulatedDisk
+from roadstead.journal.headers import HEADER_BYTES
+from tests.journal.simulated_disk import SimulatedDisk, SimulatedFile
 
 SHAPES = [PodFacts(priority=priority, labels=(("app", "x"),)) for priority in range(5)]
 
@@ -152,22 +152,64 @@ def test_a_torn_tail_is_cut_and_said():
 
     assert found == records(1, 3)
     assert (journal.tail.name, journal.tail.offset, journal.tail.size_bytes) == (name, whole, 9)
-    assert len(disk.contents[name]) == whole
+    assert (journal.tail.lsn, journal.tail.was_durable) == (4, False)
+    assert b"torn" not in disk.contents[name]
 
 
-def test_a_segment_torn_at_its_header_is_made_anew():
+def test_a_segment_whose_header_is_damaged_is_refused_even_if_it_holds_no_record():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
     journal, _ = opened(disk)
     journal.close()
-    newest = max(name for name in disk.names())
+    newest = max(disk.names())
     disk.contents[newest] = bytes(HEADER_BYTES)
+
+    with pytest.raises(JournalError, match=rf"{newest}: damaged at offset 0: its header is not"):
+        opened(disk)
+
+
+@pytest.mark.parametrize("place", range(12))
+def test_a_machine_that_stops_while_a_segment_begins_leaves_a_journal_that_opens(place):
+    """The new segment, its name, and the word of the one before it: whatever of them lasted."""
+    disk = SimulatedDisk(place)
+    written(disk, records(1, 3))
+    seen = []
+
+    class Stopped(Exception):
+        pass
+
+    def step(call):
+        def stepped(*args):
+            seen.append(call)
+            if len(seen) > place:
+                raise Stopped
+            return call(*args)
+
+        return stepped
+
+    kept = {name: getattr(disk, name) for name in ("create", "rename", "sync_names", "extend")}
+    for name, call in kept.items():
+        setattr(disk, name, step(call))
+    for name in ("write", "sync"):
+        kept[name] = getattr(SimulatedFile, name)
+        setattr(SimulatedFile, name, step(kept[name]))
+    try:
+        opened(disk)
+    except Stopped:
+        pass
+    finally:
+        for name in ("create", "rename", "sync_names", "extend"):
+            delattr(disk, name)
+        for name in ("write", "sync"):
+            setattr(SimulatedFile, name, kept[name])
+    disk.crash()
 
     journal, found = opened(disk)
 
     assert found == records(1, 3)
-    assert (journal.tail.name, journal.tail.offset) == (newest, 0)
     journal.append(records(4, 4))
+    journal.end()
+    assert opened(disk)[1] == records(1, 4)
 
 
 def test_damage_before_what_was_durable_is_refused_with_its_offset():
@@ -178,7 +220,8 @@ def test_damage_before_what_was_durable_is_refused_with_its_offset():
     before = dict(disk.contents)
 
     with pytest.raises(
-        JournalError, match=rf"{name}: damaged at offset {HEADER_BYTES}: record 1 was durable"
+        JournalError,
+        match=rf"{name}: damaged at offset {HEADER_BYTES}: what was there was durable: the frame",
     ):
         opened(disk)
 
@@ -190,7 +233,7 @@ def test_damage_in_a_segment_that_others_follow_is_refused():
     written(disk, records(1, 3))
     name = only_segment(disk)
     written(disk, records(4, 6))
-    spoil(disk, name, len(disk.contents[name]) - 1)
+    spoil(disk, name, HEADER_BYTES + HEAD_BYTES + 2500)
 
     with pytest.raises(JournalError, match="another segment follows; nothing was changed"):
         opened(disk)
@@ -243,15 +286,6 @@ def test_a_damaged_snapshot_is_refused():
     spoil(disk, name, len(disk.contents[name]) - 1)
 
     with pytest.raises(JournalError, match="a snapshot is whole or not there"):
-        opened(disk)
-
-
-def test_facts_with_other_fields_are_not_read(monkeypatch):
-    disk = SimulatedDisk()
-    written(disk, records(1, 1))
-    monkeypatch.setattr("roadstead.journal.segments.schema", lambda: 1)
-
-    with pytest.raises(JournalError, match="facts have other fields; that version can read it"):
         opened(disk)
 
 
@@ -326,6 +360,61 @@ def test_records_follow_one_another_and_only_an_open_journal_takes_them():
     journal.append([])
     journal.flush()
     assert journal.last_lsn == 0
+
+
+def test_a_write_that_takes_only_a_part_is_gone_on_with(tmp_path, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data)[:100]))
+
+    written(RealDisk(tmp_path), records(1, 500))
+
+    assert opened(RealDisk(tmp_path))[1] == records(1, 500)
+
+
+def test_a_short_write_that_is_taken_for_a_whole_one_is_noticed_before_it_is_acknowledged():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    journal.flush()
+    taken = SimulatedFile.write
+    try:
+        SimulatedFile.write = lambda self, data: taken(self, data[:-5]) + 5
+        journal.append(records(4, 6))
+    finally:
+        SimulatedFile.write = taken
+
+    with pytest.raises(JournalError, match=r"cannot be flushed: the file has \d+ bytes, \d+ were"):
+        journal.flush()
+
+    assert journal.durable_lsn == 3
+
+
+def test_what_cannot_be_encoded_ends_the_journal_as_a_full_disk_does():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    unknown = record(4)._replace(facts=PodFacts(labels=(("app", {1, 2}),)), epoch=2**70)
+
+    with pytest.raises(JournalError, match="cannot be written"):
+        journal.append([unknown])
+    with pytest.raises(JournalError, match="cannot be written"):
+        journal.append(records(4, 4))
+
+    journal.close()
+    assert opened(disk)[1] == records(1, 3)
+
+
+def test_what_a_process_wrote_that_was_killed_is_durable_once_it_was_read():
+    """The next life rests on it: no stop of the machine may take it away any more."""
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    journal.close()
+
+    assert opened(disk)[1] == records(1, 3)
+    disk.crash()
+
+    assert opened(disk)[1] == records(1, 3)
 
 
 @given(st.integers(0, 2**32))

@@ -1,0 +1,176 @@
+"""The shape of what a journal's file holds: record kinds, classes of facts, names of their fields.
+
+Facts are written as lists of their fields, in the order of their class. Each file says which
+classes and fields it was written with, so that a later release, whose classes have more fields,
+reads them: a field that the file lacks has its default. A field, class or record kind that this
+release does not know is refused by name: what is left out could be a constraint.
+
+A new field therefore needs the default that means what its absence meant, and a field whose
+meaning changes needs another name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import get_args, get_origin, get_type_hints
+
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import RunMark
+from roadstead.journal.records import RecordKind
+from roadstead.protocol.codec import Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.errors import RoadsteadError, cut_short
+
+Facts = PodFacts | NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
+FACTS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules, RunMark, BoundClaims)
+
+_LIMITS = Limits(max_bytes=1 << 20, max_items=1 << 16, max_depth=8)
+_Adapter = Callable[[object], object]
+
+
+class FieldsError(RoadsteadError):
+    """A file holds fields, facts or records that this release does not know, or lacks others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """kinds: of records, facts: classes of facts, both by number. classes: names of fields."""
+
+    kinds: tuple[str, ...]
+    facts: tuple[str, ...]
+    classes: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def encode(self) -> bytes:
+        return pack(to_wire(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Fields:
+        """CodecError where the bytes are none."""
+        return from_wire(cls, unpack(data, _LIMITS))
+
+
+@cache
+def present_fields() -> Fields:
+    """What this release writes."""
+    classes: dict[str, tuple[str, ...]] = {}
+    todo: list[object] = list(FACTS)
+    while todo:
+        kind = todo.pop()
+        todo += get_args(kind)
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            if kind.__name__ not in classes:
+                todo += get_type_hints(kind).values()
+            classes[kind.__name__] = tuple(each.name for each in dataclasses.fields(kind))
+    return Fields(
+        tuple(each.value for each in RecordKind),
+        tuple(each.__name__ for each in FACTS),
+        tuple(sorted(classes.items())),
+    )
+
+
+class FactsBuilder:
+    """Makes facts of this release from the lists of a file. FieldsError where it cannot.
+
+    kinds: the record kinds of the file, by number.
+    """
+
+    def __init__(self, written: Fields) -> None:
+        named = {each.__name__: each for each in FACTS}
+        self._facts = [named[each] for each in _all_known("facts", written.facts, named)]
+        known = {each.value: each for each in RecordKind}
+        self.kinds = [known[each] for each in _all_known("records", written.kinds, known)]
+        classes = dict(written.classes)
+        self._adapters = [_adapter(each, classes) for each in self._facts]
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def build(self, number: int, data: object) -> Facts:
+        """Facts of the class with that number; the codec's error where the data is not of it."""
+        adapt = self._adapters[number]
+        return from_wire(self._facts[number], data if adapt is None else adapt(data))
+
+
+@cache
+def builder_of(written: Fields) -> FactsBuilder:
+    """FieldsError where this release cannot read what the file holds."""
+    return FactsBuilder(written)
+
+
+def _all_known(what: str, names: tuple[str, ...], known: Mapping[str, object]) -> tuple[str, ...]:
+    for name in names:
+        if name not in known:
+            raise FieldsError(f"{what} of the kind {cut_short(name)} are not known to this release")
+    return names
+
+
+def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
+    """Turns data as written into data of today's classes; None where it is that already."""
+    arguments = get_args(kind)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _class_adapter(kind, written)
+    if get_origin(kind) is tuple and arguments[-1:] != (Ellipsis,):
+        parts = [_adapter(each, written) for each in arguments]
+        return _adapted(parts) if any(parts) else None
+    inner = [found for each in arguments if (found := _adapter(each, written)) is not None]
+    if not inner:
+        return None
+    (only,) = inner
+    if get_origin(kind) is tuple:
+        return lambda data: [only(each) for each in data] if isinstance(data, list) else data
+    return lambda data: None if data is None else only(data)
+
+
+def _adapted(parts: list[_Adapter | None]) -> _Adapter:
+    """Adapts each element of a list by its own adapter; what is no such list stays as it is."""
+
+    def adapt(data: object) -> object:
+        if not isinstance(data, list) or len(data) != len(parts):
+            return data
+        return [part(each) if part else each for part, each in zip(parts, data, strict=True)]
+
+    return adapt
+
+
+def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
+    names = [each.name for each in dataclasses.fields(cls)]
+    before = written.get(cls.__name__, tuple(names))
+    for name in before:
+        if name not in names:
+            raise FieldsError(
+                f"{cls.__name__} has a field {cut_short(name)}, which is not known to this release"
+            )
+    hints = get_type_hints(cls)
+    parts = [_adapter(hints[name], written) for name in before]
+    if list(before) == names and not any(parts):
+        return None
+    missing = {name: _default(cls, name) for name in names if name not in before}
+    adapt_parts = _adapted(parts)
+
+    def adapt(data: object) -> object:
+        values = adapt_parts(data)
+        if not isinstance(values, list) or len(values) != len(before):
+            return data
+        found = missing | dict(zip(before, values, strict=True))
+        return [found[name] for name in names]
+
+    return adapt
+
+
+def _default(cls: type, name: str) -> object:
+    """A field's default, as data. FieldsError where it has none."""
+    field = next(each for each in dataclasses.fields(cls) if each.name == name)
+    value: object
+    if field.default is not dataclasses.MISSING:
+        value = field.default
+    elif field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    else:
+        raise FieldsError(f"{cls.__name__} lacks the field {name}, which this release needs")
+    return to_wire(value) if dataclasses.is_dataclass(value) else value

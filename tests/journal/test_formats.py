@@ -1,0 +1,134 @@
+"""Journals of the release before are read and gone on with; unknown fields are refused by name."""
+
+from pathlib import Path
+
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.storage import StorageFacts
+from roadstead.journal import JournalError, RecordKind
+from roadstead.journal.fields import FACTS, Fields, FieldsError, builder_of, present_fields
+from roadstead.journal.segments import Reader
+from roadstead.protocol.codec import to_wire
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.journal.test_files import opened, records, spoil, written
+
+FORMAT_1 = Path(__file__).parent / "format_1"
+
+
+def disk_of(folder):
+    disk = SimulatedDisk()
+    for path in sorted(folder.iterdir()):
+        disk.contents[path.name] = path.read_bytes()
+        disk.durable[path.name] = len(disk.contents[path.name])
+    disk.sync_names()
+    return disk
+
+
+def test_a_journal_of_format_1_is_read():
+    found = list(Reader(disk_of(FORMAT_1 / "run" / "journal")).records())
+
+    assert [each.lsn for each in found] == list(range(1, 20))
+    binds = {each.key: each.node_name for each in found if each.kind is RecordKind.BIND}
+    assert binds["default/db"] == "n2"
+    (node,) = [each.subject for each in found if each.key == "n2" and each.kind == "node"]
+    assert node.taints[0].key == "dedicated"
+    (claims,) = [each.subject for each in found if each.kind is RecordKind.STORAGE]
+    assert claims.claims[0].volume_name == "pv-1"
+
+
+def test_a_journal_of_format_1_with_a_snapshot_is_gone_on_with_in_format_2():
+    disk = disk_of(FORMAT_1 / "snapshot")
+
+    journal, found = opened(disk)
+    first = journal.last_lsn + 1
+    journal.append(records(first, first + 2))
+    journal.end()
+
+    assert [each.kind for each in found].count("load") == 2
+    reader = Reader(disk)
+    assert [each.lsn for each in reader.records()][-3:] == [first, first + 1, first + 2]
+    assert reader.closed.records == first + 2
+
+
+def test_a_torn_end_of_format_1_is_cut_and_what_its_frames_vouch_for_is_not():
+    disk = disk_of(FORMAT_1 / "run" / "journal")
+    (name,) = [name for name in disk.names() if name.endswith(".segment")]
+    whole = disk.contents[name]
+    spoil(disk, name, len(whole) - 40)
+
+    journal, found = opened(disk)
+
+    assert (len(found), journal.tail.lsn) == (18, 19)
+    disk.contents[name] = whole
+    spoil(disk, name, 200)
+    with pytest.raises(JournalError, match=r"damaged at offset 36"):
+        list(Reader(disk).records())
+
+
+def test_a_journal_of_format_1_with_fields_that_nobody_knows_is_refused(monkeypatch):
+    disk = disk_of(FORMAT_1 / "run" / "journal")
+    monkeypatch.setattr("roadstead.journal.format_1._CHECKSUM", 1)
+
+    with pytest.raises(JournalError, match="facts have other fields; that release can read it"):
+        opened(disk)
+
+
+def without(cls, *names):
+    """The fields of this release, but for some of a class."""
+    now = present_fields()
+    classes = dict(now.classes)
+    classes[cls] = tuple(name for name in classes[cls] if name not in names)
+    return Fields(now.kinds, now.facts, tuple(classes.items()))
+
+
+def test_a_field_that_was_not_there_yet_has_its_default():
+    data = to_wire(PodFacts(labels=(("app", "x"),), priority=7))
+    names = dict(present_fields().classes)["PodFacts"]
+    for missing in ("is_preempted", "priority", "tolerations"):
+        older = [each for each, name in zip(data, names, strict=True) if name != missing]
+
+        built = builder_of(without("PodFacts", missing)).build(FACTS.index(PodFacts), older)
+
+        assert built.labels == (("app", "x"),)
+        assert built.priority == (0 if missing == "priority" else 7)
+
+
+def test_a_field_of_a_class_within_another_has_its_default_too():
+    facts = ClusterFacts(storage=StorageFacts())
+    ((*before, storage, budgets, groups),) = [to_wire(facts)]
+    older = [*before, storage[:-1], budgets, groups]
+
+    built = builder_of(without("StorageFacts", "attachments")).build(
+        FACTS.index(ClusterFacts), older
+    )
+
+    assert built == facts
+
+
+def test_what_is_written_with_fields_of_another_release_is_refused_by_name(monkeypatch):
+    now = present_fields()
+    classes = tuple(
+        (name, (*fields, "mood") if name == "PodFacts" else fields) for name, fields in now.classes
+    )
+    newer = Fields(now.kinds, now.facts, classes)
+    disk = SimulatedDisk()
+    monkeypatch.setattr("roadstead.journal.writing.present_fields", lambda: newer)
+    written(disk, records(1, 1))
+
+    with pytest.raises(JournalError, match='PodFacts has a field "mood", which is not known'):
+        opened(disk)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (Fields(("bind", "dance"), (), ()), 'records of the kind "dance" are not known'),
+        (Fields((), ("Weather",), ()), 'facts of the kind "Weather" are not known'),
+        (without("HostPort", "port"), "HostPort lacks the field port, which this release needs"),
+    ],
+)
+def test_what_this_release_cannot_build_is_refused_by_name(fields, text):
+    with pytest.raises(FieldsError, match=text):
+        builder_of(fields)
