@@ -1,20 +1,30 @@
-"""Ray's private parts: a lean local Ray, and one that may be left while others let go of it.
+"""Ray's private parts: a lean local Ray of this user alone, and one that may be left at any time.
 
 `ray.init` starts an autoscaler monitor, a log monitor and an API server beside the processes that
 run actors, and waits for the last of them; it has no option that leaves them out. A run that starts
 its own Ray scales nothing, writes its own logs and shows no dashboard: without the three, Ray is
 there 2.3 s earlier on two cores and takes 3.6 s less of their time (docs/decisions/0009).
+
+Nor has it options for what its processes can reach and who can reach them (docs/decisions/0027):
+they listen on loopback, work in a folder of the session, and import nothing from the user's one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from subprocess import Popen
 
 import ray._private.node
-from ray._private import worker
+from ray._private import ray_constants, services, worker
 from ray._private.node import Node
+from ray.job_config import JobConfig
+
+from roadstead.isolation import child_environment
+
+OWNER_ONLY = 0o077
+"""The umask of Ray's processes."""
 
 
 class LeanNode(Node):  # type: ignore[misc]
@@ -34,21 +44,47 @@ class LeanNode(Node):  # type: ignore[misc]
         """Serves the dashboard and jobs that are submitted over HTTP."""
 
 
+class OwnPaths(JobConfig):  # type: ignore[misc]
+    """A job that does not add the driver's working directory to the path of its workers."""
+
+    def _runtime_env_has_working_dir(self) -> bool:
+        return True
+
+
 @contextmanager
-def lean_node() -> Iterator[None]:
+def lean_node(folder: str) -> Iterator[None]:
     """While it lasts, a Ray that this process starts has no more than it needs.
 
-    Nor does it print on standard output, among results, that a process died: the supervisor says
-    what comes of it.
+    folder: where its processes work. Nor does it print on standard output, among results, that a
+    process died: the supervisor says what comes of it.
     """
-    listen = worker.listen_error_messages
-    ray._private.node.Node = LeanNode
-    worker.listen_error_messages = _listen_to_nothing
-    try:
+    begin = partial(_begin, services.ConsolePopen, folder)
+    with ExitStack() as stack:
+        for module, name, value in (
+            (ray._private.node, "Node", LeanNode),
+            (worker, "listen_error_messages", _listen_to_nothing),
+            (services, "ConsolePopen", begin),
+            # Ray has 127.0.0.1 stand for an address that other machines reach, unless this is off.
+            (ray_constants, "ENABLE_RAY_CLUSTER", False),
+            # Under `uv run` Ray would copy the working directory to its workers.
+            (ray_constants, "RAY_ENABLE_UV_RUN_RUNTIME_ENV", False),
+        ):
+            stack.callback(setattr, module, name, getattr(module, name))
+            setattr(module, name, value)
         yield
-    finally:
-        ray._private.node.Node = Node
-        worker.listen_error_messages = listen
+
+
+def _begin(
+    popen: type[Popen[bytes]],
+    folder: str,
+    command: list[str],
+    *,
+    env: dict[str, str],
+    **options: object,
+) -> Popen[bytes]:
+    """A process of Ray: see `lean_node`."""
+    options |= {"env": env | child_environment(), "cwd": folder, "umask": OWNER_ONLY}
+    return popen(command, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def _listen_to_nothing(*_: object) -> None:

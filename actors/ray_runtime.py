@@ -26,7 +26,8 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
 from roadstead.actors.garbage import collect_seldom
 from roadstead.actors.logs import open_log
-from roadstead.actors.ray_node import end_by_force, lean_node, let_go, servers
+from roadstead.actors.ray_folder import make_folder, remove_folder
+from roadstead.actors.ray_node import OwnPaths, end_by_force, lean_node, let_go, servers
 from roadstead.actors.seam import (
     NOBODY,
     A,
@@ -51,6 +52,9 @@ T = TypeVar("T")
 
 START_S, LEAVE_S = 60.0, 30.0
 """How long Ray may take to start, and the end of the process may wait for it to be left."""
+
+LOCAL = "local"
+"""The address of a Ray of our own, also beside one that runs on this machine already."""
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
@@ -159,10 +163,11 @@ class RaySession:
         """
         if RaySession._last is not None:
             RaySession._last.join(timeout_s)
-        self._options = options
+        self._options = {"address": LOCAL} | options
         self._joined: Future[None] = Future()
         self._leave = threading.Event()
         self._by_force = False
+        self._folder = ""
         self._servers: dict[str, Popen[bytes]] = {}
         atexit.register(self._end)
         RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
@@ -187,13 +192,7 @@ class RaySession:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
-            with lean_node():
-                ray.init(
-                    logging_level=logging.ERROR,
-                    log_to_driver=False,
-                    configure_logging=False,
-                    **self._options,
-                )
+            self._init()
         except BaseException as failure:
             self._joined.set_exception(failure)
             return
@@ -204,6 +203,25 @@ class RaySession:
             end_by_force()
         let_go()
         ray.shutdown()
+        if self._folder and not self._by_force:
+            remove_folder(self._folder)
+
+    def _init(self) -> None:
+        options = self._options
+        if options["address"] == LOCAL:
+            # No file has the token: who knows it has it from this process.
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+            self._folder = make_folder()
+            # One deeper: the folder that it is given, Ray opens to every user.
+            options = options | {"_temp_dir": f"{self._folder}/ray"}
+        with lean_node(self._folder):
+            ray.init(
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                configure_logging=False,
+                job_config=OwnPaths(),
+                **options,
+            )
 
     def leave(self, *, by_force: bool = False) -> None:
         """Begins to leave Ray; returns at once. by_force: where it cannot be asked to end."""
@@ -252,8 +270,7 @@ class RayRuntime:
         }
         self._ray = RaySession(
             start_s,
-            # "local": a Ray of our own, also beside one that runs on this machine already.
-            address=address or "local",
+            address=address or LOCAL,
             namespace=self._namespace,
             **(local if address is None else {}),
         )

@@ -16,6 +16,7 @@ from roadstead.cycle.explain import Explanation
 from roadstead.cycle.narrowing import Narrower
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
+from roadstead.extenders.files import in_directory
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -50,6 +51,7 @@ class RunPlan:
     digest: of the inputs and of what decides placements, for the journal; "" where there is none.
     resume: go on with the run in the journal, where there is one that did not end.
     first_epoch: of all actors; beyond those of earlier processes of the same run.
+    directory: where relative file names in the configuration belong: actors work elsewhere.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -62,6 +64,7 @@ class RunPlan:
     digest: str = ""
     resume: bool = False
     first_epoch: int = 1
+    directory: str = ""
 
     @property
     def limits(self) -> Limits:
@@ -148,7 +151,8 @@ def build_narrower(plan: RunPlan, caller_of: CallerOf | None = None) -> Narrower
         from roadstead.extenders.http import HttpCaller
 
         caller_of = HttpCaller
-    return Narrower(shares, Extenders.build(config.extenders, caller_of))
+    extenders = [in_directory(each, plan.directory) for each in config.extenders]
+    return Narrower(shares, Extenders.build(extenders, caller_of))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import click
 from roadstead.cli.options import NO_JOURNAL, STDIN, PlanOptions
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.isolation import working_directory
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest, digest_of_file
@@ -121,6 +122,7 @@ def make_plan(
         config.plugins,
         config.plugin_dir,
         resume=options.resume,
+        directory=working_directory(),
     )
     check_schedulers(plan)
     if plan.plugins:

@@ -58,7 +58,7 @@ class ChosenPlugins:
 
 
 def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
-    """The plugins of the flags, with modules in the working directory too, and the installed ones.
+    """The plugins of the flags, from the working directory by their names, and the installed ones.
 
     Of these only such that `text` names, so that no others are imported. InputError for one that
     cannot be loaded, or that bears the name of an in-tree one.

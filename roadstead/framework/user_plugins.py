@@ -11,7 +11,10 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
+from types import ModuleType
 
 from roadstead.config.errors import ConfigError, Problem
 from roadstead.config.plugin_args import PluginArgs
@@ -31,13 +34,12 @@ _BASES = ("roadstead.framework.plugin", "roadstead.framework.per_node")
 def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
     """A plugin class by its dotted path `package.module:Class` or `package.module.Class`.
 
-    A per-node class comes adapted. `directory` is looked into, too, where it is given. InputError
-    if there is none, or if it cannot be a plugin.
+    A per-node class comes adapted. In `directory`, where it is given, only the file or package of
+    that name is looked for. InputError if there is none, or if it cannot be a plugin.
     """
-    if directory and directory not in sys.path:
-        # Last, so that no file of the user hides a module of an installed package.
-        sys.path.append(directory)
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
+    if directory and module_name:
+        _allow(module_name.partition(".")[0], directory)
     try:
         found = getattr(importlib.import_module(module_name), class_name)
     except Exception as failure:
@@ -47,6 +49,35 @@ def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
     if not isinstance(found, type) or not issubclass(found, Plugin | NodePlugin):
         raise _refused(path, "is not a Roadstead plugin class")
     return _checked(path, found)
+
+
+class NamedModules(MetaPathFinder):
+    """The last finder: finds modules of certain names in folders that are not on the path.
+
+    So no file of the user hides a module of an installed package, and no other file is imported.
+    folders: by name.
+    """
+
+    def __init__(self) -> None:
+        self.folders: dict[str, str] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module's spec, as importlib asks for it."""
+        folder = self.folders.get(fullname)
+        return None if folder is None else PathFinder.find_spec(fullname, [folder], target)
+
+
+_NAMED = NamedModules()
+
+
+def _allow(name: str, folder: str) -> None:
+    if _NAMED not in sys.meta_path:
+        sys.meta_path.append(_NAMED)
+    if _NAMED.folders.get(name) != folder:
+        _NAMED.folders[name] = folder
+        importlib.invalidate_caches()
 
 
 def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Plugin]]:

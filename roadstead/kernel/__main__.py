@@ -2,7 +2,11 @@
 
 import sys
 
-from roadstead.kernel.start import compile_here
+from roadstead.kernel.apart import end_with_parent
 
 if __name__ == "__main__":
+    end_with_parent()
+
+    from roadstead.kernel.start import compile_here
+
     compile_here(*sys.argv[1:2])

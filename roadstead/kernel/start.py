@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +14,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from roadstead.kernel.apart import TOTALS, compile_apart, start_compiling
 from roadstead.kernel.arrays import BUCKETS, GROUP, Log, Numbers, Piece, Specs, Totals, new_piece
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
@@ -29,7 +28,8 @@ SOURCES = (
 """Modules whose changes are changes of machine code."""
 
 
-TOTALS = "totals"
+NUMBA_SETTINGS = ".numba_config.yaml"
+"""In the working directory numba takes settings from it; one names the folder of machine code."""
 
 
 class Stats(Protocol):
@@ -63,7 +63,7 @@ def loaded() -> CompiledCode | None:
 
 
 def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
-    """Imports numba and the compiled code. ImportError where numba is not installed.
+    """Imports numba and the compiled code. ImportError where numba is not installed or not safe.
 
     numba keeps machine code beside the module or in the user's cache folder; where neither can be
     written, it lives as long as the process. Where nothing is kept yet, with `tell` another process
@@ -72,6 +72,8 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     known = loaded()
     if known is not None:
         return known
+    if os.path.lexists(NUMBA_SETTINGS):
+        raise ImportError(f"{NUMBA_SETTINGS} in the working directory would have numba's settings")
     started = time.perf_counter()
     try:
         from roadstead.kernel import compiled
@@ -82,7 +84,7 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     is_kept = _is_kept([Path(compiled.__file__).with_name(name) for name in SOURCES])
     if tell is not None and not is_kept:
         tell("compiling the kernel, once for this machine; the reference decides meanwhile")
-        _compile_apart()
+        compile_apart()
     warm_up_totals(code)
     warm_up_run(code)
     found = CompiledCode(code.run, code.build, code.renormalize, time.perf_counter() - started)
@@ -116,19 +118,6 @@ def _is_kept(modules: Sequence[Path]) -> bool:
     return is_kept
 
 
-def _compile_apart() -> None:
-    """Compiles in another process, which goes on where this one ends."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(
-        [sys.executable, "-m", "roadstead.kernel"],
-        env=environment,
-        check=False,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
 def _cache_nowhere() -> None:
     from numba.core import config
 
@@ -145,8 +134,9 @@ def compile_here(part: str = "") -> None:
     if part == TOTALS:
         warm_up_totals(code)
         return
-    with subprocess.Popen([sys.executable, "-m", "roadstead.kernel", "totals"]):
-        warm_up_run(code)
+    other = start_compiling(TOTALS)
+    warm_up_run(code)
+    other.wait()
 
 
 def warm_up_totals(code: CompiledCode) -> None:

@@ -6,7 +6,7 @@ from roadstead.actors.ray_node import LeanNode, end_by_force, lean_node, servers
 
 
 def test_ray_starts_lean_nodes_only_while_it_is_asked_to():
-    with lean_node():
+    with lean_node("/"):
         assert ray._private.node.Node is LeanNode
 
     assert ray._private.node.Node is Node
@@ -15,7 +15,7 @@ def test_ray_starts_lean_nodes_only_while_it_is_asked_to():
 def test_what_ray_would_print_among_results_is_not_listened_to():
     listen = worker.listen_error_messages
 
-    with lean_node():
+    with lean_node("/"):
         assert worker.listen_error_messages is not listen
         assert worker.listen_error_messages(worker.global_worker, None) is None
 

@@ -190,19 +190,41 @@ def test_a_per_node_class_comes_adapted(mine):
     assert points_of({"Fixed": kind}) == {"Fixed": {"score"}}
 
 
-def test_plugins_are_found_in_a_folder_once_each(tmp_path, monkeypatch):
+def test_plugins_are_found_in_a_folder_once_each(tmp_path):
     (tmp_path / "found_in_folder.py").write_text(textwrap.dedent(MINE))
-    monkeypatch.setattr(sys, "path", list(sys.path))
     path = "found_in_folder:Fixed"
 
     kinds = load_plugins([path, path], str(tmp_path))
 
     assert list(kinds) == ["Fixed"]
-    assert sys.path[-1] == str(tmp_path)
     assert load_plugins([path], str(tmp_path)).keys() == kinds.keys()
-    assert sys.path.count(str(tmp_path)) == 1
     with pytest.raises(InputError, match=f"installed packages and in {tmp_path}"):
         load_plugins(["not_in_folder:Any"], str(tmp_path))
+
+
+def test_of_a_folder_only_the_modules_that_are_named_can_be_imported(tmp_path):
+    (tmp_path / "named_in_folder.py").write_text("import a_sibling_of_it\n")
+    (tmp_path / "a_sibling_of_it.py").write_text("")
+    (tmp_path / "stat.py").write_text("raise SystemExit(9)\n")
+
+    with pytest.raises(InputError, match="No module named 'a_sibling_of_it'"):
+        load_plugin_class("named_in_folder:Fixed", str(tmp_path))
+    with pytest.raises(InputError, match=r"has no attribute 'Fixed', which is .*python"):
+        load_plugin_class("stat:Fixed", str(tmp_path))
+    assert str(tmp_path) not in sys.path
+
+
+def test_a_plugin_in_a_package_of_a_folder_imports_what_else_the_package_has(tmp_path):
+    package = tmp_path / "package_in_folder"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "helper.py").write_text("NAME = 'Fixed'\n")
+    text = "from package_in_folder.helper import NAME\n" + textwrap.dedent(MINE)
+    (package / "plugins.py").write_text(text)
+
+    path = "package_in_folder.plugins:Fixed"
+
+    assert load_plugin_class(path, str(tmp_path)).name == "Fixed"
 
 
 def test_two_plugins_of_one_name_are_refused(mine):

@@ -1,9 +1,7 @@
 """How compiled code is loaded, and that it is what its source says."""
 
-import contextlib
 import importlib
 import os
-import subprocess
 import sys
 
 import numba
@@ -70,9 +68,7 @@ def test_compiled_code_across_nodes_does_what_its_source_says(interpreted, input
 def anew(monkeypatch):
     """Loads as if nothing was loaded yet; what was told, and what was run apart."""
     told, ran = [], []
-    monkeypatch.setattr(
-        subprocess, "run", lambda command, **options: ran.append((command, options))
-    )
+    monkeypatch.setattr(start, "compile_apart", lambda: ran.append("apart"))
 
     def load_anew():
         monkeypatch.setattr(start, "_here", [])
@@ -93,24 +89,38 @@ def test_where_machine_code_is_kept_nothing_is_compiled(anew):
 def test_where_none_is_kept_another_process_compiles(anew, monkeypatch, tmp_path):
     monkeypatch.setattr(start, "_is_kept", lambda module: False)
 
-    _, told, ((command, options),) = anew()
+    _, told, ran = anew()
 
     assert told == ["compiling the kernel, once for this machine; the reference decides meanwhile"]
-    assert command == [sys.executable, "-m", "roadstead.kernel"]
-    assert options["start_new_session"]
+    assert ran == ["apart"]
 
 
 def test_one_half_is_compiled_in_a_process_of_its_own(monkeypatch):
     code, begun = load(), []
     monkeypatch.setattr(start, "compiled_of", lambda: code)
-    monkeypatch.setattr(
-        subprocess, "Popen", lambda command: begun.append(command) or contextlib.nullcontext()
-    )
+
+    class Other:
+        def __init__(self, part):
+            begun.append(part)
+
+        def wait(self):
+            begun.append("waited for")
+
+    monkeypatch.setattr(start, "start_compiling", Other)
 
     start.compile_here()
     start.compile_here(start.TOTALS)
 
-    assert begun == [[sys.executable, "-m", "roadstead.kernel", "totals"]]
+    assert begun == ["totals", "waited for"]
+
+
+def test_numba_is_not_imported_where_the_working_directory_would_set_it_up(monkeypatch, tmp_path):
+    (tmp_path / ".numba_config.yaml").write_text("cache_dir: .\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(start, "_here", [])
+
+    with pytest.raises(ImportError, match=r"\.numba_config\.yaml in the working directory"):
+        load()
 
 
 def test_machine_code_older_than_what_it_was_made_of_is_not_kept(monkeypatch, tmp_path):

@@ -1,0 +1,23 @@
+"""Where the files that an extender's configuration names are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from roadstead.config.model import ExtenderConfig
+
+
+def in_directory(config: ExtenderConfig, directory: str) -> ExtenderConfig:
+    """The configuration, with relative file names in full. directory: "" leaves them."""
+    if config.tls is None:
+        return config
+
+    def full(file: str) -> str:
+        return file and os.path.join(directory, file)
+
+    tls = config.tls
+    in_full = replace(
+        tls, cert_file=full(tls.cert_file), key_file=full(tls.key_file), ca_file=full(tls.ca_file)
+    )
+    return replace(config, tls=in_full)

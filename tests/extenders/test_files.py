@@ -1,0 +1,15 @@
+"""Files that an extender's configuration names lie where the command was given."""
+
+from roadstead.config.model import ExtenderConfig, ExtenderTLS
+from roadstead.extenders.files import in_directory
+
+
+def test_relative_files_are_of_the_directory_and_others_stay_as_they_are():
+    tls = ExtenderTLS(cert_file="own/tls.crt", key_file="/etc/tls.key")
+    config = ExtenderConfig("https://example.org", tls=tls)
+
+    found = in_directory(config, "/home/user")
+
+    assert found.tls == ExtenderTLS(cert_file="/home/user/own/tls.crt", key_file="/etc/tls.key")
+    assert in_directory(config, "") == config
+    assert in_directory(ExtenderConfig("http://example.org"), "/x").tls is None

@@ -1,0 +1,58 @@
+"""A process that compiles ends with the run that started it, unless that ended well."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from roadstead.isolation import child_environment
+from roadstead.kernel import apart
+
+WATCHES = """
+import sys, threading
+from roadstead.kernel.apart import end_with_parent
+end_with_parent()
+print("ready", flush=True)
+for line in open(sys.argv[1]):
+    print(line)
+"""
+
+
+@pytest.fixture
+def watching(tmp_path):
+    """A child that ends with its parent, or once something is written to a pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-c", WATCHES, pipe],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | child_environment(),
+    )
+    assert child.stdout.readline() == b"ready\n"
+    yield child, pipe
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def test_it_ends_at_once_when_its_parent_is_gone(watching):
+    child, _ = watching
+
+    # As the system does when the parent is killed.
+    child.stdin.close()
+
+    assert child.wait(60) == apart.ORPHANED
+
+
+def test_what_was_let_finish_outlives_its_parent(watching, monkeypatch):
+    child, pipe = watching
+    monkeypatch.setattr(apart, "_compiling", [child])
+
+    apart.let_finish()
+    child.stdin.close()
+    pipe.write_text("done")
+
+    assert child.wait(60) == 0
+    assert b"done" in child.stdout.read()

@@ -1,0 +1,56 @@
+"""The folder of a local Ray is its owner's, and goes when its process is gone."""
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from roadstead.actors import ray_folder
+
+
+@pytest.fixture
+def parent(tmp_path_factory, monkeypatch):
+    found = tempfile.mkdtemp(dir="/tmp", prefix="t")
+    monkeypatch.setattr(ray_folder, "LONGEST_PARENT", len(found))
+    monkeypatch.setattr(tempfile, "tempdir", found)
+    yield found
+    ray_folder.remove_folder(found)
+
+
+def test_a_folder_is_for_its_owner_and_goes_with_all_that_is_in_it(parent):
+    folder = ray_folder.make_folder()
+    with open(f"{folder}/log", "w") as file:
+        file.write("x")
+
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert os.path.dirname(folder) == parent
+    ray_folder.remove_folder(folder)
+    assert os.listdir(parent) == []
+
+
+def test_what_a_killed_process_left_is_removed_and_all_else_stays(
+    parent,
+):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    stays = {f"roadstead-{os.getpid()}-abc", "roadstead-numba-abc", f"roadstead-{ended.pid}"}
+    for name in (*stays, f"roadstead-{ended.pid}-abc"):
+        os.makedirs(f"{parent}/{name}/ray")
+
+    folder = ray_folder.make_folder()
+
+    assert set(os.listdir(parent)) == stays | {os.path.basename(folder)}
+
+
+def test_a_long_folder_for_temporary_files_is_not_used_since_sockets_have_short_names(
+    parent, monkeypatch
+):
+    monkeypatch.setattr(ray_folder, "LONGEST_PARENT", len(parent) - 1)
+
+    folder = ray_folder.make_folder()
+
+    assert os.path.dirname(folder) == "/tmp"
+    ray_folder.remove_folder(folder)
