@@ -164,7 +164,11 @@ class Evaluation:
         self.state = CycleState(node_count)
         self.state.filter_summaries.update(summaries)
         self.pre_filter = self._run_pre_filter()
-        self._known = self.profile.known_state(self.pod)
+        known = self.profile.known_state(self.pod)
+        if (node_count, summaries, known) != (self.node_count, self.summaries, self._known):
+            # The answers of rows are of other inputs: the next update must not keep any of them.
+            self._node_version = -1
+        self._known = known
         # Set last: after an error the next update starts over.
         self.node_count, self.summaries = node_count, summaries
         self._score_inputs = None

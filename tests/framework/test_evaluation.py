@@ -298,6 +298,31 @@ def test_other_nodes_counts_or_summaries_start_over(change):
     assert evaluation.state.filter_summaries == summaries
 
 
+def test_rows_are_filtered_again_after_a_restart_with_summaries_of_an_earlier_batch():
+    spy = Spy("A")
+    evaluation = spied(spy)
+    earlier = {"A": ImageNodes(())}
+    evaluation.update(3, earlier)
+    evaluation.update(3, {})
+
+    # A kernel that keeps the class of an earlier batch.
+    evaluation.restart(3, earlier)
+
+    assert evaluation.update(3, earlier) is None
+    assert spy.filtered == [3, 3, 3]
+
+
+def test_a_restart_with_the_same_inputs_leaves_the_answers_of_rows():
+    spy = Spy("A")
+    evaluation = spied(spy)
+    advance(evaluation)
+
+    evaluation.restart(3, {})
+
+    assert evaluation.update(3, {}).tolist() == []
+    assert spy.filtered == [3]
+
+
 def test_other_score_summaries_score_every_row_again():
     spy = Spy("A", reads=Reads.NODE)
     evaluation = spied(spy)
