@@ -1,8 +1,9 @@
 """Variants of the scenarios: the same clusters, run in other ways.
 
-plain: as they are. modes: many schedulers, in every mode and with every knob turned. beside: one
-scheduler that holds all nodes itself. kernel: with the compiled kernel, and enough pods of a class
-for it. resume: runs as the command line makes them, whose process is killed.
+plain: as they are. quiet: one scheduler and no faults, each decision judged. modes: many
+schedulers, in every mode and with every knob turned. beside: one scheduler that holds all nodes
+itself. kernel: with the compiled kernel, and enough pods of a class for it. resume: runs as the
+command line makes them, whose process is killed.
 """
 
 import random
@@ -12,7 +13,7 @@ from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import Owner, PodIdentity
 from tests.builders import GIB, node, pod
-from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES
+from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES, Wave
 
 PODS_OF_A_JOB = 3
 
@@ -113,7 +114,37 @@ def resumable(scenario, seed):
     return replace(scenario, running=running, kills_s=tuple(kills_s))
 
 
+def quiet(scenario, seed):
+    """The scenario with one scheduler and no faults; each wave comes when nothing moves any more.
+
+    Every fourth has the compiled kernel and pods for it, some others the kernel.
+    """
+    if seed % 4 == 3:
+        scenario = with_kernel(scenario, seed)
+    draw = random.Random(f"quiet {seed}")
+    settings = scenario.plan.settings
+    how = {"schedulers": 1, "nodes_at": draw.choice(("scheduler", "workers"))}
+    how["kernel"] = seed % 4 == 3 or draw.random() < 0.3
+    if how["nodes_at"] == "workers":
+        how["shards"] = draw.choice((1, 2, 3))
+    # Two batches at the binder may overtake each other: the second is then refused what it needs.
+    how["bounds"] = settings.bounds.model_copy(update={"inflight_max_batches": 1})
+    names = set(Settings.model_fields) - {"nodes_at", *how}
+    settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
+    plan = replace(scenario.plan, settings=settings)
+    waves = tuple(part for wave in scenario.waves for part in _one_by_one(wave))
+    return replace(scenario, plan=plan, waves=waves, is_quiet=True)
+
+
+def _one_by_one(wave):
+    """What comes at one time, as waves of one thing each."""
+    for name in ("nodes", "pods", "removed", "changed", "gone"):
+        if things := getattr(wave, name):
+            yield Wave(wave.at_s, **{name: things})
+
+
 VARIANTS = {
+    "quiet": quiet,
     "plain": lambda scenario, seed: scenario,
     "modes": in_some_mode,
     "beside": beside,

@@ -20,14 +20,22 @@ MANY = 1000
 
 
 class _Runtime(SimulatedRuntime):
-    """code: of the kernel, which schedulers have from their beginning; no thread brings it in."""
+    """code: of the kernel, which schedulers have from their beginning; no thread brings it in.
 
-    def __init__(self, network, limits, instead, code=None):
+    watch: is shown every life of an actor.
+    """
+
+    def __init__(self, network, limits, instead, code=None, watch=None):
         super().__init__(network, limits, instead)
-        self._code = code
+        self._code, self._watch = code, watch
+        self._watched = {}
 
     async def start(self, groups, *, timeout_s):
         started = await super().start(groups, timeout_s=timeout_s)
+        for name, life in self.lives.items() if self._watch else ():
+            if self._watched.get(name) is not life:
+                self._watched[name] = life
+                self._watch.show(name, life.actor)
         for life in self.lives.values() if self._code else ():
             if loader := getattr(life.actor, "_kernel", None):
                 loader._accelerator.code = self._code
@@ -37,9 +45,9 @@ class _Runtime(SimulatedRuntime):
 class Process:
     """heard: uid → node of every bind of which an acknowledgement leaves the binder."""
 
-    def __init__(self, plan, network, disk, heard, code=None):
+    def __init__(self, plan, network, disk, heard, code=None, watch=None):
         self.plan, self.network = plan, network
-        self.runtime = _Runtime(network, plan.limits, {BINDER: _binder(plan, disk)}, code)
+        self.runtime = _Runtime(network, plan.limits, {BINDER: _binder(plan, disk)}, code, watch)
         self.runtime.listen = _listen(plan, heard)
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True)
         # Faults come faster here than in a run that somebody should look after.

@@ -76,7 +76,8 @@ class Wave:
 class Scenario:
     """kinds: what of the pods is special, for figures. running: (identity, facts, node name).
 
-    kills_s: when the process ends with all actors, and another one goes on.
+    kills_s: when the process ends with all actors, and another one goes on. is_quiet: there are no
+    faults, and a wave comes only when nothing moves any more.
     """
 
     plan: RunPlan
@@ -85,6 +86,7 @@ class Scenario:
     kinds: tuple
     running: tuple = ()
     kills_s: tuple = ()
+    is_quiet: bool = False
 
     @property
     def pods(self):

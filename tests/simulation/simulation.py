@@ -29,6 +29,7 @@ from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.modes import VARIANTS
 from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
 from tests.simulation.scenarios import make
+from tests.simulation.watch import Watch
 
 FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
 KINDS = (*FAULTS, "changes")
@@ -42,6 +43,7 @@ AGAIN_S = 0.1
 """Until a client asks again where an actor was gone."""
 
 ALL_S = 60.0
+SETTLE_S = 0.5
 ARRIVAL_S = 5.0
 """Until what was under way when the queue was empty has arrived."""
 
@@ -97,9 +99,10 @@ def simulate(seed, kinds=(), room_bytes=None, among="plain"):
 
 async def _run(seed, kinds, found, room_bytes=None, among="plain"):
     scenario = VARIANTS[among](make(seed, changes="changes" in kinds), seed)
-    network = Network(seed, faults_of(seed, kinds))
+    network = Network(seed, faults_of(seed, () if scenario.is_quiet else kinds))
     disk = SimulatedDisk(seed, room_bytes)
-    run = _Run(scenario, network, disk, load() if among == "kernel" else None)
+    has_code = among == "kernel" or (scenario.is_quiet and scenario.plan.settings.kernel)
+    run = _Run(scenario, network, disk, load() if has_code else None)
     problems = []
     chaos = asyncio.create_task(_chaos(run, network))
     try:
@@ -111,10 +114,11 @@ async def _run(seed, kinds, found, room_bytes=None, among="plain"):
             network.happens("full disk")
             problems += problems_of_journal(disk, run.heard)
     else:
+        problems += run.watch.problems if run.watch else []
         problems += problems_of(scenario, run.process.actors, disk, run.heard)
     finally:
         chaos.cancel()
-    found.append(_outcome(seed, scenario, network, run.process.runtime, problems))
+    found.append(_outcome(seed, scenario, run, problems))
     await run.process.runtime.stop()
 
 
@@ -124,14 +128,15 @@ class _Run:
     def __init__(self, scenario, network, disk, code):
         self.scenario, self.network, self.disk, self._code = scenario, network, disk, code
         self.heard = {}
+        self.watch = Watch(scenario.plan) if scenario.is_quiet else None
         self.process = self._begin(scenario.plan)
 
     def _begin(self, plan):
-        return Process(plan, self.network, self.disk, self.heard, self._code)
+        return Process(plan, self.network, self.disk, self.heard, self._code, self.watch)
 
     async def driven(self):
         """One process, to which things happen as the scenario says."""
-        return await self.process.work(lambda process: _drive(self.scenario, process))
+        return await self.process.work(lambda process: _drive(self.scenario, process, self.watch))
 
     async def killed(self, chaos):
         """Processes that are killed, one after the other, but for the last one."""
@@ -157,9 +162,12 @@ class _Run:
         return await self.process.work(drive)
 
 
-def _outcome(seed, scenario, network, runtime, problems):
+def _outcome(seed, scenario, run, problems):
+    network, runtime = run.network, run.process.runtime
     binder = runtime.lives[BINDER].actor.core if BINDER in runtime.lives else None
     loaders = (getattr(life.actor, "_kernel", None) for life in runtime.lives.values())
+    if run.watch and run.watch.judge:
+        network.happened["judged"] += run.watch.judge.judged
     network.happened["by kernel"] += sum(each.coverage.by_kernel for each in loaders if each)
     network.happened += Counter()
     return Outcome(
@@ -201,11 +209,23 @@ async def _chaos(run, network):
 
 
 class _World:
-    """What happens in the cluster, told to all concerned; removals and changes are counted."""
+    """What happens in the cluster, told to all concerned; removals and changes are counted.
 
-    def __init__(self, tell):
-        self.tell = tell
+    watch: sees it first, and has nobody act on it before all have heard.
+    """
+
+    def __init__(self, tell, watch=None):
+        self.tell, self._watch = tell, watch
         self.revision = 0
+
+    def _show(self, what, things):
+        for each in things if self._watch else ():
+            self._watch.world(what, each)
+
+    async def _settle(self):
+        # Whoever holds nodes has the change before the queue wakes a pod.
+        if self._watch:
+            await asyncio.sleep(SETTLE_S)
 
     async def take(self, wave):
         if wave.nodes:
@@ -222,23 +242,29 @@ class _World:
             await self.delete(wave.gone)
 
     async def appear(self, nodes, changed=()):
+        self._show("node_comes", nodes)
         # The binder first: what it does not know, a new cache would not hear of.
         batch = node_batch(tuple(nodes), self.revision)
         await self.tell(BINDER, ADD_NODES, batch)
         await self.tell(CACHE, ADD_NODES, batch)
+        await self._settle()
         changes = [NodeChange(*each) for each in changed or ((None, node) for node in nodes)]
         await self.tell(QUEUE, OBSERVE, ClusterChanges(tuple(changes)))
 
     async def remove(self, nodes):
         gone = NodeNames(tuple(node.name for node in nodes), self.revision)
+        self._show("node_goes", gone.names)
         await self.tell(BINDER, REMOVE_NODES, gone)
         await self.tell(CACHE, REMOVE_NODES, gone)
+        await self._settle()
         changes = tuple(NodeChange(node, None) for node in nodes)
         await self.tell(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def delete(self, uids):
+        self._show("pod_goes", uids)
         gone = await self.tell(BINDER, DELETE_PODS, PodsGone(uids, self.revision))
         await self.tell(CACHE, GONE, PodsGone(gone.uids, gone.revision))
+        await self._settle()
         await self.tell(QUEUE, LEAVE, gone)
 
 
@@ -261,26 +287,33 @@ async def _at_rest(scenario, process):
     """Waits until nothing moves; what is wrong with that."""
     network, tell = process.runtime.network, _teller(scenario, process)
     deadline_s = network.spent_s + RECOVERY_S
+    has_rested = False
     while True:
         state = await tell(QUEUE, QUEUE_STATE, NOTHING)
         if not (state.active or state.backoff or state.in_flight):
+            if has_rested:
+                return []
             await asyncio.sleep(ARRIVAL_S)
-            return []
+            has_rested = True
+            continue
+        has_rested = False
         if network.spent_s > deadline_s:
             return [f"I12: {RECOVERY_S:g} s after the last fault, {state} moves on"]
         await asyncio.sleep(LOOK_S)
 
 
-async def _drive(scenario, process):
+async def _drive(scenario, process, watch=None):
     """Submits waves and waits until nothing moves; what is wrong with that."""
     supervisor, network = process.supervisor, process.runtime.network
-    world = _World(_teller(scenario, process))
+    world = _World(_teller(scenario, process), watch)
     await world.appear(scenario.nodes)
     for index in range(scenario.plan.settings.schedulers):
         # Through the supervisor, which makes those run that take the place of these.
         await supervisor.refs[scheduler_name(index)].call(RUN, NOTHING, timeout_s=ALL_S)
     for wave in scenario.waves:
         await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
+        if scenario.is_quiet and (problems := await _at_rest(scenario, process)):
+            return problems
         await world.take(wave)
     await asyncio.sleep(max(0.0, network.faults.until_s - network.spent_s))
     return await _at_rest(scenario, process)

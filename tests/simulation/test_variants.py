@@ -24,6 +24,21 @@ def run(seeds, kinds, among):
     return problems, sum((each.happened for each in outcomes), Counter())
 
 
+def test_without_faults_every_decision_is_the_judges_and_nothing_is_repaired():
+    problems, happened = run(range(4100, 4116), FAULTS, "quiet")
+
+    assert problems == {}
+    assert happened["judged"] > 800
+    assert happened["by kernel"] > 50
+
+
+@pytest.mark.parametrize("seed", [147, 187])
+def test_a_class_that_a_kernel_keeps_is_filtered_anew_when_its_inputs_change(seed):
+    problems, _ = run([seed], FAULTS, "quiet")
+
+    assert problems == {}
+
+
 def test_what_the_kernel_decides_under_faults_breaks_no_promise():
     problems, happened = run(range(4000, 4006), FAULTS, "kernel")
 
@@ -46,7 +61,7 @@ def test_a_process_that_is_killed_after_its_actors_crashed_is_gone_on_with():
     assert {"kill", "crash"} <= happened.keys()
 
 
-@pytest.mark.parametrize("among", ["kernel", "resume"])
+@pytest.mark.parametrize("among", ["kernel", "resume", "quiet"])
 def test_a_seed_of_any_variant_replays_its_run_exactly(among):
     one, other = (simulate(4503, FAULTS, among=among) for _ in range(2))
 

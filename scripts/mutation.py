@@ -1,0 +1,196 @@
+"""Mutation run: which share of small wrong changes do simulated runs find, which the tests?
+
+    scripts/mutation.py [--sample N] [--seed S] [--by simulation,tests] [--only WORDS]
+                        [--rounds R] [--processes P] [--json FILE] [--again FILE]
+
+Takes a random sample of all mutants of queue, cache, binder, journal, cycle, recovery and
+invariants, and runs each in a process of its own: simulated runs of all variants for R seeds until
+one finds something, and apart from that the tests of the mutant's package. Prints the share found
+per package, and every mutant that was not found. Exit status 1 where some mutant of the sample is
+found by neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.mutation.killers import KILLERS
+from tests.mutation.planting import plant
+from tests.mutation.sites import Mutant, mutants_of
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGETS = (
+    "roadstead/queue",
+    "roadstead/cache",
+    "roadstead/binder",
+    "roadstead/journal",
+    "roadstead/cycle",
+    "roadstead/invariants",
+)
+RECOVERY = ("actors/recovery.py", "actors/cache_recovery.py", "actors/binder_recovery.py")
+CPU_S = 400
+"""Processor time after which a mutant counts as found: it does not end."""
+
+MEMORY_BYTES = 12 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one killer found of one mutant, None for nothing; processor time in seconds."""
+
+    mutant: Mutant
+    killer: str
+    found: str | None
+    cpu_s: float
+
+
+def targets() -> Iterator[str]:
+    """The modules that are mutated, as paths below the checkout."""
+    for folder in TARGETS:
+        yield from (str(path.relative_to(ROOT)) for path in sorted((ROOT / folder).glob("*.py")))
+    yield from RECOVERY
+
+
+def all_mutants(words: str) -> list[Mutant]:
+    """Every mutant of the targets whose path has these words."""
+    found = []
+    for path in targets():
+        if words in path:
+            found += mutants_of(path, (ROOT / path).read_text())
+    return found
+
+
+def _work(mutant: Mutant, killer: str, rounds: int, answer: Connection) -> None:
+    """In a process of its own: plant the mutant, look for it, send what was found."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    os.chdir(ROOT)
+    try:
+        plant(mutant)
+        found = KILLERS[killer](mutant, rounds)
+    except BaseException as failure:
+        found = f"does not start: {type(failure).__name__}: {failure}"
+    answer.send((found, time.process_time()))
+    answer.close()
+    os._exit(0)
+
+
+def run(jobs: Sequence[tuple[Mutant, str]], rounds: int, processes: int) -> Iterator[Result]:
+    """Results as they come, so many processes side by side."""
+    context = multiprocessing.get_context("fork")
+    waiting = list(reversed(jobs))
+    running: dict[Connection, tuple[Mutant, str, multiprocessing.process.BaseProcess]] = {}
+    while waiting or running:
+        while waiting and len(running) < processes:
+            mutant, killer = waiting.pop()
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_work, args=(mutant, killer, rounds, theirs))
+            process.start()
+            theirs.close()
+            running[ours] = mutant, killer, process
+        for ready in wait(list(running)):
+            assert isinstance(ready, Connection)
+            mutant, killer, process = running.pop(ready)
+            try:
+                found, cpu_s = ready.recv()
+            except EOFError:
+                process.join()
+                found, cpu_s = f"its process ended with {process.exitcode}", float(CPU_S)
+            ready.close()
+            process.join()
+            yield Result(mutant, killer, found, cpu_s)
+
+
+def package_of(mutant: Mutant) -> str:
+    """The name under which a mutant is counted."""
+    if "recovery" in mutant.path:
+        return "recovery"
+    return mutant.path.split("/")[1]
+
+
+def table(results: Sequence[Result]) -> list[str]:
+    """The share found per package and killer."""
+    lines = [f"{'package':<12} {'killer':<11} {'found':>6} {'of':>5} {'share':>6}"]
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for each in results:
+        for name in (package_of(each.mutant), "all"):
+            groups.setdefault((name, each.killer), []).append(each)
+    for (name, killer), some in sorted(
+        groups.items(), key=lambda item: (item[0][0] == "all", item)
+    ):
+        found = sum(each.found is not None for each in some)
+        lines.append(f"{name:<12} {killer:<11} {found:>6} {len(some):>5} {found / len(some):>6.1%}")
+    return lines
+
+
+def _import_libraries() -> None:
+    """What is not ours is imported once, before processes are made."""
+    import hypothesis  # noqa: F401
+    import msgpack  # noqa: F401
+    import numba  # noqa: F401
+    import numpy as np  # noqa: F401
+    import pydantic  # noqa: F401
+    import pytest  # noqa: F401
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sample", type=int, default=300, help="how many (default 300; 0: all)")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
+    parser.add_argument("--by", default="simulation,tests", help="killers, each apart")
+    parser.add_argument("--only", default="", help="modules whose path has these words")
+    parser.add_argument("--rounds", type=int, default=12, help="seeds per variant (default 12)")
+    parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
+    parser.add_argument("--json", type=Path, help="write every result here, a line each")
+    parser.add_argument("--again", type=Path, help="only what was not found in this file's results")
+    asked = parser.parse_args(arguments)
+    killers = asked.by.split(",")
+    if unknown := sorted(set(killers) - KILLERS.keys()):
+        parser.error(f"--by: {', '.join(unknown)} is none of {', '.join(KILLERS)}")
+    if asked.again:
+        jobs = [job for job in _missed_in(asked.again) if asked.only in job[0].path]
+    else:
+        mutants = all_mutants(asked.only)
+        size = min(asked.sample or len(mutants), len(mutants))
+        chosen = random.Random(asked.seed).sample(mutants, size)  # noqa: S311
+        jobs = [(mutant, killer) for mutant in chosen for killer in killers]
+    _import_libraries()
+    results = []
+    out = asked.json.open("w") if asked.json else None
+    for number, result in enumerate(run(jobs, asked.rounds, asked.processes), 1):
+        results.append(result)
+        verdict = "NOT FOUND" if result.found is None else result.found[:100]
+        print(f"{number}/{len(jobs)} {result.killer}: {result.mutant}: {verdict}", flush=True)
+        if out:
+            print(json.dumps(asdict(result)), file=out, flush=True)
+    print("\n".join(table(results)))
+    found_by_some = {each.mutant for each in results if each.found is not None}
+    neither = {each.mutant for each in results} - found_by_some
+    print(f"found by neither: {len(neither)}")
+    return 1 if neither else 0
+
+
+def _missed_in(path: Path) -> list[tuple[Mutant, str]]:
+    """(mutant, killer) of the results in a file in which nothing was found."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [(Mutant(**each["mutant"]), each["killer"]) for each in lines if each["found"] is None]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

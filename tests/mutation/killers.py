@@ -1,0 +1,74 @@
+"""What may find a mutant: simulated runs alone, or the tests of its package alone."""
+
+import logging
+import os
+from collections.abc import Iterator
+
+from tests.mutation.sites import Mutant
+
+TESTS_OF = {
+    "roadstead/queue": ("tests/queue", "tests/actors/test_queue_actor.py"),
+    "roadstead/cache": ("tests/cache", "tests/actors/test_cache_actor.py"),
+    "roadstead/binder": ("tests/binder", "tests/actors/test_binder_actor.py"),
+    "roadstead/journal": ("tests/journal", "tests/binder/test_recovery.py"),
+    "roadstead/cycle": ("tests/cycle", "tests/parity", "tests/kernel", "tests/preemption"),
+    "roadstead/invariants": ("tests/invariants",),
+    "actors": (
+        "tests/actors/test_cache_recovery.py",
+        "tests/actors/test_binder_actor.py",
+        "tests/actors/test_supervisor.py",
+        "tests/actors/test_runs.py",
+    ),
+}
+"""The tests of each package that is mutated."""
+
+VARIANTS = ("quiet", "plain", "beside", "modes", "resume", "kernel")
+"""The variants of the simulation, in the order in which they are tried."""
+
+
+def program(rounds: int) -> Iterator[tuple[str, int]]:
+    """(variant, seed) of the runs that a mutant goes through, until one finds it."""
+    return ((among, seed) for seed in range(rounds) for among in VARIANTS)
+
+
+def by_simulation(mutant: Mutant, rounds: int) -> str | None:
+    """What the first simulated run that does not end well finds; None where all end well."""
+    from tests.simulation.simulation import KINDS, simulate
+
+    logging.disable()
+    for among, seed in program(rounds):
+        where = f"{among} {seed}"
+        try:
+            outcome = simulate(seed, KINDS, among=among)
+        except Exception as failure:
+            return f"{where}: {type(failure).__name__}: {failure}"
+        if outcome.problems:
+            return f"{where}: {outcome.problems[0]}"
+    return None
+
+
+def by_tests(mutant: Mutant, rounds: int) -> str | None:
+    """The first test of the mutant's package that fails; None where none does."""
+    import pytest
+
+    failed: list[str] = []
+
+    class Listener:
+        def pytest_runtest_logreport(self, report):
+            if report.failed:
+                failed.append(report.nodeid)
+
+        def pytest_collectreport(self, report):
+            if report.failed:
+                failed.append(f"{report.nodeid} (not collected)")
+
+    package = os.path.dirname(mutant.path)
+    paths = [path for path in TESTS_OF[package] if os.path.exists(path)]
+    how = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov")
+    code = pytest.main([*how, *paths], plugins=[Listener()])
+    if failed:
+        return failed[0]
+    return None if code == 0 else f"pytest ended with {int(code)}"
+
+
+KILLERS = {"simulation": by_simulation, "tests": by_tests}

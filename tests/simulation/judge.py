@@ -1,0 +1,245 @@
+"""A judge: decides every pod again, naively, and compares with what the scheduler decided.
+
+The judge follows one scheduler. It keeps a node table of its own, made of what the scenario did and
+of the effects of the scheduler's core, and for each decision runs every plugin over every node from
+the beginning: no batches, no shards, no candidates, nothing kept from one pod to the next. Of the
+code under test it uses the plugins and the framework alone, none of `roadstead/cycle`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.cycle.effects import Confirm, Forget, Nominate, Report, ReportKind
+from roadstead.framework.diagnosis import Diagnosis, excluded_status
+from roadstead.framework.evaluation import EXCLUDED, Evaluation
+from roadstead.framework.plugin import Extremes
+from roadstead.framework.post_filter import candidates_wanted, run_post_filter
+from roadstead.framework.tie_break import Chooser, TieBreak, in_order
+from roadstead.framework.victims import DryRun
+from roadstead.framework.what_if import PASSED
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.preemption.dry_run import dry_run, merge
+from roadstead.protocol.status import Code
+from roadstead.run import build_profiles
+from roadstead.storage import VolumeLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What should have been decided: a node, or the words and the nomination of a failure."""
+
+    node_name: str | None
+    message: str = ""
+    nominated: str | None = None
+    victims: tuple[str, ...] = ()
+    error: str = ""
+
+
+class Judge:
+    """members: the gangs' pods as the scheduler knows them. problems: what was decided wrongly."""
+
+    def __init__(self, plan, members):
+        self._classes = PodClasses()
+        self._profiles = build_profiles(plan, self._classes, members=members)
+        self._table = NodeTable(self._classes)
+        self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
+        self._chooser = Chooser(self._tie_break)
+        self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
+        self._placed = {}
+        self._nominated = {}
+        self.judged = 0
+        self.problems = []
+
+    def node_comes(self, facts):
+        if facts.name in self._table.node_names():
+            self._table.update_node(facts)
+            return
+        self._table.add_node(facts)
+        for uid, (info, name, key) in self._placed.items():
+            if name == facts.name:
+                self._table.add_pod(name, info, uid=uid, key=key)
+
+    def node_goes(self, name):
+        if name in self._table.node_names():
+            self._table.remove_node(name)
+
+    def pod_goes(self, uid):
+        """A pod is deleted, evicted, or its assumption is forgotten."""
+        self._withdraw(uid)
+        info, name, _ = self._placed.pop(uid, (None, None, None))
+        if info is None:
+            return
+        if name in self._table.node_names():
+            self._table.remove_pod(name, info, uid=uid)
+        self._volumes.forget(uid)
+
+    def nominate(self, uid, facts, node_name, victims):
+        """A pod is nominated to a node, or to none any more; whoever had to go is gone."""
+        self._withdraw(uid)
+        for victim in victims:
+            self.pod_goes(victim)
+        if not node_name:
+            return
+        if victims:
+            for other, (info, name) in list(self._nominated.items()):
+                if name == node_name and info.facts.priority < facts.priority:
+                    self._withdraw(other)
+        info = self._classes.info(facts)
+        self._nominated[uid] = info, node_name
+        self._table.nominate(node_name, info)
+
+    def _withdraw(self, uid):
+        info, name = self._nominated.pop(uid, (None, None))
+        if info is not None:
+            self._table.withdraw(name, info)
+
+    def decided(self, decisions, effects):
+        """Compare decisions with the judge's own, in order; what was decided is what follows.
+
+        effects: of the scheduler's core, which say what is reported of pods without a node.
+        """
+        told = _Told(effects)
+        for decision in decisions:
+            self.judged += 1
+            pod = decision.pod
+            facts = pod.info.facts
+            wanted, said = self._decide(pod, facts), told.of(decision)
+            if facts.pod_group is not None and wanted.node_name is None:
+                # What is said of a gang depends on which of it wait at the scheduler.
+                wanted = said
+            if said is not None and said != wanted:
+                text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
+                self.problems.append(f"{text}, the judge says {wanted}")
+            if decision.node_name is not None:
+                self._place(pod, facts, decision.node_name)
+        self.heed(effects)
+
+    def heed(self, effects):
+        """What the scheduler's core takes back, and whom it nominates."""
+        for effect in effects:
+            if isinstance(effect, Forget):
+                for attempt in effect.attempts:
+                    self.pod_goes(attempt.uid)
+            elif isinstance(effect, Confirm):
+                for attempt in effect.attempts:
+                    # What the pod's claims are bound to, they stay bound to.
+                    self._volumes.confirm(attempt.uid)
+            elif isinstance(effect, Nominate):
+                for each in effect.nominations:
+                    victims = [victim.uid for victim in each.victims]
+                    self.nominate(each.uid, each.facts, each.node_name, victims)
+
+    def _place(self, pod, facts, node_name):
+        self._withdraw(pod.uid)
+        info = self._classes.info(facts)
+        node = self._table.facts(self._table.row_of(node_name))
+        if self._profiles[facts.scheduler_name].binds_volumes:
+            self._volumes.assume(pod.uid, facts, node)
+        self._placed[pod.uid] = info, node_name, pod.key
+        self._table.add_pod(node_name, info, uid=pod.uid, key=pod.key)
+
+    def _decide(self, pod, facts):
+        profile = self._profiles[facts.scheduler_name]
+        info = self._classes.info(facts)
+        evaluation = Evaluation(profile, info, self._table)
+        evaluation.update(len(self._table), evaluation.own_filter_summaries())
+        passed = evaluation.pre_filter.status.is_success
+        feasible = np.flatnonzero(evaluation.feasible) if passed else ()
+        if not len(feasible):
+            return self._failed(profile, pod, facts, evaluation)
+        nominated = facts.nominated_node_name
+        if nominated and nominated in [self._table.names[row] for row in feasible]:
+            return Verdict(nominated)
+        if len(feasible) == 1:
+            return Verdict(self._table.names[feasible[0]])
+        status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+        if not status.is_success:
+            return Verdict(None, error=status.message)
+        totals = _totals(evaluation, feasible)
+        best = feasible[totals == totals.max()]
+        row = self._chooser.one_of(self._table, best, pod.key, pod.attempt)
+        return Verdict(self._table.names[row])
+
+    def _failed(self, profile, pod, facts, evaluation):
+        diagnosis = _diagnosis(evaluation)
+        names = set(self._table.node_names())
+        for running, name, _ in self._placed.values():
+            if name in names:
+                diagnosis.see_priority(running.facts.priority)
+        if not (profile.post_filter and diagnosis.node_count):
+            return Verdict(None, diagnosis.message(""), "")
+        draw = None
+        if self._tie_break.kind != "first":
+            draw = self._tie_break.draw(pod.key, pod.attempt)
+        number, tried = candidates_wanted(profile, facts, diagnosis), None
+        if number is not None:
+            ask = DryRun(number, draw)
+            tried = merge([dry_run(evaluation, ask, profile.budgets)], ask)
+
+        def pick(names):
+            return names[in_order(names, draw)[0]]
+
+        return _verdict(diagnosis, run_post_filter(profile, facts, diagnosis, tried, pick))
+
+
+def _totals(evaluation, feasible):
+    """Weighted sums of normalized scores: int64[feasible]."""
+    totals = np.zeros(len(feasible), dtype=np.int64)
+    scorers = evaluation.profile.score
+    for each, raw in zip(scorers, evaluation.raw, strict=True):
+        if raw is None:
+            continue
+        scores = raw[feasible]
+        if each.plugin.normalizes:
+            state, pod = evaluation.state, evaluation.pod
+            scores = each.plugin.normalize(state, pod, scores, Extremes.of(scores))
+        totals += each.weight * scores
+    return totals
+
+
+def _diagnosis(evaluation):
+    pre_filter = evaluation.pre_filter
+    found = Diagnosis(len(evaluation.table), pre_filter.status, pre_filter.unreached)
+    if pre_filter.status.is_success:
+        excluded = excluded_status(pre_filter.narrowed_by)
+        for code in evaluation.codes.tolist():
+            assert code != PASSED, "a feasible node is left"
+            status = excluded if code == EXCLUDED else evaluation.statuses[code - 1]
+            assert status.code is not Code.ERROR, f"a filter failed: {status}"
+            found.add(status, 1)
+    return found
+
+
+def _verdict(diagnosis, result):
+    suffix = "" if result.status.is_success else result.status.message
+    victims = () if result.chosen is None else result.chosen.victims
+    uids = tuple(sorted(each.uid for each in victims))
+    return Verdict(None, diagnosis.message(suffix), result.nominated_node, uids)
+
+
+class _Told:
+    """What is reported of the pods of a batch, by uid."""
+
+    def __init__(self, effects):
+        self._reports, self._victims = {}, {}
+        for effect in effects:
+            if isinstance(effect, Report):
+                self._reports |= {each.uid: each for each in effect.reports}
+            elif isinstance(effect, Nominate):
+                for each in effect.nominations:
+                    self._victims[each.uid] = tuple(sorted(v.uid for v in each.victims))
+
+    def of(self, decision):
+        """The verdict on one pod; None where the core took no notice of it."""
+        uid = decision.pod.uid
+        if decision.node_name is not None:
+            return Verdict(decision.node_name)
+        report = self._reports.get(uid)
+        if report is None:
+            return None
+        if report.kind is ReportKind.FAILED:
+            return Verdict(None, error=report.message)
+        victims = self._victims.get(uid, ())
+        return Verdict(None, report.message, report.nominated_node, victims)

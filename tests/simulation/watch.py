@@ -1,0 +1,96 @@
+"""A watch over the cores of a run: what may not happen where there are no faults.
+
+Most bugs in queue, cache, binder and cycle heal: a lost pod comes back when its lease ends, a wrong
+view of a node is refused by the binder. So a run without faults must need none of these repairs,
+and each of its decisions must be the one that a naive judge finds.
+"""
+
+from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.binder import Acknowledge
+from roadstead.binder.pods import Rejected
+from tests.simulation.judge import Judge
+
+CORE_CALLS = ("lease", "assumed", "allow", "reject", "tick", "bind_answered", "lost", "deleted")
+"""Methods of CycleCore that return effects, besides `decided`."""
+
+
+class Watch:
+    """Follows every life of every actor that it is shown. problems: what needed a repair."""
+
+    def __init__(self, plan):
+        self._plan = plan
+        self.judge = None
+        self._repairs = []
+        self._early = []
+
+    @property
+    def problems(self):
+        judged = [] if self.judge is None else self.judge.problems
+        return [*judged, *(f"a repair without a fault: {each}" for each in self._repairs)]
+
+    def show(self, name, actor):
+        """A new life of an actor."""
+        core = getattr(actor, "core", None)
+        if name.startswith("scheduler"):
+            self._watch_cycle(actor)
+        elif name == QUEUE:
+            self._expect_nothing(core, "expire", lambda ended: ended and f"leases ended: {ended}")
+        elif name == CACHE:
+            self._expect_nothing(core, "expire", lambda asks: asks and f"assumptions: {asks}")
+        elif name == BINDER:
+            self._expect_nothing(core, "bind", _refused)
+
+    def world(self, what, *about):
+        """Something that happens in the cluster: `node_comes`, `node_goes` or `pod_goes`."""
+        if self.judge is None:
+            self._early.append((what, about))
+        else:
+            getattr(self.judge, what)(*about)
+
+    def _expect_nothing(self, core, method, complaint):
+        original = getattr(core, method)
+
+        def watched(*what, **how):
+            result = original(*what, **how)
+            if text := complaint(result):
+                self._repairs.append(f"{type(core).__name__}.{method}: {text}")
+            return result
+
+        setattr(core, method, watched)
+
+    def _watch_cycle(self, actor):
+        core = actor.core
+        if self.judge is not None:
+            self._repairs.append("a scheduler was replaced")
+            return
+        judge = self.judge = Judge(self._plan, actor._members)
+        for what, about in self._early:
+            getattr(judge, what)(*about)
+        original = core.decided
+
+        def decided(decisions, *more):
+            effects = original(decisions, *more)
+            judge.decided(decisions, effects)
+            return effects
+
+        core.decided = decided
+        for name in CORE_CALLS:
+            setattr(core, name, _heeded(getattr(core, name), judge))
+
+
+def _heeded(method, judge):
+    def heeded(*what, **how):
+        effects = method(*what, **how)
+        judge.heed(effects)
+        return effects
+
+    return heeded
+
+
+def _refused(effects):
+    refused = [
+        each.decision
+        for each in effects
+        if isinstance(each, Acknowledge) and isinstance(each.decision, Rejected)
+    ]
+    return refused and f"refused: {refused}"
