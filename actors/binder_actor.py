@@ -154,9 +154,8 @@ class BinderActor(BinderRecovery, BinderEdits):
         ]
         if self.core.current_epoch(batch.owner) is None:
             self.core.advance_epoch(batch.owner, batch.epoch)
-        self._volumes.asked = {each.token: each.bindings for each in batch.volumes}
-        known = len(self._volumes.log)
-        found = self._perform(self._with_claims(self.core.bind(requests), known))
+        self._volumes.begin(batch.volumes)
+        found = self._perform(self._with_claims(self.core.bind(requests)))
         self._bound_journal()
         self._commits.mark()
         self._verifying_s += time.perf_counter() - started

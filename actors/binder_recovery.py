@@ -95,10 +95,10 @@ class BinderRecovery:
         self._told = (*self._told, subject)
         return self.core.describe(subject, kind)
 
-    def _with_claims(self, effects: Sequence[Effect], known: int) -> list[Effect]:
+    def _with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
         """Binds together with the claims that they bound: one record group, all or nothing."""
         effects = list(effects)
-        for change in self._volumes.log[known:]:
+        for change in self._volumes.news():
             claims = BoundClaims(change.claims, change.volumes, change.removed)
             effects += self._tell(claims, RecordKind.STORAGE)
         groups = [each.records for each in effects if isinstance(each, AppendJournal)]

@@ -97,17 +97,25 @@ class SchedulerVolumes:
 
 
 class BinderVolumes:
-    """The binder's part: what is bound for good. asked: bindings of the batch, by token.
-
-    log: every change that commits made, in order.
-    """
+    """The binder's part: what is bound for good. log: every change that commits made, in order."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._profiles = profiles
         self._undos: list[StorageChange] = []
         self._ledger = VolumeLedger(next(iter(profiles.values())).storage)
-        self.asked: dict[str, tuple[Binding, ...]] = {}
+        self._asked: dict[str, tuple[Binding, ...]] = {}
         self.log: list[StorageChange] = []
+        self._known = 0
+
+    def begin(self, asked: Sequence[BoundVolumes]) -> None:
+        """A batch comes: the bindings of its attempts."""
+        self._asked = {each.token: each.bindings for each in asked}
+        self._undos.clear()
+        self._known = len(self.log)
+
+    def news(self) -> Sequence[StorageChange]:
+        """What commits changed since the batch began."""
+        return self.log[self._known :]
 
     def take(self, changes: Sequence[StorageChange]) -> None:
         """Changes of earlier commits, as the journal has them."""
@@ -116,31 +124,30 @@ class BinderVolumes:
             self._ledger.storage.apply(change)
 
     def try_out(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
-        """As `commit`, until `undo`."""
+        """As `commit`, until `undo`; nothing enters the log."""
         if not self._profiles[pod.scheduler_name].binds_volumes:
             return SUCCESS
-        undos = self._ledger.try_out(self.asked.get(token, ()), pod, node)
+        undos = self._ledger.try_out(self._asked.get(token, ()), pod, node)
         if undos is None:
             return _TAKEN
         self._undos += reversed(undos)
         return SUCCESS
 
     def undo(self) -> None:
-        """What was tried out is as before."""
+        """All that was tried out or committed since the batch began is as before."""
         while self._undos:
             self._ledger.storage.apply(self._undos.pop())
+        del self.log[self._known :]
 
     def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Binds a pod's claims together with the pod, all or none.
 
         Refused where a claim or a volume is taken meanwhile, or a claim would stay unbound.
         """
-        if not self._profiles[pod.scheduler_name].binds_volumes:
-            return SUCCESS
-        asked = self.asked.get(token, ())
+        asked = self._asked.get(token, ())
         claims = self._ledger.storage.claims
         new = [each.change for each in asked if claims.get(each.claim.key) != each.claim]
-        if self._ledger.commit(asked, pod, node):
+        status = self.try_out(token, pod, node)
+        if status.is_success and self._profiles[pod.scheduler_name].binds_volumes:
             self.log += new
-            return SUCCESS
-        return _TAKEN
+        return status

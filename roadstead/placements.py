@@ -203,11 +203,12 @@ class Placements:
     def place(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """A pod that is nowhere yet comes to a node."""
         assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
-        self._pods.add(uid, node_name)
-        self._facts_of[uid] = facts
         deltas = self.withdraw(uid)
         if node_name in self.nodes:
             deltas.append(self._count(node_name, uid, facts))
+        # Last: a store that raises has counted nothing.
+        self._pods.add(uid, node_name)
+        self._facts_of[uid] = facts
         return deltas
 
     def place_all(

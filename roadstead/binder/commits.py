@@ -5,6 +5,7 @@
       └────► one after another: known token? forbidden? filters? ── yes ──► accept
 
 The part of BinderCore that decides; what follows from the flush is in `roadstead.binder.core`.
+Whatever raises while a batch is decided, nothing of the batch stays (`roadstead.binder.undo`).
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from roadstead.binder.pods import (
     PodState,
     RejectCause,
     Rejected,
-    Released,
     Verify,
     VerifyAll,
 )
 from roadstead.binder.together import Missing, Refusal, refused_together
 from roadstead.binder.tokens import TokenMemory, conflict
+from roadstead.binder.undo import BatchStart, Unflushed
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.placements import NodeStore
 from roadstead.protocol.status import SUCCESS, unschedulable
+from roadstead.transitions import History
 
 _NOT_PENDING = {
     PodState.TENTATIVE: RejectCause.ALREADY_BOUND,
@@ -65,7 +67,7 @@ class Commits(NodeBook):
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
-        self._unflushed: deque[tuple[int, PodRecord, str | Released | None]] = deque()
+        self._unflushed: Unflushed = deque()
         """Numbers of records, whom they tell of, and for a commit its token."""
 
     def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
@@ -73,17 +75,49 @@ class Commits(NodeBook):
 
         Effects: refusals and answers given before at once; accepted ones as one AppendJournal,
         acknowledged by `flushed`. A request that waits for its flush already has no effect.
-        Raises BindConflictError, with nothing changed, for a token that names another request.
+        Raises BindConflictError for a token that names another request, and whatever `verify`
+        raises; nothing is changed then.
         """
+        start = self._batch_start(requests)
+        try:
+            effects = self._decide(requests, start.histories)
+        except BaseException:
+            self._take_back(start, requests)
+            raise
+        self._tokens.forget_oldest()
+        return effects
+
+    def _batch_start(self, requests: Sequence[BindRequest]) -> BatchStart:
+        nodes = {each.node_name for each in requests} if self.settings.checks_versions else ()
+        return BatchStart(
+            last_lsn=self.last_lsn,
+            version=self.version,
+            unflushed=len(self._unflushed),
+            tokens=len(self._tokens),
+            epochs=dict(self._epochs),
+            rows={name: self.rows.row(name) for name in nodes},
+            histories={},
+        )
+
+    def _take_back(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
+        self._undo()
+        start.forget_accepted(requests, self, self.placements)
+        start.shorten(self._unflushed, self._tokens, self.rows)
+        self.last_lsn, self._epochs = start.last_lsn, dict(start.epochs)
+
+    def _decide(
+        self, requests: Sequence[BindRequest], histories: dict[str, History]
+    ) -> list[Effect]:
+        """histories: gets those of the pods that are accepted, as they were."""
         records = self._all_pending(requests)
         if records is not None and self._verify_all(requests):
-            return to_journal(self._accept_all(requests, records))
+            return to_journal(self._accept_all(requests, records, histories))
         self._check_tokens(requests)
         effects: list[Effect] = []
         journal: list[JournalRecord] = []
         refused = self._refused_together(requests)
         for request in requests:
-            effect = self._bind_one(request, refused.get(request.token))
+            effect = self._bind_one(request, refused.get(request.token), histories)
             if isinstance(effect, JournalRecord):
                 journal.append(effect)
             elif effect is not None:
@@ -147,7 +181,10 @@ class Commits(NodeBook):
         return tokens.isdisjoint(self._voided) and not self._tokens.knows_any(tokens)
 
     def _accept_all(
-        self, requests: Sequence[BindRequest], records: Sequence[PodRecord]
+        self,
+        requests: Sequence[BindRequest],
+        records: Sequence[PodRecord],
+        histories: dict[str, History],
     ) -> list[JournalRecord]:
         """As `_accept` for one after another."""
         for owner, epoch in {(each.owner, each.epoch) for each in requests}:
@@ -157,7 +194,7 @@ class Commits(NodeBook):
         # What is kept is what is kept already, and not the copies that came with the requests.
         names = self.placements.settle_all(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
-        return self._accepted(requests, records, names, version)
+        return self._accepted(requests, records, names, version, histories)
 
     def _accepted(
         self,
@@ -165,9 +202,11 @@ class Commits(NodeBook):
         records: Sequence[PodRecord],
         names: Sequence[str],
         version: int,
+        histories: dict[str, History],
     ) -> list[JournalRecord]:
         """What is kept and told of commits to nodes that follow a version of the state."""
         journal, lsn = [], self.last_lsn
+        histories.update((each.uid, each.history) for each in records)
         # From PENDING to TENTATIVE they stay where they are found.
         TABLE.walk(PodEvent.ACCEPT).move(records)
         for request, record, node_name in zip(requests, records, names, strict=True):
@@ -206,10 +245,9 @@ class Commits(NodeBook):
             return self._forbidding(request, self._records.get(request.uid), self._fits)
 
         undecided = [each for each in requests if not self._is_decided(each)]
-        try:
-            return refused_together(undecided, self.placements, forbids, self._missing)
-        finally:
-            self._undo()
+        refused = refused_together(undecided, self.placements, forbids, self._missing)
+        self._undo()
+        return refused
 
     def _is_decided(self, request: BindRequest) -> bool:
         """Whether this very request was answered before, or waits for its flush."""
@@ -218,7 +256,7 @@ class Commits(NodeBook):
         return is_bound or self._tokens.get(request) is not None
 
     def _bind_one(
-        self, request: BindRequest, refusal: Refusal | None
+        self, request: BindRequest, refusal: Refusal | None, histories: dict[str, History]
     ) -> Acknowledge | JournalRecord | None:
         known = self._tokens.get(request)
         if known is not None:
@@ -232,7 +270,7 @@ class Commits(NodeBook):
         refusal = refusal or self._forbidding(request, record, self._verify)
         if refusal is None:
             assert record is not None
-            return self._accept(request, record)
+            return self._accept(request, record, histories)
         cause, status = refusal
         row_version = self.rows.of(request.node_name)
         rejected = Rejected(request.uid, cause, self.version, status, row_version)
@@ -272,8 +310,10 @@ class Commits(NodeBook):
             return False
         return self.rows.missed(request.node_name, request.owner, request.read_version)
 
-    def _accept(self, request: BindRequest, record: PodRecord) -> JournalRecord:
+    def _accept(
+        self, request: BindRequest, record: PodRecord, histories: dict[str, History]
+    ) -> JournalRecord:
         TABLE.follow(record.uid, record.state, PodEvent.ACCEPT, record.history)
         self.placements.place(record.uid, request.node_name, record.facts)
         names = (request.node_name,)
-        return self._accepted((request,), (record,), names, self.version - 1)[0]
+        return self._accepted((request,), (record,), names, self.version - 1, histories)[0]

@@ -164,6 +164,7 @@ class _Replay:
             pod = core._records.get(record.uid) or core._gone.get(record.uid)
             if pod is not None and pod.bound is not None and pod.token == record.token:
                 core._tokens.put(_request(record), pod.bound)
+        core._tokens.forget_oldest()
         return Recovered(self._count, tuple(self._told))
 
     def _add(self, run: RecordColumns) -> None:

@@ -28,6 +28,17 @@ class RowVersions:
             other = last
         self._rows[node_name] = version, owner, other
 
+    def row(self, node_name: str) -> tuple[int, str, int] | None:
+        """What is known of a row, to be handed to `restore`."""
+        return self._rows.get(node_name)
+
+    def restore(self, node_name: str, row: tuple[int, str, int] | None) -> None:
+        """A row is as it was when `row` was returned."""
+        if row is None:
+            self._rows.pop(node_name, None)
+        else:
+            self._rows[node_name] = row
+
     def of(self, node_name: str) -> int:
         """The version of a row."""
         return self._rows.get(node_name, _UNCHANGED)[0]

@@ -14,7 +14,7 @@ from roadstead.binder.pods import BindRequest, RejectCause
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.placements import Placements
-from roadstead.protocol.status import Status, unschedulable
+from roadstead.protocol.status import SUCCESS, Status, unschedulable
 
 Missing = Callable[[PodFacts], int]
 """How many pods of a pod's gang must still be bound for it to be whole; 0 for a pod without one."""
@@ -78,7 +78,11 @@ def _tried(
     for request in requests:
         if request.transaction in over:
             continue
-        refusal = forbids(request, len(placed))
+        if request.uid in placed:
+            # The same pod under another token: whichever comes first may have it.
+            refusal: Refusal | None = (RejectCause.ALREADY_BOUND, SUCCESS)
+        else:
+            refusal = forbids(request, len(placed))
         if refusal is None:
             placements.place(request.uid, request.node_name, request.facts)
             placed[request.uid] = request

@@ -19,6 +19,8 @@ class Remembered(NamedTuple):
 class TokenMemory:
     """The last `max_tokens` requests; those that wait for their flush are never forgotten.
 
+    `forget_oldest` holds them to that number, once a batch is decided.
+
     Forgetting is safe: a bound pod knows its token, and whoever is fenced meanwhile is refused by
     its epoch. Only a refusal may turn out otherwise when its token comes after that many others.
     """
@@ -48,12 +50,10 @@ class TokenMemory:
         """A request that is answered."""
         self._requests[request.token] = request
         self._decisions[request.token] = decision
-        self._forget_oldest()
 
     def wait(self, requests: Iterable[BindRequest]) -> None:
         """Requests that are to be answered after a flush."""
         self._requests.update((each.token, each) for each in requests)
-        self._forget_oldest()
 
     def answer(self, token: str, decision: Decision) -> None:
         """The flush came: what waited is answered."""
@@ -62,7 +62,14 @@ class TokenMemory:
     def unanswered(self) -> tuple[str, ...]:
         return tuple(token for token in self._requests if token not in self._decisions)
 
-    def _forget_oldest(self) -> None:
+    def keep_first(self, count: int) -> None:
+        """Drop all that came after the first `count` requests."""
+        while len(self._requests) > count:
+            token, _ = self._requests.popitem()
+            self._decisions.pop(token, None)
+
+    def forget_oldest(self) -> None:
+        """Drop answered requests beyond `max_tokens`, the oldest first."""
         for _ in range(len(self._requests) - self._max_tokens):
             oldest = next(iter(self._requests))
             if oldest not in self._decisions:

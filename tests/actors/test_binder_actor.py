@@ -5,6 +5,7 @@ from roadstead.actors.messages import BindBatch, PageAsk, RunningPods, node_batc
 from roadstead.actors.recovery import Attempts, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
+from roadstead.cycle.verify import Verifier
 from roadstead.journal import JournalError, MemoryJournal
 from roadstead.protocol.errors import RoadsteadError
 from tests.actors.world import NOBODY, batch_of, plan_of
@@ -249,3 +250,46 @@ async def test_status_says_what_is_committed():
 
     assert (status.text, status.error) == ("had committed 2 binds in 1 batches", "")
     assert dict(status.counts) == {"bound": 2, "batches": 1}
+
+
+class Unwritable(MemoryJournal):
+    """Raises something that no journal is to raise."""
+
+    def append(self, records):
+        if any(each.kind == "bind" for each in records):
+            raise ValueError("cannot be encoded")
+        return super().append(records)
+
+
+async def test_a_journal_that_fails_in_an_unexpected_way_halts_the_binder_all_the_same():
+    binder = await binder_of("a", "b", journal=Unwritable())
+
+    assert await bind(binder, "a", "b") == ()
+
+    assert "cannot be encoded" in (await binder.status(NOTHING)).error
+    assert await bound(binder) == {}
+    assert await causes(binder, "a", attempt=2) == ["halted"]
+
+
+async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_as_it_was(monkeypatch):
+    journal = MemoryJournal()
+    binder = await binder_of("a", "b", "c", facts=pod(cpu=100), journal=journal)
+    verify, seen = Verifier.verify, []
+
+    def raises_for_the_third(self, facts, node_name):
+        seen.append(node_name)
+        if len(seen) == 3:
+            raise ZeroDivisionError
+        return verify(self, facts, node_name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Verifier, "verify", raises_for_the_third)
+        patched.setattr(Verifier, "verify_all", lambda self, pods, names: False)
+        with pytest.raises(ZeroDivisionError):
+            await bind(binder, "a", "b", "c", facts=pod(cpu=100))
+    binder.core.validate()
+
+    answers = await bind(binder, "a", "b", "c", facts=pod(cpu=100))
+
+    assert [each.cause for each in answers] == ["", "", ""]
+    assert [each.lsn for each in answers] == [each.lsn for each in journal.durable[-3:]]

@@ -120,9 +120,30 @@ def test_a_scheduler_keeps_the_bindings_of_its_attempts():
 
 def test_the_binder_binds_claims_with_the_pod_or_refuses_it():
     binder = BinderVolumes(profiles_of(facts_of())(PodClasses()))
-    binder.asked = {"t1": cache_over().assume("p", using("c"), N1)}
+    binder.begin([BoundVolumes("t1", cache_over().assume("p", using("c"), N1))])
 
     refused = binder.commit("unknown", using("c"), N1)
     assert refused.reasons == ("the volumes of its claims are taken",)
     assert binder.commit("t1", using("c"), N1).is_success
+    assert binder.commit("unknown", using("c"), N1).is_success
+
+
+def test_claims_of_a_batch_that_comes_to_nothing_are_free_again_and_those_of_others_are_not():
+    state = profiles_of(facts_of())(PodClasses())
+    binder, asked = (
+        BinderVolumes(state),
+        [BoundVolumes("t1", cache_over().assume("p", using("c"), N1))],
+    )
+    binder.begin(asked)
+    assert binder.commit("t1", using("c"), N1).is_success
+    assert len(binder.news()) == 1
+
+    binder.undo()
+
+    assert not binder.news()
+    assert not binder.commit("unknown", using("c"), N1).is_success
+    assert binder.commit("t1", using("c"), N1).is_success
+    binder.begin([])
+    binder.undo()
+    assert (len(binder.log), len(binder.news())) == (1, 0)
     assert binder.commit("unknown", using("c"), N1).is_success

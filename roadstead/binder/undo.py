@@ -1,0 +1,64 @@
+"""All or nothing: the binder's state when a batch began, and the way back to it.
+
+Commits of a batch are verified on top of one another, so they count before it is known that all of
+the batch can be decided. Where something raises before its records are handed out, nothing of it
+may stay: a pod that is accepted and not journaled would leave a gap in the numbers of records, and
+the next commit would end the run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from roadstead.binder.book import PodBook
+from roadstead.binder.pods import BindRequest, PodRecord, PodState, Released
+from roadstead.binder.rows import RowVersions
+from roadstead.binder.tokens import TokenMemory
+from roadstead.placements import Placements
+from roadstead.transitions import History
+
+Unflushed = deque[tuple[int, PodRecord, str | Released | None]]
+_Row = tuple[int, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStart:
+    """What a batch may change, as it was. histories: of the pods that it accepted, by UID.
+
+    rows: of the nodes it asks for, where commits note their versions.
+    """
+
+    last_lsn: int
+    version: int
+    unflushed: int
+    tokens: int
+    epochs: Mapping[str, int]
+    rows: Mapping[str, _Row | None]
+    histories: dict[str, History]
+
+    def forget_accepted(
+        self, requests: Iterable[BindRequest], pods: PodBook, placements: Placements
+    ) -> None:
+        """Bring the pods that the batch accepted or placed back to PENDING, on no node."""
+        for uid in dict.fromkeys(request.uid for request in requests):
+            record = pods._records.get(uid)
+            if record is None:
+                continue
+            history = self.histories.get(uid)
+            if history is not None:
+                record.state, record.history = PodState.PENDING, history
+                record.node_name = record.token = record.owner = ""
+                record.epoch = record.lsn = record.version = 0
+            if record.state is PodState.PENDING and placements.node_of(uid) is not None:
+                placements.lift(uid)
+        placements.version = self.version
+
+    def shorten(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
+        """Drop what the batch added."""
+        while len(unflushed) > self.unflushed:
+            unflushed.pop()
+        tokens.keep_first(self.tokens)
+        for node_name, row in self.rows.items():
+            rows.restore(node_name, row)

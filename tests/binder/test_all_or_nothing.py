@@ -1,0 +1,198 @@
+"""Whatever raises while a batch is decided, the binder is as if the batch had never come."""
+
+from dataclasses import fields
+
+import pytest
+
+from roadstead.binder import BinderCore, BinderSettings, BindRequest, Bound
+from roadstead.binder.pods import PodRecord
+from roadstead.binder.tokens import TokenMemory
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import GroupMembership, PodFacts
+from roadstead.journal import MemoryJournal
+from roadstead.placements import TableStore
+from roadstead.protocol.status import SUCCESS
+from roadstead.transitions import TransitionTable, Walk
+
+FACTS = PodFacts(requests=(("cpu", 100),))
+GANG = PodFacts(requests=(("cpu", 200),), pod_group=GroupMembership("gang", 2))
+
+
+class PlannedError(Exception):
+    pass
+
+
+class Hooks:
+    """What a binder is given to decide with. fails_at: the call of `verify` that raises."""
+
+    def __init__(self, is_quick=False):
+        self.is_quick = is_quick
+        self.fails_at = None
+
+    def verify(self, request):
+        if self.fails_at is not None:
+            self.fails_at -= 1
+            if self.fails_at == 0:
+                raise PlannedError
+        return SUCCESS
+
+    def fits(self, request):
+        return SUCCESS
+
+    def missing(self, facts):
+        return 2 if facts.pod_group else 0
+
+    def verify_all(self, requests):
+        return self.is_quick
+
+
+def core_of(hooks=None, **settings):
+    """A binder with a history: a bound pod, a fenced owner, an answered and a voided token."""
+    hooks = hooks or Hooks()
+    core = BinderCore(
+        TableStore(),
+        hooks.verify,
+        BinderSettings(checks_versions=not hooks.is_quick, **settings),
+        tells_all=True,
+        missing=hooks.missing,
+        fits=hooks.fits,
+        verify_all=hooks.verify_all,
+    )
+    core.add_nodes(NodeList.of([NodeFacts(f"n{n}") for n in range(3)]))
+    facts = {"gang-0": GANG, "gang-1": GANG}
+    names = ["old", *(f"pod-{n}" for n in range(12)), *facts]
+    core.add_pods([(name, name, facts.get(name, FACTS)) for name in names])
+    core.bind([ask("old", token="first"), ask("nobody", token="refused")])
+    core.void(["voided"])
+    core.flushed(core.last_lsn)
+    core.advance_epoch("other", 7)
+    return core
+
+
+def ask(uid, node="n1", token="", owner="s", epoch=3, facts=FACTS, transaction=""):
+    return BindRequest(*(token or f"t-{uid}", uid, uid, node, facts, owner, epoch, 99, transaction))
+
+
+def batch():
+    """Acceptances and refusals of many kinds, a gang, a job, and two new owners."""
+    return [
+        ask("pod-0"),
+        ask("pod-1", owner="new", epoch=1),
+        ask("pod-0", token="again"),
+        ask("gang-0", facts=GANG, node="n2"),
+        ask("gang-1", facts=GANG, node="n0"),
+        ask("pod-2", owner="other", epoch=6),
+        ask("pod-3", node="nowhere"),
+        ask("pod-4", token="voided"),
+        ask("pod-5", transaction="job"),
+        ask("pod-6", transaction="job", node="n0"),
+        ask("nobody", token="unknown"),
+        ask("pod-7", node="n2"),
+    ]
+
+
+def plain():
+    return [ask(f"pod-{n}", node=f"n{n % 3}", owner=f"s{n % 2}") for n in range(12)]
+
+
+def picture(core):
+    names = [each.name for each in fields(PodRecord)]
+    table = core.placements.store.table
+    return (
+        [tuple(getattr(pod, name) for name in names) for pod in core.pods()],
+        core.counts(),
+        (core.last_lsn, core.flushed_lsn, core.version, core.halted),
+        {owner: core.current_epoch(owner) for owner in ("s", "s0", "s1", "new", "other")},
+        {name: core.rows.row(name) for name in core.placements.nodes},
+        {pod.uid: core.placements.node_of(pod.uid) for pod in core.pods()},
+        {name: table.row_facts(name) for name in core.placements.nodes},
+    )
+
+
+STEPS = [
+    (Hooks, "verify_all"),
+    (Hooks, "verify"),
+    (Hooks, "fits"),
+    (Hooks, "missing"),
+    (BinderCore, "advance_epoch"),
+    (TableStore, "add_pod"),
+    (TableStore, "add_pods"),
+    (TableStore, "missing"),
+    (TransitionTable, "follow"),
+    (Walk, "move"),
+    (TokenMemory, "get"),
+    (TokenMemory, "put"),
+    (TokenMemory, "wait"),
+]
+
+
+def failing_at(patched, kind, name, number):
+    """The n-th call of a method raises."""
+    original, calls = getattr(kind, name), []
+
+    def call(*args, **named):
+        calls.append(name)
+        if len(calls) == number:
+            raise PlannedError(f"{name} {number}")
+        return original(*args, **named)
+
+    patched.setattr(kind, name, call)
+    return calls
+
+
+@pytest.mark.parametrize(("kind", "name"), STEPS)
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_an_exception_at_any_step_leaves_nothing_behind(kind, name, is_quick):
+    requests = plain() if is_quick else batch()
+    expected = core_of(Hooks(is_quick))
+    wanted = expected.bind(requests)
+    number = 1
+    while True:
+        core = core_of(Hooks(is_quick))
+        before = picture(core)
+        with pytest.MonkeyPatch.context() as patched:
+            calls = failing_at(patched, kind, name, number)
+            try:
+                core.bind(requests)
+            except PlannedError:
+                pass
+            else:
+                break
+        assert len(calls) == number
+        assert picture(core) == before, f"{name} {number}"
+        core.validate()
+        core.placements.store.table.validate()
+        # Tokens, too: the same batch gets the answers that it would have got at first.
+        assert core.bind(requests) == wanted
+        assert picture(core) == picture(expected)
+        number += 1
+
+
+def test_a_pod_that_was_accepted_before_the_exception_is_journaled_by_the_next_commit():
+    hooks, journal = Hooks(), MemoryJournal()
+    core = core_of(hooks)
+    journal.last_lsn = core.last_lsn
+    hooks.fails_at = 3
+    with pytest.raises(PlannedError):
+        core.bind(plain())
+
+    (append,) = core.bind(plain())
+    journal.append(append.records)
+    journal.flush()
+
+    bound = [each.decision for each in core.flushed(append.last_lsn)]
+    assert [type(each) for each in bound] == [Bound] * 12
+    assert [each.lsn for each in bound] == [each.lsn for each in append.records]
+
+
+def test_what_a_batch_that_raised_would_have_pushed_out_of_memory_is_still_remembered():
+    hooks = Hooks()
+    core = core_of(hooks, max_tokens=2)
+    first = core.bind([ask("old", token="first")])
+    hooks.fails_at = 3
+
+    with pytest.raises(PlannedError):
+        core.bind(plain())
+
+    assert core.bind([ask("old", token="first")]) == first
