@@ -130,18 +130,13 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
                 self.core.update(identity, facts, now_s, seen_waiting_pod(known, facts))
         answer = self.core.add(pods, now_s)
         self._happened(self._events.waiting(members), now_s)
-        gates = {known: self._gate(facts) for known, facts in classes.items()}
+        gates = {known: self.core.gate(facts) for known, facts in classes.items()}
         is_open = all(status.is_success for status in gates.values())
         for identity, facts in () if is_open else pods:
             status = gates[id(facts)]
             if not status.is_success:
-                self._notes[identity.uid] = PendingNote(
-                    identity.uid,
-                    identity.key,
-                    status.message,
-                    (),
-                    (status.plugin,) if status.plugin else (),
-                )
+                self._notes[identity.uid] = _note_on(identity, facts, status)
+        await self._tell_nominations()
         self._arrived.set()
         return Submitted(len(answer.accepted), answer.refused)
 
@@ -213,9 +208,10 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
                 self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
             )
             self._free(report.given_back, now_s)
-            await self._withdraw(self.core.take_cleared())
+            await self._tell_nominations()
             await self._say_what_holds()
         self._leave(report.gone, now_s)
+        await self._tell_nominations()
         self._arrived.set()
         return NOTHING
 
@@ -264,6 +260,7 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
         """Nodes came, left or changed; pods left their nodes."""
         gone = self._events.gone(facts for _, facts in changes.gone.pods())
         self._happened([*node_events(changes.nodes), *gone], clock_s())
+        await self._tell_nominations()
         self._arrived.set()
         return NOTHING
 
@@ -327,6 +324,7 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
         self.core.revoke(end.owner.name, end.owner.epoch, now_s)
         self._overdue.pop(end.owner.name, None)
         self._happened([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
+        await self._tell_nominations()
         self._arrived.set()
         return NOTHING
 
@@ -363,3 +361,10 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
             f"{counts.in_flight} in flight; had given out {counts.leases} leases",
             counts=(("leases", counts.leases),),
         )
+
+
+def _note_on(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingNote:
+    """Why a pod is gated; of one that is being deleted upstream's event names it."""
+    message = f"{status.message}: {identity.key}" if facts.is_terminating else status.message
+    plugins = (status.plugin,) if status.plugin else ()
+    return PendingNote(identity.uid, identity.key, message, (), plugins)

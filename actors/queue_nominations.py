@@ -16,7 +16,7 @@ from roadstead.actors.recovery import Nominated, Uids
 from roadstead.actors.seam import Directory, PatientRef, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.hint_map import SeenEvent
-from roadstead.queue import PodState, QueueCore, QueuedPod, Requeue
+from roadstead.queue import PodState, QueueCore, Requeue
 from roadstead.run import Pod, RunPlan
 
 
@@ -45,11 +45,18 @@ class QueueNominations:
             if facts.nominated_node_name not in ("", told[uid])
         }
 
-    async def _withdraw(self, cleared: Sequence[QueuedPod]) -> None:
-        """Pods lost their nominations: the cache may have heard of the two in another order."""
-        pods = [(pod.identity, pod.facts) for pod in cleared]
-        await self._say(pods, [""] * len(pods))
-        self._happened(self._events.gone(facts for _, facts in pods), clock_s())
+    async def _tell_nominations(self) -> None:
+        """Send the cache the nominations that ceased or began to hold room.
+
+        They cease where another pod preempts, of which the cache may have heard in another order,
+        and where the pod is gated; they begin when it is gated no more.
+        """
+        while cleared := self.core.take_cleared():
+            pods = [(pod.identity, pod.facts) for pod in cleared]
+            await self._say(pods, [""] * len(pods))
+            self._happened(self._events.gone(facts for _, facts in pods), clock_s())
+        released = [(pod.identity, pod.facts) for pod in self.core.take_released()]
+        await self._say(released, [facts.nominated_node_name for _, facts in released])
 
     def _not_heard(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
         """What was reported of these pods does not count; the cache was told of it."""

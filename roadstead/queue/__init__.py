@@ -15,8 +15,10 @@
 
 One mutator, `Board.go`, takes a pod along an arrow of `board.TABLE`; `QueueCore` decides which
 event it is. PreEnqueue is asked whenever a pod enters ACTIVE or BACKOFF, save from one to the
-other. `conflict` and `expire` keep timestamp and arrival number: the pod is back at the head, that
-is, before every pod that it was before, and never ahead of a higher priority.
+other; a pod that is being deleted is gated without it, at the latest when it is leased. While a
+pod is gated its nomination holds no room. `conflict` and `expire` keep timestamp and arrival
+number: the pod is back at the head, that is, before every pod that it was before, and never ahead
+of a higher priority.
 
 Backoff grows with rejections, or with consecutive errors where there are any; a conflict or an
 expired lease is no fault of the pod and adds none. It ends with the window in which it would end.

@@ -67,7 +67,7 @@ class QueueCore(Generic[EventT]):
         self._back: Returning[EventT] = Returning(
             self._board, gate, rules or EventRules(), self.settings
         )
-        self._cleared: list[QueuedPod] = []
+        self.gate: Gate = self._back.gate
         self._next_seq = 0
         self._epochs: dict[str, int] = {}
 
@@ -105,8 +105,7 @@ class QueueCore(Generic[EventT]):
     ) -> LeaseBatch:
         """Lend the first pods of activeQ to `owner` for `lease_s` seconds; of one profile, if told.
 
-        Which ones are first: `roadstead.queue.lending`.
-        Where activeQ is empty, rejected pods that still back off are lent: better than to idle.
+        Order: `roadstead.queue.lending`; where activeQ is empty, rejected pods that still back off.
         A newer epoch of an owner ends its older leases; an older epoch is refused by the status.
         """
         deadline_s = now_s + self.settings.lease_s
@@ -119,7 +118,8 @@ class QueueCore(Generic[EventT]):
         for entries in self._lending.picks(owner, max_pods, profile):
             lease = lease or self._board.in_flight.begin(owner, epoch, deadline_s)
             pods += self._lend(entries, lease)
-        lease_id = 0 if lease is None else lease.lease_id
+        pods = self._back.skip_deleting(pods, now_s)
+        lease_id = lease.lease_id if lease is not None and pods else 0
         return LeaseBatch(lease_id, owner, epoch, deadline_s, tuple(pods))
 
     def renew(self, lease_id: int, now_s: float) -> Status:
@@ -176,9 +176,12 @@ class QueueCore(Generic[EventT]):
         return tuple(entry.view() for entry in self._nominator.all())
 
     def take_cleared(self) -> list[QueuedPod]:
-        """The pods that lost their nominations to others since this was last asked."""
-        cleared, self._cleared = self._cleared, []
-        return cleared
+        """Pods whose nominations hold no room any more: lost to others, or the pods are gated."""
+        return self._back.take_held_back()
+
+    def take_released(self) -> list[QueuedPod]:
+        """Nominated pods that are gated no more."""
+        return self._back.take_released()
 
     def update(
         self,
@@ -202,15 +205,12 @@ class QueueCore(Generic[EventT]):
 
     def delete(self, uids: Iterable[str]) -> tuple[str, ...]:
         """These pods are gone from the cluster; answers those that were in the queue."""
-        board = self._board
-        gone: list[str] = []
+        board, gone = self._board, list[str]()
         for uid in uids:
             entry = board.living.get(uid) or board.done.entries.get(uid)
-            if entry is None:
-                continue
-            if entry.state is not PodState.DONE:
-                gone.append(uid)
-            board.go(entry, PodEvent.DELETE)
+            if entry is not None:
+                gone += [] if entry.state is PodState.DONE else [uid]
+                board.go(entry, PodEvent.DELETE)
         return tuple(gone)
 
     def assigned(self, uids: Iterable[str]) -> tuple[str, ...]:
@@ -366,7 +366,7 @@ class QueueCore(Generic[EventT]):
         for lower in nominator.lower(node_name, entry.facts.priority) if report.preempts else ():
             # Its room is taken: it looks for another one when its backoff is over.
             nominator.note(lower.uid, "")
-            self._cleared.append(lower.view())
+            self._back.hold_back(lower)
             self._back.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
 
     def _lend(self, entries: Entries[EventT], lease: Lease[EventT]) -> list[QueuedPod]:

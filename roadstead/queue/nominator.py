@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts
-from roadstead.queue.pods import EventT, PodEntry
+from roadstead.queue.pods import EventT, PodEntry, PodState
 
 MAX_FACTS_KNOWN = 4096
 
@@ -41,10 +41,14 @@ class Nominator(Generic[EventT]):
         return tuple(entry for entry in self.all() if entry.facts.nominated_node_name == node_name)
 
     def all(self) -> list[PodEntry[EventT]]:
-        """All pods with a nomination, in the order in which they came to the queue."""
+        """All queued pods with a nomination, in the order in which they came; no gated ones."""
         self._uids &= self._living.keys()
         entries = (self._living[uid] for uid in self._uids)
-        named = [entry for entry in entries if entry.facts.nominated_node_name]
+        named = [
+            entry
+            for entry in entries
+            if entry.facts.nominated_node_name and entry.state is not PodState.GATED
+        ]
         return sorted(named, key=lambda entry: entry.seq)
 
     def facts_for(self, facts: PodFacts, node_name: str) -> PodFacts:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts
-from roadstead.protocol.status import Status
+from roadstead.protocol.status import Status, unresolvable
 from roadstead.queue.board import Board
 from roadstead.queue.hints import EventRules, Hints, Strategy, best_strategy
 from roadstead.queue.places import Entries
@@ -20,25 +20,38 @@ from roadstead.queue.pods import (
     PodEntry,
     PodEvent,
     PodState,
+    QueuedPod,
     QueueSettings,
     Requeue,
     RequeueReason,
 )
+
+DELETING = unresolvable("skip schedule deleting pod")
+"""Of a pod that is being deleted: it is never tried (skipPodSchedule of schedule_one.go)."""
 
 OWN_EVENTS_MAX = 64
 """Events kept for one pod in flight before they become one "any event"."""
 
 
 class Returning(Generic[EventT]):
-    """Moves pods of a board along the ways that lead to ACTIVE and BACKOFF, or to the gate."""
+    """Moves pods of a board along the ways that lead to ACTIVE and BACKOFF, or to the gate.
+
+    A nomination holds room only while its pod is queued, as upstream's (moveToActiveQ).
+    """
 
     def __init__(
         self, board: Board[EventT], gate: Gate, rules: EventRules[EventT], settings: QueueSettings
     ) -> None:
         self._board = board
-        self._gate = gate
+        self._plugin_gate = gate
         self._rules = rules
         self._settings = settings
+        self._held_back: dict[str, QueuedPod] = {}
+        self._released: dict[str, QueuedPod] = {}
+
+    def gate(self, facts: PodFacts) -> Status:
+        """Why a pod is kept out of the queue; success if it is not."""
+        return DELETING if facts.is_terminating else self._plugin_gate(facts)
 
     def hints(self, events: Sequence[EventT | None]) -> Hints[EventT]:
         """What some events mean to pods, remembered for as long as the answer is kept."""
@@ -47,18 +60,22 @@ class Returning(Generic[EventT]):
     def enter(self, entry: PodEntry[EventT], event: PodEvent, now_s: float) -> PodState:
         """Along an event that leads to ACTIVE or BACKOFF, unless PreEnqueue shuts the gate."""
         if entry.state is not PodState.BACKOFF:
-            status = self._gate(entry.facts)
+            status = self.gate(entry.facts)
             if not status.is_success:
                 return self._shut(entry, status)
         entry.gating_plugin = ""
+        was_gated = entry.state is PodState.GATED
         state = self._board.go(entry, event)
+        if was_gated and entry.facts.nominated_node_name:
+            self._held_back.pop(entry.uid, None)
+            self._released[entry.uid] = entry.view()
         if entry.initial_attempt_s is None and state is PodState.ACTIVE:
             entry.initial_attempt_s = now_s
         return state
 
     def enter_new(self, entries: Entries[EventT], now_s: float) -> None:
         """New pods, as by `enter`; those of one class meet the gate once."""
-        statuses = {id(facts): self._gate(facts) for facts in _each_once(entries)}
+        statuses = {id(facts): self.gate(facts) for facts in _each_once(entries)}
         admitted: list[PodEntry[EventT]] = []
         for entry in entries:
             status = statuses[id(entry.facts)]
@@ -73,7 +90,35 @@ class Returning(Generic[EventT]):
         entry.gating_plugin = status.plugin
         if status.plugin and status.plugin not in entry.rejected_by:
             entry.rejected_by = (*entry.rejected_by, status.plugin)
+        if entry.state is not PodState.GATED:
+            self.hold_back(entry)
         return self._board.go(entry, PodEvent.GATE)
+
+    def hold_back(self, entry: PodEntry[EventT]) -> None:
+        """A pod's nomination, where it has one, holds no room any more."""
+        if entry.facts.nominated_node_name:
+            self._released.pop(entry.uid, None)
+            self._held_back[entry.uid] = entry.view()
+
+    def take_held_back(self) -> list[QueuedPod]:
+        """Those of whom `hold_back` was said since this was last asked."""
+        held_back, self._held_back = [*self._held_back.values()], {}
+        return held_back
+
+    def take_released(self) -> list[QueuedPod]:
+        """Nominated pods that are gated no more, since this was last asked."""
+        released, self._released = [*self._released.values()], {}
+        return released
+
+    def skip_deleting(self, pods: Iterable[QueuedPod], now_s: float) -> list[QueuedPod]:
+        """Shut the gate before leased pods that are being deleted; answers the others."""
+        kept: list[QueuedPod] = []
+        for pod in pods:
+            if pod.facts.is_terminating:
+                self.enter(self._board.living[pod.identity.uid], PodEvent.EXPIRE, now_s)
+            else:
+                kept.append(pod)
+        return kept
 
     def retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
         """Bring a waiting pod back if the events are worth it; answers whether it moved."""
@@ -145,6 +190,9 @@ class Returning(Generic[EventT]):
             return
         # Rank and class may hang on the facts, so the pod goes out and in again.
         self._board.go(entry, PodEvent.UPDATE)
+        if entry.state is PodState.GATED:
+            # Whoever sends a pod may have said, too, that it is nominated.
+            self.hold_back(entry)
         if entry.state in (PodState.UNSCHEDULABLE, PodState.GATED):
             self.retry(entry, self.hints(events), now_s)
 

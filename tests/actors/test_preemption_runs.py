@@ -158,16 +158,26 @@ def test_two_schedulers_never_preempt_more_than_once_for_a_pod():
     assert len(gone(outcome)) >= len(placed(outcome))
 
 
-def test_a_nomination_in_the_input_is_kept_free_from_pods_of_lower_priority():
+def test_a_nomination_in_the_input_is_kept_free_from_pods_of_no_higher_priority():
+    nominated = pods_of("nominated", facts=pod(cpu=4000, priority=10, nominated_node_name="n1"))
+    first = pods_of("first", facts=pod(cpu=4000, priority=10))
+    inputs = inputs_of([node("n1")], [*first, *nominated])
+
+    outcome, _ = run(inputs)
+
+    assert placed(outcome) == {"default/nominated": "n1"}
+
+
+def test_a_nomination_of_a_gated_pod_keeps_nothing_free():
     nominated = pod(cpu=4000, priority=10, nominated_node_name="n1", scheduling_gates=("wait",))
     low = pods_of("low", facts=pod(cpu=4000, priority=1))
     inputs = inputs_of([node("n1")], [*pods_of("nominated", facts=nominated), *low])
 
     outcome, actors = run(inputs)
 
-    assert placed(outcome) == {}
-    assert {each.pod for each in outcome.pending} == {"default/low", "default/nominated"}
-    assert actors[CACHE].core.placements.nominated.keys() == {"uid-nominated"}
+    assert placed(outcome) == {"default/low": "n1"}
+    assert {each.pod for each in outcome.pending} == {"default/nominated"}
+    assert actors[CACHE].core.placements.nominated == {}
 
 
 @pytest.mark.ray

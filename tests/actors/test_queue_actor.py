@@ -440,6 +440,26 @@ async def test_the_queue_says_who_is_nominated_and_who_is_not_unless_it_is_lent(
     assert said.none == ("uid-plain", "uid-unknown")
 
 
+async def test_the_cache_counts_a_nomination_while_its_pod_is_not_gated():
+    cache = Fake("cache", nominate=Assumed((), ()))
+    queue = QueueActor(plan_of(), Fakes(cache))
+    gated = pod(nominated_node_name="n1", scheduling_gates=("hold",))
+
+    await queue.submit(batch_of("a", facts=gated))
+    await queue.submit(batch_of("a", facts=pod(nominated_node_name="n1")))
+
+    assert [each.nodes for each in cache.told("nominate")] == [("",), ("n1",)]
+
+
+async def test_a_pod_that_is_being_deleted_is_pending_in_upstreams_words():
+    queue = queue_of()
+
+    await queue.submit(batch_of("a", facts=pod(is_terminating=True)))
+
+    assert await told(queue) == {"a": "skip schedule deleting pod: default/a"}
+    assert await names(queue) == ()
+
+
 async def test_who_loses_a_nomination_is_withdrawn_at_the_cache_and_others_are_woken():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(), Fakes(cache))

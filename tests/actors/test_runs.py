@@ -179,7 +179,8 @@ def test_running_pods_keep_their_room():
 def test_pods_that_nobody_may_try_are_pending_with_the_reason():
     gated = pods_of("gated", facts=pod(scheduling_gates=("hold",)))
     foreign = pods_of("foreign", facts=pod(scheduler_name="theirs"))
-    inputs = inputs_of([node("n1")], [*gated, *foreign, *pods_of("p")])
+    going = pods_of("going", facts=pod(is_terminating=True))
+    inputs = inputs_of([node("n1")], [*gated, *foreign, *going, *pods_of("p")])
 
     outcome = run(inputs)
 
@@ -188,6 +189,7 @@ def test_pods_that_nobody_may_try_are_pending_with_the_reason():
     assert reasons == {
         "default/gated": "waiting for scheduling gates: [hold]",
         "default/foreign": 'no profile has the scheduler name "theirs"',
+        "default/going": "skip schedule deleting pod: default/going",
     }
 
 

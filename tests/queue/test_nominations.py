@@ -1,13 +1,19 @@
 """Nominations in the queue: they stand in the facts that a lease hands out."""
 
 from roadstead.facts.pod import PodIdentity
+from roadstead.protocol.status import SUCCESS, unresolvable
 from roadstead.queue import EventRules, PodState, QueueCore, Requeue, RequeueReason
 from tests.builders import pod
 
 
+def gate(facts):
+    return unresolvable("gated") if facts.scheduling_gates else SUCCESS
+
+
 class World:
     def __init__(self):
-        self.core = QueueCore(rules=EventRules(hint=lambda plugin, event, facts: False))
+        rules = EventRules(hint=lambda plugin, event, facts: False)
+        self.core = QueueCore(gate=gate, rules=rules)
         self.lease_id = 0
 
     def add(self, name, **facts):
@@ -146,3 +152,48 @@ def test_equal_facts_stay_one_object_when_nominated():
     leased = world.lease(100.0)
 
     assert leased["a"] is leased["b"]
+
+
+def uids(pods):
+    return [each.identity.uid for each in pods]
+
+
+def test_a_gated_pods_nomination_holds_nothing_until_the_pod_is_queued():
+    world = World()
+    world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
+    assert world.core.nominated("n1") == ()
+    assert uids(world.core.take_cleared()) == ["a"]
+    assert world.core.take_released() == []
+
+    world.add("a", nominated_node_name="n1")
+
+    assert world.core.state_of("a") is PodState.ACTIVE
+    assert world.core.nominated("n1") == ("a",)
+    assert uids(world.core.take_released()) == ["a"]
+    assert world.core.take_cleared() == world.core.take_released() == []
+
+
+def test_a_gated_pod_that_is_sent_again_with_a_nomination_still_holds_nothing():
+    world = World()
+    world.add("a", scheduling_gates=("hold",))
+    assert world.core.take_cleared() == []
+
+    world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
+
+    assert world.core.nominated("n1") == ()
+    assert uids(world.core.take_cleared()) == ["a"]
+
+
+def test_a_nominated_pod_that_comes_back_to_a_shut_gate_holds_nothing():
+    world = World()
+    world.add("a", nominated_node_name="n1")
+    world.lease()
+    world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
+    assert world.core.nominated("n1") == ("a",)
+
+    world.core.requeue(world.lease_id, [Requeue("a", RequeueReason.CONFLICT)], 1.0)
+
+    assert world.core.state_of("a") is PodState.GATED
+    assert world.core.nominated("n1") == ()
+    assert uids(world.core.take_cleared()) == ["a"]
+    world.core.validate()

@@ -67,6 +67,58 @@ def parked(*names: str, plugin: str = FIT) -> QueueCore[str]:
     return core
 
 
+class TestBeingDeleted:
+    """Upstream: skipPodSchedule in pkg/scheduler/schedule_one.go."""
+
+    GOING = PodFacts(is_terminating=True)
+
+    def test_a_pod_that_is_being_deleted_is_never_leased(self):
+        core = queue_of("a", facts=self.GOING)
+        core.add([(pod("b"), PLAIN)], 0.0)
+
+        assert names(core.lease("s", 1, 10, 0.0).pods) == ["b"]
+        assert names(core.pods(PodState.GATED)) == ["a"]
+        assert core.gate(self.GOING).message == "skip schedule deleting pod"
+        core.validate()
+
+    def test_one_that_is_deleted_while_it_waits_is_skipped_when_it_is_its_turn(self):
+        core = queue_of("a", "b", "c")
+        core.update(pod("b"), self.GOING, 1.0)
+
+        assert names(core.lease("s", 1, 10, 2.0).pods) == ["a", "c"]
+        assert names(core.pods(PodState.GATED)) == ["b"]
+        core.validate()
+
+    def test_where_all_are_being_deleted_no_lease_is_given(self):
+        core = queue_of("a", "b")
+        for name in ("a", "b"):
+            core.update(pod(name), self.GOING, 1.0)
+
+        batch = core.lease("s", 1, 10, 2.0)
+
+        assert (batch.lease_id, batch.pods) == (0, ())
+        assert core.counts().leases == 0
+        core.validate()
+
+    def test_events_do_not_bring_it_back(self):
+        core = queue_of("a", facts=self.GOING)
+
+        assert core.move([FIT], 1.0) == ()
+        assert core.lease("s", 1, 10, 100.0).pods == ()
+
+    def test_one_that_was_deleted_in_flight_is_not_tried_again(self):
+        core = queue_of("a")
+        lease = core.lease("s", 1, 1, 0.0)
+        core.update(pod("a"), self.GOING, 1.0)
+
+        core.requeue(lease.lease_id, [conflict("a")], 2.0)
+
+        assert core.lease("s", 1, 1, 3.0).pods == ()
+        core.delete(["uid-a"])
+        assert core.counts().living == 0
+        core.validate()
+
+
 class TestAdding:
     def test_add_is_idempotent(self):
         core = queue_of("a", "b")
