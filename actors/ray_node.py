@@ -5,12 +5,14 @@ run actors, and waits for the last of them; it has no option that leaves them ou
 its own Ray scales nothing, writes its own logs and shows no dashboard: without the three, Ray is
 there 2.3 s earlier on two cores and takes 3.6 s less of their time (docs/decisions/0009).
 
-Nor has it options for what its processes can reach and who can reach them (docs/decisions/0027):
+Nor has it options for what its processes can reach and who can reach them (docs/decisions/0028):
 they listen on loopback, work in a folder of the session, and import nothing from the user's one.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -19,9 +21,14 @@ from subprocess import Popen
 import ray._private.node
 from ray._private import ray_constants, services, worker
 from ray._private.node import Node
+from ray._private.parameter import RayParams
 from ray.job_config import JobConfig
 
+from roadstead.actors import ray_child
 from roadstead.isolation import child_environment
+
+CHILD = os.path.abspath(ray_child.__file__)
+"""The program with which the raylet starts Python."""
 
 OWNER_ONLY = 0o077
 """The umask of Ray's processes."""
@@ -33,6 +40,10 @@ class LeanNode(Node):  # type: ignore[misc]
     These are Ray's private names: where a release has others, it starts all its processes, which
     takes longer and does no harm.
     """
+
+    def __init__(self, ray_params: RayParams, *args: object, **options: object) -> None:
+        ray_params.update_if_absent(worker_path=CHILD)
+        super().__init__(ray_params, *args, **options)
 
     def start_monitor(self) -> None:
         """The autoscaler's monitor: a fleet of one node does not scale."""
@@ -64,6 +75,7 @@ def lean_node(folder: str) -> Iterator[None]:
             (ray._private.node, "Node", LeanNode),
             (worker, "listen_error_messages", _listen_to_nothing),
             (services, "ConsolePopen", begin),
+            (services, "_build_python_executable_command_memory_profileable", _agent_command),
             # Ray has 127.0.0.1 stand for an address that other machines reach, unless this is off.
             (ray_constants, "ENABLE_RAY_CLUSTER", False),
             # Under `uv run` Ray would copy the working directory to its workers.
@@ -72,6 +84,10 @@ def lean_node(folder: str) -> Iterator[None]:
             stack.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, value)
         yield
+
+
+def _agent_command(*_: object) -> list[str]:
+    return [sys.executable, "-u", CHILD]
 
 
 def _begin(

@@ -28,6 +28,8 @@ from roadstead.actors.supervisor import RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove
+# Ray brings it along.
+from ray._private.services import psutil
 
 folder, victim, runtime = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 pids, opened = [], []
@@ -39,7 +41,8 @@ def opening(plan):
 def on_progress(progress):
     if victim and not pids and progress.placed >= 30:
         ray = {name: each.pid for name, each in servers().items()}
-        pids.extend([*opened[0].pids.values(), *ray.values()])
+        pids.extend(each.pid for each in psutil.Process().children(recursive=True))
+        assert {*pids} >= {*opened[0].pids.values(), *ray.values()}
         print(json.dumps([progress.placed, pids]), flush=True)
         os.kill({**ray, "driver": os.getpid()}[victim], 9)
 

@@ -1,0 +1,56 @@
+"""Ray's programs run as they are, and end with the process that started them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from roadstead.actors import ray_child
+
+PROGRAM = """
+import sys
+print(__name__, sys.argv[1:], flush=True)
+sys.stdin.read()
+"""
+STARTS = """
+import os, subprocess, sys
+environment = os.environ | {"RAY_RAYLET_PID": str(os.getpid())}
+child = subprocess.Popen([sys.executable, *sys.argv[1:]], env=environment)
+child.wait()
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return str(path)
+
+
+def test_a_program_runs_with_its_arguments_and_ends_with_its_parent(program):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", STARTS, ray_child.__file__, program, "--port=1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout.readline() == "__main__ ['--port=1']\n"
+
+    parent.kill()
+
+    # The end of its output, which both have open, is the end of both.
+    assert parent.stdout.read() == ""
+    parent.communicate()
+
+
+def test_a_program_whose_parent_ended_before_does_not_run(program):
+    done = subprocess.run(
+        [sys.executable, ray_child.__file__, program],
+        env=os.environ | {"RAY_RAYLET_PID": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (1, b"")
