@@ -12,6 +12,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from roadstead.actors.figures import Figures
+from roadstead.actors.logs import log
 from roadstead.actors.messages import (
     ASSUME,
     BIND,
@@ -52,6 +53,7 @@ from roadstead.cycle.effects import (
     Forget,
     Nominate,
     Report,
+    ReportKind,
     Requeue,
     RequeueItem,
     RequeueReason,
@@ -109,6 +111,7 @@ class SchedulerEffects:
         finishing: tuple[Attempt, ...] = ()
         gone = NO_PODS
         notes = _notes(effects)
+        _log_failures(self._name, effects)
         forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
         freed = {attempt.uid for attempts in forgotten for attempt in attempts}
         for effect in effects:
@@ -328,6 +331,13 @@ def _given_back(item: RequeueItem, freed: Container[str], *, is_late: bool) -> G
         item.uid in freed or item.reason is RequeueReason.CONFLICT,
         is_late,
     )
+
+
+def _log_failures(name: str, effects: Sequence[Effect]) -> None:
+    reports = (each for effect in effects if isinstance(effect, Report) for each in effect.reports)
+    for each in reports:
+        if each.kind is not ReportKind.UNSCHEDULABLE:
+            log(name, f"attempt {each.kind}", pod=each.key, why=each.message)
 
 
 def _notes(effects: Sequence[Effect]) -> tuple[PendingNote, ...]:

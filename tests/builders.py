@@ -10,6 +10,7 @@ from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.guarded import guard
 from roadstead.framework.plugin import EXTENSION_POINTS, Extremes, Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
@@ -138,8 +139,8 @@ def config_of(points, args=None, scheduler_name="default-scheduler"):
 
 
 def profile_of(points, *, args=None, plugins=None, classes=None):
-    """A profile of in-tree plugins and of `plugins` (classes without arguments)."""
-    factories = {kind.name: lambda args, handle, kind=kind: kind() for kind in plugins or ()}
+    """A profile of in-tree plugins and of a user's `plugins` (classes without arguments)."""
+    factories = {kind.name: lambda args, handle, kind=kind: guard(kind()) for kind in plugins or ()}
     registry = in_tree_registry().merged(factories)
     return Profile(config_of(points, args), registry, Handle(classes or PodClasses()))
 

@@ -16,6 +16,7 @@ from roadstead.cli.plugin_subject import Answers, Subject, answers, answers_of
 from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses, PodInfo
@@ -90,6 +91,8 @@ def _checked(
                 cases += 1
                 if wrong is not None:
                     return Check(name, Outcome.FAILED, f"seed {fleet.seed}: {wrong}", cases)
+        except PluginFailure as failure:
+            return Check(name, Outcome.FAILED, f"seed {fleet.seed}: {failure}", cases)
         except Exception as failure:
             # The plugin is the user's: whatever it raises is a finding.
             text = f"seed {fleet.seed}: it raises {type(failure).__name__}: {failure}"
@@ -194,7 +197,10 @@ def _stir(table: NodeTable, fleet: SampleFleet) -> None:
 def _scores(subject: Subject, fleet: SampleFleet) -> Wrong:
     table = fleet.table()
     for facts in _classes(fleet):
-        for score in answers(subject, facts, table).scores or ():
+        found = answers(subject, facts, table)
+        if found.error:
+            yield f"{found.error} for {_named(facts)}"
+        for score in found.scores or ():
             fine = 0 <= score <= MAX_NODE_SCORE
             yield None if fine else f"a score of {score} for {_named(facts)}"
 

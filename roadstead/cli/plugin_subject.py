@@ -74,7 +74,7 @@ def subject_of(chosen: ChosenPlugins, args: object = None) -> Subject:
     """The only plugin that is chosen. ConfigError for arguments that are wrong."""
     (kind,) = chosen.kinds.values()
     loaded = load_with(chosen, chosen.as_config(args), SOURCE_OF_FLAGS)
-    registry = in_tree_registry().merged(factories_of(chosen.kinds))
+    registry = in_tree_registry().merged(factories_of(chosen.kinds, is_strict=True))
     subject = Subject(kind, registry, loaded.config)
     subject.build()
     return subject
@@ -97,13 +97,15 @@ class Answers:
     """What a plugin alone says of one class on one table, free of codes.
 
     pre: PreFilter and PreScore. refusals: per row, "" where it passes. raw, scores: of the feasible
-    rows, before and after normalization; None where the plugin does not score the pod.
+    rows, before and after normalization; None where the plugin does not score the pod. error: why
+    PreScore or Score failed.
     """
 
     pre: str
     refusals: tuple[str, ...]
     raw: tuple[int, ...] | None
     scores: tuple[int, ...] | None
+    error: str = ""
 
 
 def answers(subject: Subject, facts: PodFacts, table: NodeTable) -> Answers:
@@ -124,7 +126,7 @@ def answers_of(evaluation: Evaluation) -> Answers:
     pre = f"{outcome} {status}"
     raw = evaluation.raw[0] if status.is_success and evaluation.raw else None
     if raw is None or not evaluation.feasible.any():
-        return Answers(pre, refusals, None, None)
+        return Answers(pre, refusals, None, None, status.message)
     feasible: I64 = np.asarray(raw)[evaluation.feasible]
     plugin = evaluation.profile.score[0].plugin
     scores = feasible

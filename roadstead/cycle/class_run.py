@@ -16,12 +16,14 @@ import numpy as np
 from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation, Summaries
+from roadstead.framework.failures import normalize_failure, out_of_range
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import Narrowing
-from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
+from roadstead.framework.plugin import Extremes, Reads
 from roadstead.framework.what_if import PASSED
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
-from roadstead.protocol.status import Code, Status, error
+from roadstead.protocol.status import SUCCESS, Code, Status
 
 INFEASIBLE = -(2**63)
 """Below every total, also where extenders take scores away."""
@@ -59,6 +61,7 @@ class ClassRun:
         "_bound",
         "_error",
         "_extremes",
+        "_failure",
         "_fixed",
         "_is_fixed",
         "_live",
@@ -70,8 +73,12 @@ class ClassRun:
         "total",
     )
 
-    def __init__(self, evaluation: Evaluation, rest: Rest, error: str = "") -> None:
-        self._error = error
+    def __init__(
+        self, evaluation: Evaluation, rest: Rest, error: str = "", failure: Status | None = None
+    ) -> None:
+        """error: why scoring failed on a shard. failure: of a plugin before, which ends the cycle
+        whatever may be left to compare."""
+        self._error, self._failure = error, failure
         self.narrowing: Narrowing | None = None
         self.applies = False
         self.evaluation = evaluation
@@ -124,15 +131,29 @@ class ClassRun:
         """
         if not self.has_feasible:
             return Status()
-        status, redone = self.evaluation.update_scores(scores)
+        scored, redone = self.evaluation.update_scores(scores)
+        if not scored.is_success:
+            return scored
+        return self._sum(redone)
+
+    def _sum(self, redone: Rows | None) -> Status:
+        """Sums up the rows whose scores changed (None: all); an Error ends the cycle."""
+        status = SUCCESS
+        try:
+            if redone is None or self._extremes_moved(redone):
+                status = self._sum_all()
+            elif len(redone):
+                status = self._sum_rows(redone)
+        except PluginFailure as failure:
+            status = normalize_failure(failure.status)
         if not status.is_success:
-            return status
-        if redone is None or self._extremes_moved(redone):
-            return self._sum_all()
-        return self._sum_rows(redone) if len(redone) else Status()
+            self.evaluation.forget_scores()
+        return status
 
     def filter_failure(self) -> Status | None:
-        """A Filter that failed on some node, which ends the cycle; None where all answered."""
+        """What failed up to Filter, on some node, and ends the cycle; None where all answered."""
+        if self._failure is not None:
+            return self._failure
         evaluation = self.evaluation
         if not evaluation.pre_filter.status.is_success:
             return None
@@ -174,8 +195,8 @@ class ClassRun:
         self._fixed = np.zeros(rows, dtype=np.int64)
         self._is_fixed = np.zeros(rows, dtype=np.bool_)
         self.total = np.full(rows, INFEASIBLE, dtype=np.int64)
-        self._bound = self._find_bound()
-        return self._sum_rows(feasible)
+        status = self._find_bound()
+        return self._sum_rows(feasible) if status.is_success else status
 
     def _sum_rows(self, rows: Rows) -> Status:
         """Sums up some rows; what plugins that read NODE facts say of a row is summed once."""
@@ -213,9 +234,9 @@ class ClassRun:
             if scores is None or not len(rows):
                 continue
             each = self.evaluation.profile.score[index]
-            low, high = int(scores.min()), int(scores.max())
-            if low < 0 or high > MAX_NODE_SCORE:
-                return _out_of_range(each.plugin.name, low if low < 0 else high)
+            refused = out_of_range(each.plugin.name, scores)
+            if refused is not None:
+                return refused
             into[rows] += each.weight * scores
         return Status()
 
@@ -234,7 +255,8 @@ class ClassRun:
         """No row that was kept back has a higher total than this (INFEASIBLE if none was)."""
         return self._bound
 
-    def _find_bound(self) -> int:
+    def _find_bound(self) -> Status:
+        """Finds the bound of what was kept back; an Error for a score out of range there."""
         scorers = self.evaluation.profile.score
         indices = self.normalizing
         best = INFEASIBLE
@@ -245,9 +267,13 @@ class ClassRun:
                 plugin = scorers[index].plugin
                 state, pod = self.evaluation.state, self.evaluation.pod
                 score = plugin.normalize(state, pod, raw, self._extremes[index])
+                refused = out_of_range(plugin.name, score)
+                if refused is not None:
+                    return refused
                 total += scorers[index].weight * int(score[0])
             best = max(best, total)
-        return best
+        self._bound = best
+        return Status()
 
     def only_row(self) -> int | None:
         """The one feasible row of all nodes, where there is one, and it is among the candidates."""
@@ -308,10 +334,3 @@ def count_refusals(evaluation: Evaluation, into: Diagnosis, where: Bools) -> Non
 def lowest_priority(table: NodeTable) -> int | None:
     """The lowest priority of all pods on the rows; None where there are none."""
     return min((info.facts.priority for info in table.class_counts), default=None)
-
-
-def _out_of_range(plugin: str, score: int) -> Status:
-    return error(
-        f'plugin "{plugin}" returns an invalid score {score}, '
-        f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
-    )

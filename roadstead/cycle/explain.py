@@ -18,6 +18,8 @@ from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Summaries
+from roadstead.framework.failures import normalize_failure, out_of_range
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import IGNORED, Extremes
 from roadstead.framework.post_filter_answers import PostFilterResult
@@ -219,7 +221,9 @@ def explain(
         cycle_error = failure.message
     lines: tuple[ScoreLine, ...] = ()
     if len(feasible) and not (cycle_error or score_error):
-        lines = _score_lines(profile, pod, views, order[feasible], (len(names), filters, scores))
+        inputs = len(names), filters, scores
+        lines, score_error = _scored(profile, pod, views, order[feasible], inputs)
+        cycle_error = "" if nominated or len(feasible) == 1 else score_error
     if narrowing is not None and narrowing.scores and lines:
         lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
     diagnosis = _diagnosis(views, in_order if passed else (), narrowing)
@@ -255,6 +259,25 @@ def _statuses(view: ShardView) -> list[Status | None]:
         None if code == 0 else excluded if code == EXCLUDED else known[code - 1]
         for code in np.frombuffer(view.codes, np.int32).tolist()
     ]
+
+
+def _scored(
+    profile: Profile,
+    pod: PodInCycle,
+    views: Sequence[ShardView],
+    rows: Rows,
+    inputs: tuple[int, Summaries, Summaries],
+) -> tuple[tuple[ScoreLine, ...], str]:
+    """What each plugin scores, or why the cycle ends without."""
+    try:
+        lines = _score_lines(profile, pod, views, rows, inputs)
+    except PluginFailure as failure:
+        return (), normalize_failure(failure.status).message
+    for line in lines:
+        refused = None if line.normalized is None else out_of_range(line.plugin, line.normalized)
+        if refused is not None:
+            return (), refused.message
+    return lines, ""
 
 
 def _score_lines(

@@ -89,7 +89,8 @@ class ClassAnswer:
     waits_for: "" if the class is done, else "filters" or "scores": ask again with them merged;
         "narrowing": ask again with what stays of `feasible`.
     unsupported: (plugin, field) if a plugin that is not there yet would be needed.
-    error: text of a failed PreScore, which upstream runs where rows are feasible.
+    error: text of a failed PreScore or Score, which upstream runs where rows are feasible.
+    failure: text of a failed PreFilter, or summary for it.
     fixed_codes, fixed_positions: int32[candidate], answers of plugins that read NODE facts only;
         codes point into `statuses`.
     fixed_scores: per score plugin int64[candidate]; b"" where it was skipped or reads more.
@@ -102,6 +103,7 @@ class ClassAnswer:
     waits_for: str = ""
     unsupported: tuple[str, str] | None = None
     error: str = ""
+    failure: str = ""
     statuses: tuple[WireStatus, ...] = ()
     fixed_codes: bytes = b""
     fixed_positions: bytes = b""

@@ -19,7 +19,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun, Tried
 from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.status import SUCCESS, error
+from roadstead.protocol.status import SUCCESS
 
 CLEAR = ""
 """The nomination of a pod after any failure that PostFilter has no say in."""
@@ -42,7 +42,7 @@ def conclude(
     tie_break: TieBreak,
     tried: Tried | None = None,
 ) -> PostFilterResult:
-    """What PostFilter comes to; a plugin that raises fails the pod alone.
+    """What PostFilter comes to.
 
     Raises UnsupportedError, with the pod's name, where a plugin that is not there would be needed.
     """
@@ -59,9 +59,6 @@ def conclude(
     except UnsupportedError as missing:
         name = f'Pod "{pod.key}"'
         raise UnsupportedError(missing.plugin, name, missing.field) from missing
-    except Exception as failure:
-        text = f"running PostFilter plugins: {type(failure).__name__}: {failure}"
-        return PostFilterResult(error(text))
 
 
 def _draw(pod: PodInCycle, tie_break: TieBreak) -> int | None:

@@ -46,6 +46,7 @@ from roadstead.nodes.row_slice import cut, cut_nodes
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.preemption.dry_run import dry_run
 from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import Code
 from roadstead.storage import StorageState
 
 
@@ -112,8 +113,9 @@ class ShardCore:
             evaluation.update(node_count, filters)
         except UnsupportedError as missing:
             return ClassAnswer(filters=told, unsupported=(missing.plugin, missing.field))
-        if not evaluation.pre_filter.status.is_success:
-            return ClassAnswer(filters=told)
+        status = evaluation.pre_filter.status
+        if not status.is_success:
+            return ClassAnswer(told, failure=status.message if status.code is Code.ERROR else "")
         if ask.narrowed is not None:
             evaluation.narrow(narrowed_in(ask.narrowed))
         elif ask.narrows:

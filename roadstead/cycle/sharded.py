@@ -28,7 +28,8 @@ from roadstead.cycle.narrowing import Found, Narrower, Roster, merge_found
 from roadstead.cycle.wire import (
     filters_in,
     found_in,
-    merge,
+    merge_filters,
+    merge_scores,
     narrowed_out,
     refusals_in,
     scores_in,
@@ -39,6 +40,8 @@ from roadstead.extenders.chain import Extenders
 from roadstead.facts.wire import facts_in, facts_out
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.failures import phase_failure
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import Reads
 from roadstead.framework.profile import Profile
@@ -49,6 +52,7 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.row_slice import join
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import Status, error
 
 MAX_ROUNDS = 6
 """Number of nodes, PreFilter's summaries, narrowing, PreScore's, the answer; one to spare."""
@@ -65,6 +69,7 @@ class _ClassInBatch:
     scores: Summaries | None = None
     narrows: bool = False
     narrowing: Narrowing | None = None
+    failure: Status | None = None
 
     def ask(self) -> ClassAsk:
         return ClassAsk(
@@ -231,7 +236,7 @@ class ShardedCycle:
         for index, asked in enumerate(self._asked.values()):
             parts = [answer.classes[index] for answer in answers]
             _refuse_unsupported(asked.pod, parts)
-            waiting |= _merge_summaries(asked, parts)
+            waiting |= _waits_for_merge(asked, parts)
             if not waiting and any(part.waits_for == "narrowing" for part in parts):
                 assert len(answers[0].classes) == 1, "a pod that is narrowed goes alone"
                 return self._task(asked, parts)
@@ -256,9 +261,10 @@ class ShardedCycle:
             parts = [answer.classes[index] for answer in answers]
             evaluation = Evaluation(asked.profile, asked.pod.info, table)
             _seed(evaluation, parts, sizes)
-            run = ClassRun(
-                evaluation, _rest(answers, index), next((p.error for p in parts if p.error), "")
-            )
+            failures = (error(part.failure) for part in parts if part.failure)
+            failure = asked.failure or next(failures, None)
+            why = next((p.error for p in parts if p.error), "")
+            run = ClassRun(evaluation, _rest(answers, index), why, failure)
             run.narrowing = asked.narrowing
             classes[signature] = ClassInput(run, asked.filters or {}, asked.scores or {})
         return BatchRun(
@@ -314,21 +320,36 @@ def _refuse_unsupported(pod: PodInCycle, parts: Sequence[ClassAnswer]) -> None:
             raise UnsupportedError(plugin, f'Pod "{pod.key}"', field)
 
 
+def _waits_for_merge(asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> bool:
+    """As `_merge_summaries`; a class whose summaries a plugin fails to merge has failed."""
+    if asked.failure is not None:
+        return False
+    try:
+        return _merge_summaries(asked, parts)
+    except PluginFailure as failure:
+        phase = "PreFilter" if asked.filters is None else "PreScore"
+        asked.failure = phase_failure(phase, failure.status)
+        return False
+
+
 def _merge_summaries(asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> bool:
     """Takes the next merge that a class needs; True if the shards must be asked again."""
+    profile = asked.profile
+    own_filters = (filters_in(part.filters, profile) for part in parts)
+    own_scores = (scores_in(part.scores, profile) for part in parts)
     stages = {part.waits_for for part in parts}
     if "filters" in stages:
-        asked.filters = merge(filters_in(part.filters, asked.profile) for part in parts)
+        asked.filters = merge_filters(own_filters, profile)
         return True
     if asked.filters is None:
-        asked.filters = merge(filters_in(part.filters, asked.profile) for part in parts)
+        asked.filters = merge_filters(own_filters, profile)
     if "scores" in stages:
-        asked.scores = merge(scores_in(part.scores, asked.profile) for part in parts)
+        asked.scores = merge_scores(own_scores, profile)
         return True
     if "narrowing" in stages:
         return False
     if asked.scores is None:
-        asked.scores = merge(scores_in(part.scores, asked.profile) for part in parts)
+        asked.scores = merge_scores(own_scores, profile)
     return False
 
 

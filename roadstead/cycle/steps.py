@@ -1,6 +1,6 @@
 """From Reserve to PostBind: the plugins of a profile, run for one pod and its node.
 
-A plugin that raises fails its pod, never the scheduler: the exception becomes an Error status.
+A user's plugin that fails, fails its pod and never the scheduler (`roadstead.framework.guarded`).
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunReservePluginsReserve,
 RunReservePluginsUnreserve, RunPermitPlugins, RunPreBindPlugins, RunBindPlugins,
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.framework.plugin import PermitPlugin
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Code, Status, error
 
@@ -26,7 +26,7 @@ Target = tuple[PodIdentity, PodFacts, str]
 def reserve(profile: Profile, target: Target) -> Status:
     """The first status that is not Success, or Success."""
     for plugin in profile.reserve:
-        status = _ask(plugin.name, plugin.reserve, target)
+        status = _named(plugin.reserve(*target), plugin.name)
         if not status.is_success:
             return _final("Reserve", status)
     return SUCCESS
@@ -42,9 +42,11 @@ def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
     """Success with the plugins to wait for (seconds, at most MAX_PERMIT_WAIT_S), or a refusal."""
     waits: dict[str, float] = {}
     for plugin in profile.permit:
-        status, wait_s = _ask_permit(plugin, target)
+        answer, wait_s = plugin.permit(*target)
+        status = _named(answer, plugin.name)
         if status.code is Code.WAIT:
-            waits[plugin.name] = wait_s
+            # In this order a timeout that is not a number is none.
+            waits[plugin.name] = min(max(0.0, wait_s), MAX_PERMIT_WAIT_S)
         elif not status.is_success:
             return _final("Permit", status), {}
     return SUCCESS, waits
@@ -53,11 +55,11 @@ def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
 def prepare(profile: Profile, target: Target) -> Status:
     """PreBind and Bind: Success hands the pod to the binder."""
     for before in profile.pre_bind:
-        status = _ask(before.name, before.pre_bind, target)
+        status = _named(before.pre_bind(*target), before.name)
         if not status.is_success:
             return _final("PreBind", status)
     for plugin in profile.bind:
-        status = _ask(plugin.name, plugin.bind, target)
+        status = _named(plugin.bind(*target), plugin.name)
         if not status.is_skip:
             return _final("Bind", status)
     return error("no Bind plugin took the pod")
@@ -75,29 +77,13 @@ def gone(profile: Profile, target: Target) -> Iterator[str]:
         yield from _tell("the end of a pod for", plugin.name, plugin.pod_gone, target)
 
 
-def _ask(name: str, call: Callable[[PodIdentity, PodFacts, str], Status], target: Target) -> Status:
-    try:
-        return _named(call(*target), name)
-    except Exception as failure:
-        return Status(Code.ERROR, (_text(failure),), name)
-
-
-def _ask_permit(plugin: PermitPlugin, target: Target) -> tuple[Status, float]:
-    try:
-        status, timeout_s = plugin.permit(*target)
-        # In this order a timeout that is not a number is none.
-        return _named(status, plugin.name), min(max(0.0, timeout_s), MAX_PERMIT_WAIT_S)
-    except Exception as failure:
-        return Status(Code.ERROR, (_text(failure),), plugin.name), 0.0
-
-
 def _tell(
     point: str, name: str, call: Callable[[PodIdentity, PodFacts, str], None], target: Target
 ) -> Iterator[str]:
     try:
         call(*target)
-    except Exception as failure:
-        yield f'running {point} plugin "{name}": {_text(failure)}'
+    except PluginFailure as failure:
+        yield f'running {point} plugin "{name}": {failure.status.message}'
 
 
 def _named(status: Status, name: str) -> Status:
@@ -110,7 +96,3 @@ def _final(point: str, status: Status) -> Status:
         return status
     what = status.message or status.code.upstream_name
     return error(f'running {point} plugin "{status.plugin}": {what}')
-
-
-def _text(failure: Exception) -> str:
-    return f"{type(failure).__name__}: {failure}"

@@ -20,12 +20,14 @@ import numpy as np
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.evaluation import Summaries
+from roadstead.framework.failures import filter_status, phase_failure
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import FilterPlugin, Plugin, Reads
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Table
-from roadstead.protocol.status import SUCCESS, Status, unresolvable
+from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable
 
 _NARROWED = unresolvable("node(s) didn't satisfy the plugins that narrow the nodes")
 
@@ -75,6 +77,12 @@ class Verifier:
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         """Success, or the first refusal. KeyError for an unknown node or profile."""
+        try:
+            return self._verify(facts, node_name)
+        except PluginFailure as failure:
+            return phase_failure("PreFilter", failure.status)
+
+    def _verify(self, facts: PodFacts, node_name: str) -> Status:
         profile = self._profiles[facts.scheduler_name]
         info = self._table.classes.info(facts)
         row = self._table.row_of(node_name)
@@ -95,6 +103,12 @@ class Verifier:
 
         True only where that is found quickly; False says nothing. KeyError as `verify`.
         """
+        try:
+            return self._verify_all(pods, node_names)
+        except PluginFailure:
+            return False
+
+    def _verify_all(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> bool:
         table = self._table
         infos = table.classes.infos_of(pods)
         rows = np.array(table.each_row(node_names), dtype=np.intp)
@@ -252,7 +266,7 @@ def _filtered(profile: Profile, info: PodInfo, state: CycleState, row: Table) ->
         result = plugin.filter(state, info, row)
         if result.codes is not None and result.codes[0]:
             refused = result.statuses[int(result.codes[0]) - 1]
-            return Status(refused.code, refused.reasons, plugin.name)
+            return filter_status(plugin.name, refused)
     return SUCCESS
 
 
@@ -266,7 +280,9 @@ def _pre_filter(
         if result.status.is_skip:
             state.skip_filter.add(plugin.name)
         elif not result.status.is_success:
-            return Status(result.status.code, result.status.reasons, plugin.name), named
+            status = Status(result.status.code, result.status.reasons, plugin.name)
+            is_failure = status.code is Code.ERROR
+            return phase_failure("PreFilter", status) if is_failure else status, named
         elif result.node_names is not None:
             named = result.node_names if not named else named & result.node_names
             if not named:

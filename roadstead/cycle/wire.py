@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -49,12 +49,23 @@ def _in(wire: Iterable[WireSummary], types: Mapping[str, type[Summary]]) -> dict
     return {name: from_wire(types[name], unpack(data)) for name, data in wire}
 
 
-def merge(parts: Iterable[Summaries]) -> dict[str, Summary]:
-    """The summaries of all shards as one, by plugin."""
+def merge_filters(parts: Iterable[Summaries], profile: Profile) -> dict[str, Summary]:
+    """The PreFilter summaries of all shards as one, by plugin."""
+    return _merged(parts, {each.name: each.merged_filter for each in profile.summarizes_filter})
+
+
+def merge_scores(parts: Iterable[Summaries], profile: Profile) -> dict[str, Summary]:
+    """The PreScore summaries of all shards as one, by plugin."""
+    return _merged(parts, {each.name: each.merged_score for each in profile.summarizes_score})
+
+
+def _merged(
+    parts: Iterable[Summaries], merge: Mapping[str, Callable[[Summary, Summary], Summary]]
+) -> dict[str, Summary]:
     merged: dict[str, Summary] = {}
     for part in parts:
         for name, summary in part.items():
-            merged[name] = merged[name].merge(summary) if name in merged else summary
+            merged[name] = merge[name](merged[name], summary) if name in merged else summary
     return merged
 
 

@@ -16,14 +16,20 @@ framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScoreP
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from roadstead.framework.cycle_state import CycleState, Summary
-from roadstead.framework.failures import filter_status, nothing_left, phase_failure
+from roadstead.framework.failures import (
+    filter_status,
+    out_of_range,
+    phase_failure,
+    score_failure,
+)
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
+from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
@@ -41,33 +47,19 @@ _PARTS_MAX = 64  # changes kept apart until they are scored
 _NO_POSITION = np.int32(2**31 - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterOutcome:
-    """What PreFilter as a whole said.
-
-    node_names: None for no restriction. narrowed_by: sorted names of plugins that narrowed.
-    """
-
-    status: Status
-    skipped: tuple[str, ...]
-    node_names: frozenset[str] | None
-    narrowed_by: tuple[str, ...]
-    unreached: tuple[str, ...] = ()
-
-
 class Evaluation:
     """Answers of a profile for one class of pods over one table.
 
     codes: int32[row]: PASSED, EXCLUDED, or k > 0 for `statuses[k - 1]`.
     positions: int32[row], index of the filter plugin that refused (large for none).
     raw: per score plugin int64[row], or None where it was skipped.
-    """
+    pre_score: Success, or the Error of PreScore or Score."""
 
     __slots__ = (
-        "_dirty", "_fixed_codes", "_fixed_positions", "_known", "_node_version", "_score_inputs",
-        "_seeded_scores", "_status_code", "_version", "added", "codes", "feasible", "node_count",
-        "pod", "positions", "pre_filter", "pre_score", "profile", "raw", "state", "statuses",
-        "summaries", "table", "wide",
+        "_dirty", "_failed_filter", "_failed_score", "_fixed_codes", "_fixed_positions",
+        "_has_failed", "_known", "_node_version", "_score_inputs", "_seeded_scores", "_status_code",
+        "_version", "added", "codes", "feasible", "node_count", "pod", "positions", "pre_filter",
+        "pre_score", "profile", "raw", "state", "statuses", "summaries", "table", "wide",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
@@ -89,15 +81,23 @@ class Evaluation:
         self._seeded_scores: list[I64 | None] | None = None
         self._fixed_codes: I32 | None = None
         self._known: Hashable = None
+        self._has_failed = False
+        self._failed_filter: Status | None = None
+        self._failed_score: Status | None = None
         self.wide: tuple[I32, Bools] | None = None
         self.added: I64 | None = None
 
     def own_filter_summaries(self) -> dict[str, Summary]:
         """This table's part of PreFilter's map; plugins with nothing to say are left out."""
-        found = {
-            plugin.name: plugin.filter_summary(self.pod, self.table)
-            for plugin in self.profile.summarizes_filter
-        }
+        self._failed_filter = None
+        try:
+            found = {
+                plugin.name: plugin.filter_summary(self.pod, self.table)
+                for plugin in self.profile.summarizes_filter
+            }
+        except PluginFailure as failure:
+            self._failed_filter, self._has_failed = failure.status, True
+            return {}
         return {name: summary for name, summary in found.items() if summary is not None}
 
     def update(self, node_count: int, summaries: Summaries) -> Rows | None:
@@ -155,7 +155,8 @@ class Evaluation:
     def _rows_to_redo(self, node_count: int, summaries: Summaries) -> Rows | None:
         same = (node_count, summaries) == (self.node_count, self.summaries)
         same = same and self.profile.known_state(self.pod) == self._known
-        if same and self._node_version == self.table.node_version:
+        # After a failure the plugins are asked once more, as upstream does.
+        if same and not self._has_failed and self._node_version == self.table.node_version:
             return self.table.rows_changed_since(self._version)
         return None
 
@@ -163,7 +164,8 @@ class Evaluation:
         """Runs PreFilter with merged summaries; no row is filtered yet."""
         self.state = CycleState(node_count)
         self.state.filter_summaries.update(summaries)
-        self.pre_filter = self._run_pre_filter()
+        self.pre_filter = run_pre_filter(self.profile, self.state, self.pod, self._failed_filter)
+        self._has_failed = self.pre_filter.status.code is Code.ERROR
         known = self.profile.known_state(self.pod)
         if (node_count, summaries, known) != (self.node_count, self.summaries, self._known):
             # The answers of rows are of other inputs: the next update must not keep any of them.
@@ -172,36 +174,6 @@ class Evaluation:
         # Set last: after an error the next update starts over.
         self.node_count, self.summaries = node_count, summaries
         self._score_inputs = None
-
-    def _run_pre_filter(self) -> PreFilterOutcome:
-        rejection = SUCCESS
-        names: frozenset[str] | None = None
-        narrowed_by: list[str] = []
-        for position, plugin in enumerate(self.profile.pre_filter):
-            result = plugin.pre_filter(self.state, self.pod)
-            status = Status(result.status.code, result.status.reasons, plugin.name)
-            if status.is_skip:
-                self.state.skip_filter.add(plugin.name)
-            elif status.code is Code.UNSCHEDULABLE:
-                rejection = status
-            elif not status.is_success:
-                if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    status = phase_failure("PreFilter", status)
-                return self._pre_filtered(status, None, [], position + 1)
-            elif result.node_names is not None:
-                narrowed_by.append(plugin.name)
-                names = result.node_names if names is None else names & result.node_names
-                if not names:
-                    status = nothing_left(sorted(narrowed_by))
-                    return self._pre_filtered(status, names, narrowed_by, position + 1)
-        return self._pre_filtered(rejection, names, narrowed_by, len(self.profile.pre_filter))
-
-    def _pre_filtered(
-        self, status: Status, names: frozenset[str] | None, narrowed_by: list[str], ran: int
-    ) -> PreFilterOutcome:
-        skipped = tuple(sorted(self.state.skip_filter))
-        unreached = tuple(plugin.name for plugin in self.profile.pre_filter[ran:])
-        return PreFilterOutcome(status, skipped, names, tuple(sorted(narrowed_by)), unreached)
 
     def seed(self, codes: I32, positions: I32, scores: list[I64 | None]) -> None:
         """Takes the answers of plugins that read only NODE facts from where those facts are.
@@ -311,6 +283,7 @@ class Evaluation:
         first = (result.codes > 0) & (positions > position)
         if first.any():
             codes[first] = self._translated(plugin, result)[result.codes[first]]
+            self._has_failed |= any(not each.is_rejected for each in result.statuses)
             positions[first] = position
 
     def _translated(self, plugin: Plugin, result: FilterResult) -> I32:
@@ -335,14 +308,19 @@ class Evaluation:
 
     def own_score_summaries(self) -> dict[str, Summary]:
         """This table's part of PreScore's map; plugins with nothing to say are left out."""
-        found = {
-            plugin.name: plugin.score_summary(self.state, self.pod, self.table, self.feasible)
-            for plugin in self.profile.summarizes_score
-        }
+        self._failed_score = None
+        try:
+            found = {
+                plugin.name: plugin.score_summary(self.state, self.pod, self.table, self.feasible)
+                for plugin in self.profile.summarizes_score
+            }
+        except PluginFailure as failure:
+            self._failed_score, self._score_inputs = failure.status, None
+            return {}
         return {name: summary for name, summary in found.items() if summary is not None}
 
     def update_scores(self, summaries: Summaries) -> tuple[Status, Rows | None]:
-        """Runs PreScore and Score as far as anything changed; an Error ends the cycle.
+        """Runs PreScore and Score as far as anything changed; an Error of either ends the cycle.
 
         Returns also the rows whose answers changed since the last call (None: all).
         """
@@ -355,7 +333,13 @@ class Evaluation:
         if self.pre_score.is_success:
             self._run_scores(redone)
             self._dirty = []
+        if not self.pre_score.is_success:
+            self.forget_scores()
         return self.pre_score, redone
+
+    def forget_scores(self) -> None:
+        """Scoring failed: the next attempt scores all rows again."""
+        self._score_inputs = None
 
     def restart_scores(self, summaries: Summaries) -> None:
         """Runs PreScore with merged summaries; no row is scored yet."""
@@ -364,6 +348,8 @@ class Evaluation:
         self.pre_score = self._run_pre_score()
 
     def _run_pre_score(self) -> Status:
+        if self._failed_score is not None:
+            return phase_failure("PreScore", self._failed_score)
         for plugin in self.profile.pre_score:
             status = plugin.pre_score(self.state, self.pod)
             if status.is_skip:
@@ -373,6 +359,18 @@ class Evaluation:
         return self.profile.unprepared_score
 
     def _run_scores(self, changed: Rows | None) -> None:
+        try:
+            self._score_rows(changed)
+        except PluginFailure as failure:
+            self.pre_score = score_failure(failure.status)
+            return
+        for index in self.profile.unchecked_scores:
+            raw = self.raw[index]
+            plugin = self.profile.score[index].plugin
+            if raw is not None:
+                self.pre_score = out_of_range(plugin.name, raw[self.feasible]) or self.pre_score
+
+    def _score_rows(self, changed: Rows | None) -> None:
         if changed is None:
             self.raw = [
                 None if each.plugin.name in self.state.skip_score else self.first_raw(index)

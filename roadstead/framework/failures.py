@@ -1,11 +1,14 @@
 """What is said where a phase fails or leaves nothing over, in upstream's words.
 
-Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins).
+Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins,
+RunScorePlugins).
 """
 
 from __future__ import annotations
 
-from roadstead.protocol.status import Code, Status, unresolvable
+from roadstead.framework.plugin import MAX_NODE_SCORE
+from roadstead.nodes.columns import I64
+from roadstead.protocol.status import Code, Status, error, unresolvable
 
 
 def filter_status(plugin: str, status: Status) -> Status:
@@ -19,6 +22,32 @@ def phase_failure(phase: str, status: Status) -> Status:
     """A plugin failed: the cycle ends with this."""
     text = f'running {phase} plugin "{status.plugin}": {status.message}'
     return Status(Code.ERROR, (text,), status.plugin)
+
+
+def score_failure(status: Status) -> Status:
+    """A plugin's Score failed: the cycle ends with this."""
+    text = f'running Score plugins: plugin "{status.plugin}" failed with: {status.message}'
+    return Status(Code.ERROR, (text,), status.plugin)
+
+
+def normalize_failure(status: Status) -> Status:
+    """A plugin's NormalizeScore failed: the cycle ends with this."""
+    text = f'plugin "{status.plugin}" failed with: {status.message}'
+    return Status(Code.ERROR, (f"running Normalize on Score plugins: {text}",), status.plugin)
+
+
+def out_of_range(plugin: str, scores: I64) -> Status | None:
+    """The Error of scores that are not all 0..MAX_NODE_SCORE; None where they are."""
+    if not len(scores):
+        return None
+    low, high = int(scores.min()), int(scores.max())
+    if low >= 0 and high <= MAX_NODE_SCORE:
+        return None
+    return error(
+        f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid '
+        f"score {low if low < 0 else high}, it should in the range of [0, {MAX_NODE_SCORE}] "
+        "after normalizing"
+    )
 
 
 def nothing_left(plugins: list[str]) -> Status:

@@ -21,10 +21,12 @@ import numpy as np
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.guarded import WrongAnswerError
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
+from roadstead.protocol.errors import cut_short
 from roadstead.protocol.status import Status
 
 if TYPE_CHECKING:
@@ -107,7 +109,10 @@ class _AdaptedFilter(_Adapted, FilterPlugin):
         code_of: dict[Status, int] = {}
         codes = np.zeros(len(table), dtype=np.int32)
         for row in range(len(table)):
-            status = self.wrapped.filter(pod, NodeView(table, row))
+            node = NodeView(table, row)
+            status = self.wrapped.filter(pod, node)
+            if not isinstance(status, Status):
+                raise _wrong(status, "a Status", node)
             if not status.is_success:
                 codes[row] = code_of.setdefault(status, len(code_of) + 1)
         return FilterResult(codes, tuple(code_of))
@@ -115,8 +120,19 @@ class _AdaptedFilter(_Adapted, FilterPlugin):
 
 class _AdaptedScore(_Adapted, ScorePlugin):
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
-        scores = (self.wrapped.score(pod, NodeView(table, row)) for row in range(len(table)))
+        scores = (self._score(pod, NodeView(table, row)) for row in range(len(table)))
         return np.fromiter(scores, np.int64, len(table))
+
+    def _score(self, pod: PodInfo, node: NodeView) -> int:
+        score = self.wrapped.score(pod, node)
+        # NumPy would cut fractions in silence.
+        if isinstance(score, bool) or not isinstance(score, int | np.integer):
+            raise _wrong(score, "an int", node)
+        return int(score)
+
+
+def _wrong(answer: object, wanted: str, node: NodeView) -> WrongAnswerError:
+    return WrongAnswerError(f"returned {cut_short(answer)} for node {node.name}, want {wanted}")
 
 
 class _AdaptedBoth(_AdaptedFilter, _AdaptedScore):

@@ -148,6 +148,8 @@ class Plugin(ABC):
     """What a user's plugin may be configured with; see `roadstead.framework.arguments`."""
     only_succeeds: ClassVar[bool] = False
     """What this class defines of Reserve, PreBind and Bind does nothing but say Success."""
+    is_guarded: bool = False
+    """Set on a user's plugin whose calls are contained; see `roadstead.framework.guarded`."""
     alike_by_kind: ClassVar[bool] = False
     """All that it says is the same for pods of one kind (`PodInfo.kind`), but for what Filter and
     Score say where it reads more than NODE facts. Each class says so of itself, for none inherits.
@@ -199,6 +201,10 @@ class SummarizesFilter(Plugin):
     def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
         """What this shard contributes before PreFilter; None for nothing."""
 
+    def merged_filter(self, one: Summary, other: Summary) -> Summary:
+        """The summaries of two shards as one."""
+        return one.merge(other)
+
     def moved(
         self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
     ) -> Summary | None:
@@ -222,6 +228,10 @@ class SummarizesScore(Plugin):
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
     ) -> Summary | None:
         """What this shard contributes before PreScore; feasible: bool[row]. None for nothing."""
+
+    def merged_score(self, one: Summary, other: Summary) -> Summary:
+        """The summaries of two shards as one."""
+        return one.merge(other)
 
     def looks_at_feasible(self, pod: PodInfo) -> bool:
         """Whether the summary for a pod may hang on which rows are feasible."""

@@ -12,6 +12,7 @@ from typing import TypeVar
 from roadstead.config.model import ProfileConfig
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.events import EVERYTHING, RegisteredEvent
+from roadstead.framework.failures import phase_failure
 from roadstead.framework.plugin import (
     EXTENSION_POINTS,
     BindPlugin,
@@ -39,7 +40,7 @@ from roadstead.framework.unprepared import prepared, unprepared_score
 from roadstead.nodes.interning import Interner
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.protocol.errors import InputError
-from roadstead.protocol.status import SUCCESS, Status
+from roadstead.protocol.status import SUCCESS, Code, Status
 
 P = TypeVar("P", bound=Plugin)
 
@@ -53,7 +54,10 @@ class WeightedScore:
 
 
 class Profile:
-    """The built plugins of a profile, one tuple per extension point, in order of execution."""
+    """The built plugins of a profile, one tuple per extension point, in order of execution.
+
+    unchecked_scores: places in `score` of users' plugins whose raw scores are final.
+    """
 
     def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:
         self.scheduler_name = config.scheduler_name
@@ -73,6 +77,11 @@ class Profile:
         self.score = tuple(
             WeightedScore(plugin, ref.weight)
             for plugin, ref in zip(self._at("score", ScorePlugin), config.at("score"), strict=True)
+        )
+        self.unchecked_scores = tuple(
+            index
+            for index, each in enumerate(self.score)
+            if each.plugin.is_guarded and not each.plugin.normalizes
         )
         scoring = (each.plugin for each in self.score)
         self.unprepared_score = unprepared_score(scoring, self.pre_score)
@@ -148,7 +157,9 @@ class Profile:
         for plugin in self.pre_enqueue:
             status = plugin.pre_enqueue(pod)
             if not status.is_success:
-                return Status(status.code, status.reasons, plugin.name)
+                status = Status(status.code, status.reasons, plugin.name)
+                is_failure = status.code is Code.ERROR
+                return phase_failure("PreEnqueue", status) if is_failure else status
         return SUCCESS
 
     def signature(self, pod: PodFacts, uid: str) -> Hashable:

@@ -19,6 +19,7 @@ from types import ModuleType
 from roadstead.config.errors import ConfigError, Problem
 from roadstead.config.plugin_args import PluginArgs
 from roadstead.framework.arguments import PluginArguments, parse_arguments
+from roadstead.framework.guarded import guard
 from roadstead.framework.per_node import NodePlugin, adapt
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.registry import Factory, extension_points
@@ -42,7 +43,7 @@ def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
         _allow(module_name.partition(".")[0], directory)
     try:
         found = getattr(importlib.import_module(module_name), class_name)
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
         # The module is the user's: whatever it raises, the user is told.
         told = _told(failure, module_name, directory)
         raise _refused(path, f"cannot be loaded ({told})") from failure
@@ -104,12 +105,14 @@ def points_of(kinds: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
     return {name: extension_points(kind) for name, kind in kinds.items()}
 
 
-def factories_of(kinds: Mapping[str, type[Plugin]]) -> dict[str, Factory]:
-    """How plugins are built; each validates its own arguments."""
-    return {name: factory_of(kind) for name, kind in kinds.items()}
+def factories_of(
+    kinds: Mapping[str, type[Plugin]], *, is_strict: bool = False
+) -> dict[str, Factory]:
+    """How plugins are built; each validates its own arguments. is_strict: as `guard` has it."""
+    return {name: factory_of(kind, is_strict=is_strict) for name, kind in kinds.items()}
 
 
-def factory_of(kind: type[Plugin]) -> Factory:
+def factory_of(kind: type[Plugin], *, is_strict: bool = False) -> Factory:
     """A factory that gives the constructor those of `args` and `handle` that it names.
 
     args: the model that the class has as `arguments`, or what is written, where it has none.
@@ -122,9 +125,10 @@ def factory_of(kind: type[Plugin]) -> Factory:
             problem = Problem(f'pluginConfig "{kind.name}".args', "the plugin takes no arguments")
             raise ConfigError("build", [problem])
         try:
-            return kind(**{name: each for name, each in given.items() if name in names})
-        except (TypeError, ValueError) as failure:
-            raise _refused(kind.name, f"cannot be built ({failure})") from failure
+            plugin = kind(**{name: each for name, each in given.items() if name in names})
+        except (Exception, SystemExit) as failure:
+            raise _refused(kind.name, f"cannot be built ({_raised(failure)})") from failure
+        return guard(plugin, is_strict=is_strict)
 
     return build
 
@@ -189,11 +193,22 @@ def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
     return kind
 
 
-def _told(failure: Exception, module_name: str, directory: str) -> str:
+def _raised(failure: BaseException) -> str:
+    """What was raised, in words."""
+    if isinstance(failure, SystemExit):
+        return f"it ends the process with status {failure.code or 0}"
+    if isinstance(failure, TypeError | ValueError):
+        return str(failure)
+    return f"{type(failure).__name__}: {failure}"
+
+
+def _told(failure: BaseException, module_name: str, directory: str) -> str:
     module = sys.modules.get(module_name)
     if isinstance(failure, AttributeError) and module is not None:
         return f"{failure}, which is {getattr(module, '__file__', 'built in')}"
     told = str(failure) if isinstance(failure, ImportError) else repr(failure)
+    if isinstance(failure, SystemExit):
+        told = _raised(failure)
     beside = f" and in {directory}" if directory else ""
     return f"{told}; looked among the installed packages{beside}"
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
@@ -127,11 +128,15 @@ class WhatIf:
         for place in np.flatnonzero(positions > position).tolist():
             row = int(rows[place])
             view, moves = self.table.view(rows[place : place + 1]), self._moved[row]
-            after = plugin.moved(before, evaluation.pod, view, moves) if moves else before
-            if after is before:
-                unmoved.append(place)
-                continue
-            result = self._ask_alone(plugin, after, view)
+            try:
+                after = plugin.moved(before, evaluation.pod, view, moves) if moves else before
+            except PluginFailure as failure:
+                result = FilterResult.refuse(np.ones(1, dtype=np.bool_), failure.status)
+            else:
+                if after is before:
+                    unmoved.append(place)
+                    continue
+                result = self._ask_alone(plugin, after, view)
             here = slice(place, place + 1)
             evaluation.take(plugin, position, result, codes[here], positions[here])
         if unmoved:

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.arrays import CHANGED, KEPT_BACK, MOVED, NEW, NO_ROW, Log, new_piece
 from roadstead.kernel.cover import ClassSpec, SpecMaker, why_not
@@ -35,6 +36,7 @@ BUILD_AT_ONCE = 64
 """Classes whose totals are found in one call, where many are new."""
 
 _NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
+_PLUGIN_FAILED = "a plugin failed"
 _FOR_GOOD = (_NO_NODE, _OUT_OF_RANGE)
 REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE, KEPT_BACK: "kept back"}
 
@@ -205,6 +207,14 @@ class Kernel:
         return list(stills.values()), [each for each in models.values() if not each.why_not]
 
     def _model(
+        self, each: KernelClass, index: int, node_count: int, stills: dict[Hashable, Still]
+    ) -> _Model:
+        try:
+            return self._examined(each, index, node_count, stills)
+        except PluginFailure:
+            return _Model(index, each, _PLUGIN_FAILED)
+
+    def _examined(
         self, each: KernelClass, index: int, node_count: int, stills: dict[Hashable, Still]
     ) -> _Model:
         evaluation = each.evaluation

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
 from roadstead.framework.profile import WeightedScore
 from roadstead.framework.what_if import PASSED
@@ -99,7 +100,8 @@ def normalized(
     """What normalizing plugins add to each group, and the bound of what was kept back.
 
     raw: int64[normalizing plugin, group]; alive: bool[group], whether it has a feasible row. None
-    where a plugin's score is out of range. The bound is NOWHERE where nothing was kept back.
+    where a plugin fails, or its score is out of range. The bound is NOWHERE where nothing was kept
+    back.
     """
     groups = raw.shape[1]
     norm: I64 = np.zeros(groups + len(kept_back), dtype=np.int64)
@@ -112,9 +114,13 @@ def normalized(
         place += 1
         if not there.any():
             continue
-        scores = each.plugin.normalize(
-            evaluation.state, evaluation.pod, values.astype(np.int64), Extremes.of(values[there])
-        )
+        found = values.astype(np.int64)
+        try:
+            scores = each.plugin.normalize(
+                evaluation.state, evaluation.pod, found, Extremes.of(values[there])
+            )
+        except PluginFailure:
+            return None
         if not _in_range(scores[there]):
             return None
         norm += each.weight * np.where(there, scores, 0)

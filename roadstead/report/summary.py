@@ -13,6 +13,8 @@ from roadstead.config.legacy.notes import Note
 from roadstead.report.concurrency import Concurrency, concurrency_part
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
+REASON_MAX_CHARS = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -34,7 +36,10 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason, how many pending pods met it, and on how many nodes all in all."""
+    """A reason, how many pending pods met it, and on how many nodes all in all.
+
+    nodes is 0 for what failed, or forbade, a pod's attempt as a whole.
+    """
 
     reason: str
     pods: int
@@ -102,11 +107,17 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
     pods: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     for pod in pending:
-        for reason, count in pod.reasons:
+        # An attempt that failed as a whole has a message, and no nodes that gave a reason.
+        alone = ((_cut(pod.message), 0),) if pod.message else ()
+        for reason, count in pod.reasons or alone:
             pods[reason] += 1
             nodes[reason] += count
     order = sorted(pods, key=lambda reason: (-pods[reason], reason))
     return tuple(Reason(reason, pods[reason], nodes[reason]) for reason in order)
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= REASON_MAX_CHARS else f"{message[:REASON_MAX_CHARS]}…"
 
 
 def _most_first(names: Iterable[str]) -> dict[str, int]:

@@ -4,10 +4,13 @@ import asyncio
 from inspect import isawaitable
 
 from roadstead.actors.client import Client
-from roadstead.actors.launch import open_runtime
+from roadstead.actors.launch import first_of, open_runtime
 from roadstead.actors.messages import BindAnswers, pod_batch
 from roadstead.actors.seam import ActorLostError
+from roadstead.actors.simulated_network import Network
+from roadstead.actors.simulated_runtime import SimulatedRuntime
 from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.virtual_time import run_virtual
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain import PlainCycle
@@ -182,3 +185,20 @@ def bind_answers(answers):
             if each.cause
         ),
     )
+
+
+def run_virtually(inputs, plan):
+    """The outcome of a run on virtual time, whose messages neither wait nor get lost."""
+
+    async def work():
+        runtime = SimulatedRuntime(Network(plan.settings.seed), plan.limits)
+        supervisor = Supervisor(runtime, plan)
+        await supervisor.start()
+        try:
+            return await first_of(
+                Client(supervisor, plan, lambda progress: None).run(inputs), supervisor.watch()
+            )
+        finally:
+            await supervisor.stop()
+
+    return run_virtual(work)

@@ -143,7 +143,7 @@ BROKEN = {
             def score(self, pod, node):
                 return 50 * node.pod_count - 200
         """,
-        "a score of",
+        "returns an invalid score -200, it should in the range of [0, 100] after normalizing",
     ),
     "moody": (
         "deterministic",
@@ -227,7 +227,7 @@ BROKEN = {
             def filter(self, pod, node):
                 raise RuntimeError("no luck")
         """,
-        "it raises RuntimeError: no luck",
+        'plugin "P" failed at Filter: RuntimeError: no luck',
     ),
     "unhashable": (
         "signature",
@@ -241,7 +241,7 @@ BROKEN = {
             def sign(self, pod):
                 return []
         """,
-        "it raises TypeError",
+        'plugin "P" failed at sign: TypeError',
     ),
 }
 

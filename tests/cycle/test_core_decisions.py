@@ -96,7 +96,7 @@ def test_failed_postfilter_ends_the_message_and_the_pod_is_unschedulable_all_the
 
 def test_postfilter_that_raises_harms_nobody_and_is_told_of():
     _, effects = undecided_pod(**post_filter_says(ValueError("no dry run")))
-    text = "cpu. running PostFilter plugins: ValueError: no dry run"
+    text = 'cpu. running PostFilter plugin "A": ValueError: no dry run'
     assert report_of(effects).message.endswith(text)
     assert item_of(effects).reason is UNSCHEDULABLE
 

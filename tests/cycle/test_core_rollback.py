@@ -74,12 +74,12 @@ def test_plugin_that_says_pending_is_named_as_pending(says):
         ({"reserve": SKIP}, 'running Reserve plugin "A": Skip'),
         ({"permit": (error("boom"), 0.0)}, 'running Permit plugin "A": boom'),
         ({"permit": BROKEN}, 'running Permit plugin "A": RuntimeError: disk on fire'),
-        ({"permit": None}, 'running Permit plugin "A": TypeError: '),
+        ({"permit": None}, 'running Permit plugin "A": returned None, want a Status and seconds'),
         ({"pre_bind": error("boom")}, 'running PreBind plugin "A": boom'),
         ({"pre_bind": BROKEN}, 'running PreBind plugin "A": RuntimeError: disk on fire'),
         ({"bind": error("boom")}, 'running Bind plugin "A": boom'),
         ({"bind": BROKEN}, 'running Bind plugin "A": RuntimeError: disk on fire'),
-        ({"bind": None}, 'running Bind plugin "A": AttributeError: '),
+        ({"bind": None}, 'running Bind plugin "A": returned None, want a Status'),
     ],
 )
 def test_failure_of_a_plugin_is_undone_and_the_pod_retried_after_backoff(says, message):

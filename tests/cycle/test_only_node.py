@@ -40,8 +40,8 @@ class TooHigh(Unprepared):
 
 WORDS = {
     Unprepared: 'running PreScore plugin "Unprepared": the oracle is silent',
-    TooHigh: 'plugin "Unprepared" returns an invalid score 101, '
-    "it should in the range of [0, 100] after normalizing",
+    TooHigh: 'applying score defaultWeights on Score plugins: plugin "Unprepared" returns an '
+    "invalid score 101, it should in the range of [0, 100] after normalizing",
 }
 
 

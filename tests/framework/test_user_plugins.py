@@ -145,6 +145,15 @@ def test_a_module_that_raises_is_the_users_to_mend(tmp_path, monkeypatch):
         load_plugin_class("breaks_at_import:Any")
 
 
+def test_a_module_that_ends_the_process_is_refused_by_its_path(tmp_path, monkeypatch):
+    (tmp_path / "exits_at_import.py").write_text("import sys\nsys.exit()\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+
+    told = r"exits_at_import:Any cannot be loaded \(it ends the process with status 0"
+    with pytest.raises(InputError, match=told):
+        load_plugin_class("exits_at_import:Any")
+
+
 def test_a_class_that_is_missing_is_told_with_the_file_that_was_looked_into(mine, tmp_path):
     with pytest.raises(InputError, match=str(tmp_path / "my_plugins.py")):
         load_plugin_class(mine + "Fxied")
@@ -276,6 +285,21 @@ def test_arguments_for_a_plugin_that_takes_none_are_refused(mine):
     assert build({}, handle()).name == "Fixed"
     with pytest.raises(ConfigError, match="the plugin takes no arguments"):
         build({"a": 1}, handle())
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [(KeyError("x"), "KeyError: 'x'"), (SystemExit(3), "it ends the process with status 3")],
+)
+def test_a_constructor_that_fails_is_refused_by_its_plugin(raised, told):
+    def fail(self):
+        raise raised
+
+    kind = type("Fails", (NodeName,), {"name": "Fails", "__init__": fail})
+
+    with pytest.raises(InputError) as refused:
+        factory_of(kind)(None, handle())
+    assert str(refused.value) == f"plugin: Fails cannot be built ({told})"
 
 
 def test_a_constructor_that_refuses_is_told(mine):

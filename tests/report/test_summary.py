@@ -59,6 +59,18 @@ def test_reasons_count_pods_and_nodes_with_the_most_frequent_first(result):
     ]
 
 
+def test_an_attempt_that_failed_as_a_whole_is_counted_by_its_message(result):
+    failed = tuple(
+        PendingPod(f"default/p-{index}", f"u-{index}", message)
+        for index, message in enumerate(["it failed", "it failed", "x" * 1000])
+    )
+    summary = summarize(replace(result, pending=failed))
+
+    counted = [(entry.reason, entry.pods, entry.nodes) for entry in summary.reasons]
+    assert counted == [("it failed", 2, 0), ("x" * 300 + "…", 1, 0)]
+    assert "it failed" in shown(replace(result, pending=failed))
+
+
 def test_equally_frequent_reasons_stand_by_name(result):
     reasons = summarize(replace(result, pending=pending_for("b", "a", "c", "c"))).reasons
     assert [entry.reason for entry in reasons] == ["c", "a", "b"]

@@ -1,0 +1,90 @@
+"""A user's plugin that fails, fails the attempts of its pods, and neither others nor the run."""
+
+import pytest
+
+from roadstead.config.settings import Settings
+from roadstead.run import RunInputs, RunPlan
+from tests.actors.world import pods_of, run_virtually
+from tests.builders import node, pod
+from tests.faulty_plugins import config_with, faulty
+
+SCORE = 'running Score plugins: plugin "{}" failed with: '
+NORMALIZE = 'running Normalize on Score plugins: plugin "{}" failed with: '
+FILTER = 'running "{}" filter plugin: '
+RANGE = (
+    'applying score defaultWeights on Score plugins: plugin "{}" returns an invalid score '
+    "{}, it should in the range of [0, 100] after normalizing"
+)
+SILENT = "RuntimeError: the oracle is silent"
+
+FOR_SOME = {
+    "RaisesAtPreEnqueueForSome": 'running PreEnqueue plugin "{}": ' + SILENT,
+    "RaisesAtPreFilterForSome": 'running PreFilter plugin "{}": ' + SILENT,
+    "RaisesAtFilterForSome": FILTER + SILENT,
+    "RaisesAtPreScoreForSome": 'running PreScore plugin "{}": ' + SILENT,
+    "RaisesAtScoreForSome": SCORE + SILENT,
+    "RaisesAtNormalizeForSome": NORMALIZE + SILENT,
+    "RaisesAtReserveForSome": 'running Reserve plugin "{}": ' + SILENT,
+    "RaisesAtPermitForSome": 'running Permit plugin "{}": ' + SILENT,
+    "RaisesAtPreBindForSome": 'running PreBind plugin "{}": ' + SILENT,
+    "ExitsAtScoreForSome": SCORE + "SystemExit: 0",
+    "ScoresTooHighForSome": RANGE.format("{}", 500),
+    "ScoresTooHighByLabelsForSome": RANGE.format("{}", 500),
+    "NormalizesTooLowForSome": RANGE.format("{}", -7),
+    "ScoresNaNForSome": SCORE + "returned NaN, want int64[",
+    "ScoresFractionsForSome": SCORE + "returned float64[",
+    "ScoresTooFewForSome": SCORE + "returned int64[",
+    "ScoresNoneForSome": SCORE + "returned None, want int64[",
+    "FiltersNoneForSome": FILTER + "returned None, want a FilterResult",
+    "FiltersUnknownCodesForSome": FILTER + "returned code 3, want 0..0",
+    "NodeScoresNoneForSome": SCORE + "returned None for node n",
+    "NodeFiltersNoneForSome": FILTER + "returned None for node n",
+}
+"""Plugin → how the message of a pod begins for which it fails."""
+
+PATHS = {"holds the nodes": {}, "workers": {"shards": 3, "nodes_at": "workers"}}
+SOUND, FAILING = ("a0", "a1", "a2"), ("b0", "b1")
+
+
+def run(path, *plugins):
+    """Six nodes in three zones; pods of 200m, and pods of 100m for which plugins may fail."""
+    labels = [{"topology.kubernetes.io/zone": f"z{i % 3}"} for i in range(6)]
+    nodes = tuple(node(f"n{i}", labels=labels[i]) for i in range(6))
+    pods = pods_of(*SOUND, facts=pod(cpu=200)) + pods_of(*FAILING, facts=pod(cpu=100))
+    settings = Settings(runtime="inline", batch=16, **PATHS[path])
+    plan = RunPlan(settings, config_with(*plugins), "mine.yaml", plugins=faulty(*plugins))
+    return run_virtually(RunInputs(nodes, (), pods), plan)
+
+
+def placed(outcome):
+    return sorted(each.pod.removeprefix("default/") for each in outcome.placements)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("plugin", FOR_SOME)
+def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_the_others_are_placed(
+    plugin, path
+):
+    outcome = run(path, plugin)
+
+    assert placed(outcome) == [*SOUND]
+    assert sorted(each.pod for each in outcome.pending) == [f"default/{name}" for name in FAILING]
+    for each in outcome.pending:
+        assert each.message.startswith(FOR_SOME[plugin].format(plugin))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        "RaisesAtQueueSort",
+        "RaisesAtPostBind",
+        "RaisesInHints",
+        "RaisesAtPostFilter",
+        "RaisesAtFirst",
+    ],
+)
+def test_all_pods_are_placed_where_nothing_follows_from_a_failure_or_another_attempt_succeeds(
+    plugin, path
+):
+    assert placed(run(path, plugin)) == sorted([*SOUND, *FAILING])
