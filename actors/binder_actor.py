@@ -23,6 +23,7 @@ from roadstead.actors.messages import (
     PodBatch,
     PreemptedNote,
     PreemptedPage,
+    RunEnds,
     RunningPods,
     pod_batch,
 )
@@ -33,6 +34,7 @@ from roadstead.binder import (
     Acknowledge,
     AppendJournal,
     BinderCore,
+    BinderHaltedError,
     BinderSettings,
     BindRequest,
     Bound,
@@ -47,7 +49,7 @@ from roadstead.cycle.verify import Verifier
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, unnominated
 from roadstead.facts.rules import Rules
-from roadstead.facts.run_mark import BEGUN, RunMark
+from roadstead.facts.run_mark import BEGUN, FINISHED, RunMark
 from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
@@ -236,6 +238,16 @@ class BinderActor(BinderRecovery, BinderEdits):
     async def commits(self, ask: PageAsk) -> CommitPage:
         """When binds were acknowledged, a page at a time."""
         return self._commits.page(ask)
+
+    async def end_run(self, ends: RunEnds) -> Nothing:
+        """All is decided, and the outcome is kept; coming twice, the last one counts.
+
+        BinderHaltedError where that cannot be made durable.
+        """
+        self._perform(self._tell(RunMark(FINISHED, ends.digest), RecordKind.RUN))
+        if self.core.halted is not None:
+            raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
+        return NOTHING
 
     async def stop(self, _: Nothing) -> Nothing:
         """End the journal and leave it to others: nothing is committed any more."""

@@ -14,6 +14,7 @@ from roadstead.actors.messages import (
     ADD_PENDING,
     ADD_RUNNING,
     BOUND,
+    END_RUN,
     NOMINATE,
     PENDING,
     PREEMPTED,
@@ -24,11 +25,13 @@ from roadstead.actors.messages import (
     PageAsk,
     PodBatch,
     QueueState,
+    RunEnds,
     RunningPods,
     node_batch,
     pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
+from roadstead.actors.outcomes import keep
 from roadstead.actors.recovery import (
     BOUND_MEMBERS,
     EVICTED_PAGE,
@@ -86,6 +89,15 @@ class Client:
         scheduling_s = time.perf_counter() - started
         with self._phase("collect results"):
             return await self._collect(inputs, scheduling_s)
+
+    async def end(self, outcome: RunOutcome) -> None:
+        """Keep the outcome beside the journal, and say in the journal that the run ended.
+
+        JournalError, or what the binder raises, where that cannot be made durable.
+        """
+        folder = self._plan.settings.journal
+        if folder is not None:
+            await self._call(BINDER, END_RUN, RunEnds(keep(folder, outcome)))
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

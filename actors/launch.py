@@ -18,7 +18,12 @@ from roadstead.actors.client import Client
 from roadstead.actors.explainer import explain_pod
 from roadstead.actors.garbage import seldom_collected
 from roadstead.actors.inline_runtime import InlineRuntime
-from roadstead.actors.journals import mark_finished, with_journal
+from roadstead.actors.journals import (
+    close_journal,
+    mark_finished,
+    open_journal,
+    with_journal,
+)
 from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.profiling import Profiler
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
@@ -29,6 +34,7 @@ from roadstead.bench.figures import Benched
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
+from roadstead.journal import JournalError
 from roadstead.lab.trial import LabSetup, Trial
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
 
@@ -58,14 +64,35 @@ class ActorLauncher:
         return open_runtime(plan) if warming is None else warming.result()
 
     def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
-        """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
+        """Schedules everything. RoadsteadError with a clear text if it cannot be ended.
 
-        plan = with_journal(plan, inputs)
+        With `resume`, a run in the journal that ended is not carried out again: its outcome is
+        read.
+        """
+        opened = open_journal(plan, inputs)
+        for note in opened.notes:
+            progress(Progress(note=note))
+        if opened.outcome is not None:
+            self._stop_warming()
+            return opened.outcome
+        plan = opened.plan
 
         async def work(client: Client, supervisor: Supervisor) -> RunOutcome:
-            return await client.run(inputs)
+            outcome = await client.run(inputs)
+            await client.end(outcome)
+            return outcome
 
         return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+
+    def finish(self, plan: RunPlan) -> None:
+        """What came of a run is written or shown: its journal need not be resumed any more."""
+        mark_finished(plan)
+
+    def _stop_warming(self) -> None:
+        """Ends what `prepare` began, for a run that needs no actors."""
+        warming, self._warming = self._warming, None
+        if warming is not None:
+            _run(warming.result().stop())
 
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
         """Schedules what is pending, then explains `pod` on what is left."""
@@ -76,7 +103,9 @@ class ActorLauncher:
             await client.run(inputs)
             return await explain_pod(supervisor, plan, pod)
 
-        return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        explained = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        mark_finished(plan)
+        return explained
 
     def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
         """Schedules everything and measures it. RoadsteadError if it cannot be ended."""
@@ -91,8 +120,11 @@ class ActorLauncher:
             return _with_actors(open_one, plan, lambda told: None, work, supervisor_for(lab))
 
         if lab.is_virtual:
-            return run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
-        return _run(all_of_it(partial(self._runtime, plan)))
+            trial = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
+        else:
+            trial = _run(all_of_it(partial(self._runtime, plan)))
+        mark_finished(plan)
+        return trial
 
     def bench(
         self,
@@ -113,7 +145,9 @@ class ActorLauncher:
             measured = tuple(await run.run())
             return Benched(measured, {} if profiler is None else profiler.samples)
 
-        return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        benched = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        mark_finished(plan)
+        return benched
 
 
 async def _with_actors(
@@ -150,7 +184,9 @@ async def _with_actors(
             await supervisor.stop()
         close_logs()
         if is_over:
-            mark_finished(plan)
+            # A binder that could not be stopped has the folder still; `check` says what is missing.
+            with contextlib.suppress(JournalError):
+                close_journal(plan)
 
 
 def _compare_on_signal(supervisor: Supervisor) -> None:

@@ -49,7 +49,7 @@ class RunPlan:
     plugins: dotted paths of a user's plugins, and plugin_dir where their modules may lie beside
     the installed packages: every process imports them by itself.
     digest: of the inputs and of what decides placements, for the journal; "" where there is none.
-    resume: go on with the run in the journal, where there is one that did not end.
+    resume: go on with the run in the journal, or read what came of it where it ended.
     first_epoch: of all actors; beyond those of earlier processes of the same run.
     directory: where relative file names in the configuration belong: actors work elsewhere.
     """
@@ -166,12 +166,13 @@ class RunInputs:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is; phase is a few words."""
+    """How far a run is; phase is a few words. note: a line of its own, and nothing but that."""
 
-    phase: str
+    phase: str = ""
     placed: int = 0
     pending: int = 0
     total: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,10 @@ class Launcher(Protocol):
         self, inputs: RunInputs, plan: RunPlan, progress: Callable[[Progress], None]
     ) -> RunOutcome:
         """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
+        ...
+
+    def finish(self, plan: RunPlan) -> None:
+        """The outcome of `run` is written: until this is called, the run can be resumed."""
         ...
 
     def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:

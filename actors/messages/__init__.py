@@ -6,6 +6,7 @@ from roadstead.actors.messages.binding import (
     ADD_PENDING,
     BIND,
     BOUND,
+    END_RUN,
     EVICT,
     PREEMPTED,
     BindAnswer,
@@ -16,6 +17,7 @@ from roadstead.actors.messages.binding import (
     Evicted,
     PreemptedNote,
     PreemptedPage,
+    RunEnds,
 )
 from roadstead.actors.messages.cluster import (
     ADD_NODES,
@@ -89,6 +91,7 @@ __all__ = [
     "BIND",
     "BOUND",
     "DRY_RUN",
+    "END_RUN",
     "EVALUATE",
     "EVICT",
     "LEASE",
@@ -137,6 +140,7 @@ __all__ = [
     "Renewed",
     "RosterAsk",
     "RosterPage",
+    "RunEnds",
     "RunningPods",
     "Settle",
     "StorageNews",

@@ -116,8 +116,16 @@ class PreemptedPage:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class RunEnds:
+    """Client → binder: all is decided; digest: of the outcome, which is kept beside the journal."""
+
+    digest: str
+
+
 ADD_PENDING = method("add_pending", PodBatch, Nothing)
 BIND = method("bind", BindBatch, BindAnswers)
 BOUND = method("bound", PageAsk, BoundPage)
 EVICT = method("evict", Evict, Evicted)
 PREEMPTED = method("preempted", PageAsk, PreemptedPage)
+END_RUN = method("end_run", RunEnds, Nothing)

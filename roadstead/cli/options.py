@@ -178,7 +178,8 @@ _SETTINGS_OPTIONS = (
     click.option(
         "--resume",
         is_flag=True,
-        help="Go on with the run in the journal, which did not end: what is bound stays bound.",
+        help="Go on with the run in the journal: what is bound stays bound. Of a run that ended, "
+        "its output is written and nothing is decided.",
     ),
     click.option(
         "--settings",

@@ -37,6 +37,9 @@ class Lines:
         self._step = 0
 
     def __call__(self, progress: Progress) -> None:
+        if progress.note:
+            click.echo(progress.note, err=True)
+            return
         decided = progress.placed + progress.pending
         step = LINES_PER_PHASE * decided // progress.total if progress.total else 0
         if progress.phase == self._phase and step <= self._step:

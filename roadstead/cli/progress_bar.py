@@ -27,6 +27,9 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
         bar = bars.add_task("starting", total=None, counts="")
 
         def tell(progress: Progress) -> None:
+            if progress.note:
+                bars.console.print(progress.note, markup=False, highlight=False, soft_wrap=True)
+                return
             decided = progress.placed + progress.pending
             bars.update(
                 bar,

@@ -55,9 +55,13 @@ def schedule(
     if report.output is not None:
         with session.watch.phase(WRITE):
             _write(report.output, replace(result, inputs=(*loaded.digests, *digests)), plan)
+        session.launcher().finish(plan)
     timings_s = {**result.timings_s, **_written(session)}
     result = replace(result, timings_s=timings_s, elapsed_s=session.watch.elapsed_s)
     print_result(summarize(result), report)
+    if report.output is None:
+        # What is printed is all that comes of it.
+        session.launcher().finish(plan)
 
 
 def tell_notes(loaded: Loaded) -> None:

@@ -373,3 +373,13 @@ def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
         return None
     follows = (frame.place.segment, frame.place.before) == (end.header.segment, end.digest)
     return frame if follows else None
+
+
+def is_closed(disk: Disk) -> bool:
+    """Whether the last segment ends with the word of a writer that ended in order."""
+    segments = find(disk).segments
+    if not segments:
+        return False
+    data = memoryview(disk.read(segments[-1][0]))
+    last = frames.frame_at(data, max(0, len(data) - frames.HEAD_BYTES))
+    return last is not None and last.kind is FrameKind.CLOSED

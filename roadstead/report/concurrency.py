@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roadstead.report.json_value import Json
@@ -34,7 +33,7 @@ class SchedulerWork:
     conflicted: int
     retries: int
     passed_on: int
-    refused: Mapping[str, int]
+    refused: dict[str, int]
 
     @property
     def conflicts(self) -> int:

@@ -1,11 +1,19 @@
 """A run with a journal: what was placed stands there, flushed, and the checker finds nothing."""
 
+import json
+import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from roadstead.actors import client
+from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.seam import NOTHING
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
@@ -15,6 +23,8 @@ from roadstead.protocol.errors import InputError
 from tests.actors.world import inputs_of, placed, plan_of, pods_of
 from tests.builders import node, pod
 
+FORMAT_1 = Path(__file__).parents[1] / "journal" / "format_1"
+
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
@@ -22,7 +32,11 @@ def _quick_looks(monkeypatch):
 
 
 def run(inputs, **how):
-    return ActorLauncher().run(inputs, plan_of(**how), lambda progress: None)
+    """A run whose output is written."""
+    launcher, plan = ActorLauncher(), plan_of(**how)
+    outcome = launcher.run(inputs, plan, lambda progress: None)
+    launcher.finish(plan)
+    return outcome
 
 
 def records_in(folder):
@@ -89,9 +103,10 @@ def stopped_in_the_middle(folder, inputs):
     return {each.uid: each.node_name for each in records_in(folder) if each.kind == "bind"}
 
 
-def resume(inputs, folder, **how):
-    plan = replace(plan_of(journal=folder, batch=8, **how), resume=True)
-    return ActorLauncher().run(inputs, plan, lambda progress: None)
+def resume(inputs, folder, said=None, **how):
+    plan = replace(plan_of(journal=folder, **{"batch": 8} | how), resume=True)
+    notes = [] if said is None else said
+    return ActorLauncher().run(inputs, plan, lambda progress: notes.append(progress.note))
 
 
 def test_a_run_that_did_not_end_is_gone_on_with_and_what_is_bound_stays(tmp_path):
@@ -147,3 +162,169 @@ def test_a_journal_is_free_again_when_the_run_is_over(tmp_path):
     run(inputs_of([node("n1")], pods_of("a")), journal=tmp_path)
 
     RealDisk(tmp_path).lock()
+
+
+def crowded():
+    """More than fits, and pods that others make room for: an outcome of many parts."""
+    trace = generate_fleet(6, 120, 3)
+    runs = [(who, replace(facts, priority=-5), "n-extra") for who, facts in pods_of("old", "older")]
+    urgent = pods_of("urgent", facts=replace(pod(cpu=3900), priority=9))
+    return inputs_of([*trace.nodes(), node("n-extra")], (*trace.pods(), *urgent), tuple(runs))
+
+
+def ended(folder, **how):
+    """What came of a run that was killed before its output was written."""
+    return ActorLauncher().run(crowded(), plan_of(journal=folder, **how), lambda progress: None)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
+
+
+@pytest.mark.parametrize("schedulers", [1, 2])
+def test_of_a_run_that_ended_without_output_the_outcome_is_read_and_nothing_is_decided(
+    tmp_path, schedulers
+):
+    wanted = ended(tmp_path, schedulers=schedulers, batch=8)
+    before, said = contents(tmp_path), []
+    assert wanted.pending
+    assert len(wanted.placements) > 20
+
+    found = resume(crowded(), tmp_path, said, schedulers=schedulers)
+
+    assert set(found.placements) == set(wanted.placements)
+    assert replace(found, placements=()) == replace(wanted, placements=())
+    assert contents(tmp_path) == before
+    assert said == [f"Journal {tmp_path}: the run ended; its result is read, nothing is decided."]
+
+
+def test_a_run_that_ended_without_output_is_not_begun_anew_unasked(tmp_path):
+    ended(tmp_path)
+    before = contents(tmp_path)
+
+    with pytest.raises(InputError, match="ended, but its output was not written: --resume writes"):
+        run(crowded(), journal=tmp_path)
+
+    assert contents(tmp_path) == before
+
+
+def test_a_finished_run_is_read_again_as_often_as_asked_for(tmp_path):
+    wanted = run(crowded(), journal=tmp_path / "journal")
+    before = contents(tmp_path / "journal")
+
+    for _ in range(2):
+        assert set(resume(crowded(), tmp_path / "journal").placements) == set(wanted.placements)
+
+    assert contents(tmp_path / "journal") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["journal"]
+
+
+def test_an_outcome_of_other_inputs_is_not_read(tmp_path):
+    ended(tmp_path)
+
+    with pytest.raises(InputError, match="holds a run of other inputs, configuration or seed"):
+        resume(fleet(), tmp_path)
+
+
+@pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: b"x" + data[1:], None])
+def test_where_the_outcome_is_gone_or_damaged_what_is_bound_stays_bound(tmp_path, spoil):
+    wanted, said, file = ended(tmp_path), [], tmp_path / "outcome"
+    if spoil:
+        file.write_bytes(spoil(file.read_bytes()))
+    else:
+        file.unlink()
+
+    found = resume(crowded(), tmp_path, said)
+
+    assert {(each.uid, each.node) for each in wanted.placements} <= {
+        (each.uid, each.node) for each in found.placements
+    }
+    assert any("its outcome cannot be read. What is bound stays bound" in each for each in said)
+    assert check(records_in(tmp_path)).violations == []
+
+
+def test_a_finished_run_whose_outcome_is_gone_is_not_decided_anew_by_resuming(tmp_path):
+    run(crowded(), journal=tmp_path)
+    (tmp_path / "outcome").unlink()
+
+    with pytest.raises(InputError, match="holds a run that ended, but not its outcome"):
+        resume(crowded(), tmp_path)
+
+
+def test_the_run_that_a_release_before_finished_is_refused_in_words(tmp_path, monkeypatch):
+    folder = tmp_path / "journal"
+    shutil.copytree(FORMAT_1 / "run" / "journal", folder)
+    began_with = next(r.subject.digest for r in records_in(folder) if r.kind is RecordKind.RUN)
+    monkeypatch.setattr("roadstead.actors.journals.digest_of", lambda plan, inputs: began_with)
+
+    with pytest.raises(InputError, match="ended, but not its outcome: without --resume a new run"):
+        resume(fleet(), folder)
+    run(inputs_of([node("n1")], pods_of("a")), journal=folder)
+
+    assert (tmp_path / "journal.1").is_dir()
+
+
+def test_what_is_left_out_at_the_end_is_said_when_a_run_goes_on(tmp_path):
+    before, said = stopped_in_the_middle(tmp_path, fleet()), []
+    (segment,) = tmp_path.glob("*.segment")
+    size = segment.stat().st_size
+    with segment.open("ab") as file:
+        file.write(b"torn")
+
+    after = resume(fleet(), tmp_path, said)
+
+    assert before.items() <= {each.uid: each.node for each in after.placements}.items()
+    text = f"{segment.name}: a torn end; left out from offset {size}: 4 bytes, records from "
+    assert text in said[0]
+    assert said[0].endswith("It was never acknowledged.")
+
+
+def test_a_journal_whose_binder_could_not_end_it_is_ended_by_the_run(tmp_path, monkeypatch):
+    async def gone(self, _):
+        self._journal.close()
+        return NOTHING
+
+    monkeypatch.setattr(BinderActor, "stop", gone)
+
+    run(fleet(), journal=tmp_path)
+
+    reader = Reader(RealDisk(tmp_path))
+    assert reader.closed is None
+    assert list(reader.records())
+    assert reader.closed is not None
+
+
+PROGRAM = """
+import os, signal, sys
+from roadstead.actors.entry import main
+from roadstead.report import output
+
+def killed(directory, result):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+output.write_output = killed
+sys.argv = ["roadstead", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_run_that_is_killed_before_its_output_is_written_writes_it_when_it_is_resumed(tmp_path):
+    """With real manifests, processes and a real signal."""
+    out = tmp_path / "out"
+    inputs = ("--cluster", FORMAT_1 / "cluster.yaml", "--pods", FORMAT_1 / "pods.yaml")
+    asked = ("schedule", *inputs, "--runtime", "inline", "--schedulers", "2", "--output", out)
+    command = [sys.executable, "-c", PROGRAM, *map(str, asked)]
+    killed = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    bound = {e.key: e.node_name for e in records_in(out / "journal") if e.kind is RecordKind.BIND}
+    before = contents(out / "journal")
+    assert not (out / "placements.json").exists()
+
+    again = [sys.executable, "-m", "roadstead", *map(str, asked), "--resume"]
+    resumed = subprocess.run(again, capture_output=True, check=False, cwd=tmp_path, text=True)
+
+    assert resumed.returncode == 0, resumed.stderr
+    assert "the run ended; its result is read, nothing is decided" in resumed.stderr
+    written = json.loads((out / "placements.json").read_text())
+    assert {each["pod"]: each["node"] for each in written} == bound
+    assert contents(out / "journal") == before | {"finished": b""}

@@ -45,6 +45,9 @@ class PlainLauncher:
         timings_s = {"start actors": 0.5, "schedule": 0.25}
         return RunOutcome(tuple(placements), tuple(pending), 0.25, timings_s)
 
+    def finish(self, plan: RunPlan) -> None:
+        self.finished = plan
+
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
         self.plan, self.inputs = plan, inputs
         world = World(inputs, plan)

@@ -117,6 +117,9 @@ class Idle:
         from roadstead.run import RunOutcome
         return RunOutcome((), (), 1.0, {{}})
 
+    def finish(self, plan):
+        pass
+
 build_cli(Idle)({args!r}, standalone_mode=False)
 print([name for name in {unwanted!r} if name in sys.modules], file=sys.stderr)
 """

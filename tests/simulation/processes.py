@@ -106,7 +106,7 @@ def going_on(plan, disk):
     if disk.random.random() < 0.5:
         _stop_machine(disk)
     disk.unlock()
-    _, last_epoch = seen_in(disk)
+    last_epoch = seen_in(disk).last_epoch
     return replace(plan, resume=bool(disk.names()), first_epoch=last_epoch + 1)
 
 

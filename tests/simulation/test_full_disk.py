@@ -7,7 +7,7 @@ from tests.simulation.simulation import FAULTS, simulate
 NETWORK = tuple(kind for kind in FAULTS if kind != "crash")
 
 
-@pytest.mark.parametrize("room_bytes", [3_000, 5_000, 7_000])
+@pytest.mark.parametrize("room_bytes", [6_000, 8_000, 10_000])
 def test_what_was_acknowledged_is_on_the_disk_that_is_full(room_bytes):
     outcomes = [simulate(seed, NETWORK, room_bytes) for seed in range(8)]
 
@@ -16,6 +16,6 @@ def test_what_was_acknowledged_is_on_the_disk_that_is_full(room_bytes):
 
 
 def test_crashes_on_a_disk_that_fills_up_lose_nothing_acknowledged():
-    outcomes = [simulate(seed, FAULTS, 5_000) for seed in range(8)]
+    outcomes = [simulate(seed, FAULTS, 12_000) for seed in range(8)]
 
     assert {each.seed: each.problems for each in outcomes if each.problems} == {}

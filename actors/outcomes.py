@@ -1,0 +1,124 @@
+"""The outcome of a run as its journal keeps it, until its output is written, and after that.
+
+Which pods are bound is in the journal's records. What else an output says (why pods are pending,
+who was evicted for whom, how long it took) is only in the actors of the run; before these end it is
+written to `outcome`, in the folder of the journal, whose last record then holds its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from roadstead.journal import JournalError
+from roadstead.journal.disk import RealDisk
+from roadstead.protocol.codec import CodecError, Limits, from_wire, pack, to_wire, unpack
+from roadstead.report.concurrency import Concurrency
+from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.run import RunOutcome
+
+OUTCOME = "outcome"
+"""The file with the outcome, in the folder of the journal."""
+
+_NEW = "outcome.new"
+_MAGIC = b"RSOUTCM1"
+_LIMITS = Limits(max_bytes=1 << 32, max_items=1 << 31)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why pods are pending: the same for many of them."""
+
+    message: str
+    reasons: tuple[tuple[str, int], ...]
+    plugins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """placed: how many pods the journal has as bound. pending: (key, uid, number of the cause)."""
+
+    placed: int
+    causes: tuple[_Cause, ...]
+    pending: tuple[tuple[str, str, int], ...]
+    preempted: tuple[PreemptedPod, ...]
+    scheduling_s: float
+    timings_s: dict[str, float]
+    concurrency: Concurrency | None
+
+
+def keep(folder: Path, outcome: RunOutcome) -> str:
+    """Write an outcome into the folder of its journal, durably; its digest.
+
+    JournalError where it cannot be written.
+    """
+    data = _MAGIC + pack(to_wire(_kept(outcome)))
+    disk = RealDisk(folder)
+    try:
+        if _NEW in disk.names():
+            disk.remove(_NEW)
+        file = disk.create(_NEW)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+            file.sync()
+        finally:
+            file.close()
+        disk.rename(_NEW, OUTCOME)
+    except OSError as failure:
+        raise JournalError(
+            f"journal {folder}: the outcome of the run cannot be written: {failure.strerror}"
+        ) from failure
+    return hashlib.sha256(data).hexdigest()
+
+
+def _kept(outcome: RunOutcome) -> _Kept:
+    numbers: dict[_Cause, int] = {}
+    pending = tuple(
+        (
+            each.pod,
+            each.uid,
+            numbers.setdefault(_Cause(each.message, each.reasons, each.plugins), len(numbers)),
+        )
+        for each in outcome.pending
+    )
+    return _Kept(
+        len(outcome.placements),
+        tuple(numbers),
+        pending,
+        outcome.preempted,
+        outcome.scheduling_s,
+        dict(outcome.timings_s),
+        outcome.concurrency,
+    )
+
+
+def kept_outcome(folder: Path, digest: str, placements: tuple[Placement, ...]) -> RunOutcome | None:
+    """The outcome that was kept under a digest; None where it is gone, damaged, or another's.
+
+    placements: as the journal has them.
+    """
+    try:
+        data = (folder / OUTCOME).read_bytes()
+        if hashlib.sha256(data).hexdigest() != digest or data[: len(_MAGIC)] != _MAGIC:
+            return None
+        kept = from_wire(_Kept, unpack(data[len(_MAGIC) :], _LIMITS, typed=True))
+    except (OSError, CodecError):
+        return None
+    if kept.placed != len(placements):
+        return None
+    causes = kept.causes
+    pending = tuple(
+        PendingPod(key, uid, causes[n].message, causes[n].reasons, causes[n].plugins)
+        for key, uid, n in kept.pending
+    )
+    return RunOutcome(
+        placements,
+        pending,
+        kept.scheduling_s,
+        kept.timings_s,
+        kept.preempted,
+        kept.concurrency,
+    )
