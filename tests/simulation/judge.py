@@ -24,6 +24,10 @@ from roadstead.preemption.dry_run import dry_run, merge
 from roadstead.protocol.status import Code
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
+from tests.simulation.bystanders import Bystanders, identity_of
+
+ASKED_EVERY = 5
+"""Of so many pods, bystanders are asked about one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class Judge:
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._chooser = Chooser(self._tie_break)
         self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
+        self._bystanders = Bystanders(plan, self._tie_break, members)
+        self._changes = []
         self._placed = {}
         self._nominated = {}
         self.judged = 0
@@ -73,7 +79,7 @@ class Judge:
             return
         if name in self._table.node_names():
             self._table.remove_pod(name, info, uid=uid)
-        self._volumes.forget(uid)
+        self._changes += self._volumes.forget(uid)
 
     def nominate(self, uid, facts, node_name, victims):
         """A pod is nominated to a node, or to none any more; whoever had to go is gone."""
@@ -112,9 +118,26 @@ class Judge:
             if said is not None and said != wanted:
                 text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
                 self.problems.append(f"{text}, the judge says {wanted}")
+            elif facts.pod_group is None and self.judged % ASKED_EVERY == 0 and not wanted.error:
+                self._ask_bystanders(pod, facts, wanted)
             if decision.node_name is not None:
                 self._place(pod, facts, decision.node_name)
         self.heed(effects)
+
+    def _ask_bystanders(self, pod, facts, wanted):
+        names = set(self._table.node_names())
+        world = (
+            [self._table.facts(row) for row in range(len(self._table))],
+            [
+                (identity_of(uid, key), info.facts, name)
+                for uid, (info, name, key) in self._placed.items()
+                if name in names
+            ],
+            [(info.facts, name) for info, name in self._nominated.values()],
+            self._changes,
+        )
+        view = self._view | {"node": wanted.node_name, "message": wanted.message}
+        self.problems += self._bystanders.ask(pod, facts, world, view)
 
     def heed(self, effects):
         """What the scheduler's core takes back, and whom it nominates."""
@@ -136,7 +159,8 @@ class Judge:
         info = self._classes.info(facts)
         node = self._table.facts(self._table.row_of(node_name))
         if self._profiles[facts.scheduler_name].binds_volumes:
-            self._volumes.assume(pod.uid, facts, node)
+            reserved = self._volumes.assume(pod.uid, facts, node)
+            self._changes += () if reserved is None else reserved.changes
         self._placed[pod.uid] = info, node_name, pod.key
         self._table.add_pod(node_name, info, uid=pod.uid, key=pod.key)
 
@@ -146,21 +170,41 @@ class Judge:
         evaluation = Evaluation(profile, info, self._table)
         evaluation.update(len(self._table), evaluation.own_filter_summaries())
         passed = evaluation.pre_filter.status.is_success
-        feasible = np.flatnonzero(evaluation.feasible) if passed else ()
-        if not len(feasible):
+        rows = np.flatnonzero(evaluation.feasible).tolist() if passed else []
+        name_of = self._table.names
+        rows.sort(key=lambda row: name_of[row].encode())
+        self._view = {
+            "feasible": [name_of[row] for row in rows],
+            "best": [],
+            "scores": None,
+            "total": None,
+        }
+        if not rows:
             return self._failed(profile, pod, facts, evaluation)
-        nominated = facts.nominated_node_name
-        if nominated and nominated in [self._table.names[row] for row in feasible]:
-            return Verdict(nominated)
-        if len(feasible) == 1:
-            return Verdict(self._table.names[feasible[0]])
         status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+        lone = facts.nominated_node_name
+        if lone not in self._view["feasible"]:
+            lone = self._view["feasible"][0] if len(rows) == 1 else ""
         if not status.is_success:
-            return Verdict(None, error=status.message)
-        totals = _totals(evaluation, feasible)
+            # Upstream scores only where there is something to compare.
+            self._view["best"] = [lone] if lone else []
+            return Verdict(lone) if lone else Verdict(None, error=status.message)
+        feasible = np.array(rows, dtype=np.intp)
+        lines = _score_lines(evaluation, feasible)
+        totals = sum(w * scores for w, scores in filter(None, lines.values()))
         best = feasible[totals == totals.max()]
+        self._view |= {
+            "best": [lone] if lone else [name_of[row] for row in best],
+            "scores": {
+                name: None if line is None else (line[0], line[1].tolist())
+                for name, line in lines.items()
+            },
+            "total": totals.tolist(),
+        }
+        if lone:
+            return Verdict(lone)
         row = self._chooser.one_of(self._table, best, pod.key, pod.attempt)
-        return Verdict(self._table.names[row])
+        return Verdict(name_of[row])
 
     def _failed(self, profile, pod, facts, evaluation):
         diagnosis = _diagnosis(evaluation)
@@ -184,19 +228,19 @@ class Judge:
         return _verdict(diagnosis, run_post_filter(profile, facts, diagnosis, tried, pick))
 
 
-def _totals(evaluation, feasible):
-    """Weighted sums of normalized scores: int64[feasible]."""
-    totals = np.zeros(len(feasible), dtype=np.int64)
-    scorers = evaluation.profile.score
-    for each, raw in zip(scorers, evaluation.raw, strict=True):
+def _score_lines(evaluation, feasible):
+    """Of each score plugin (weight, normalized scores: int64[feasible]); None where it skips."""
+    lines = {}
+    for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True):
         if raw is None:
+            lines[each.plugin.name] = None
             continue
         scores = raw[feasible]
         if each.plugin.normalizes:
             state, pod = evaluation.state, evaluation.pod
             scores = each.plugin.normalize(state, pod, scores, Extremes.of(scores))
-        totals += each.weight * scores
-    return totals
+        lines[each.plugin.name] = each.weight, scores
+    return lines
 
 
 def _diagnosis(evaluation):

@@ -1,0 +1,108 @@
+"""The paths that no simulated run takes by itself: the plain cycle, local shards, explanations.
+
+A judge asks them about some of the pods that it judges, each on a cluster of its own that is made
+anew for the question, and compares all that they say with what it found itself.
+"""
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.local import LocalShards
+from roadstead.cycle.plain import PlainCycle
+from roadstead.facts.pod import PodIdentity
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.run import build_profiles
+
+SHARDS = 2
+
+
+class Bystanders:
+    """members: the gangs' pods as the scheduler knows them."""
+
+    def __init__(self, plan, tie_break, members):
+        self._plan, self._tie_break, self._members = plan, tie_break, members
+
+    def ask(self, pod, facts, world, view):
+        """One line for each thing that a path says otherwise than `view`.
+
+        world: (nodes, [(identity, facts, node name)], [(facts, node name)] nominated, changes of
+        storage). view: the fields of an explanation that the judge found.
+        """
+        for name, path in (("plain", self._plain(world)), ("shards", self._shards(world))):
+            asked = _asked(path, pod, facts)
+            told = _shown(path.explain(asked), view)
+            if told != view:
+                yield f"{name} explains {pod.key}: {_differing(told, view)}"
+            decision = path.decide(asked) if name == "plain" else path.decide([asked])[0]
+            if decision.node_name != view["node"] and not decision.error:
+                yield f"{name} decides {pod.key} to {decision.node_name}, not {view['node']}"
+
+    def _profiles(self, changes):
+        def profiles_of(classes):
+            profiles = build_profiles(self._plan, classes, members=self._members)
+            storage = next(iter(profiles.values())).storage
+            for change in changes:
+                storage.apply(change)
+            return profiles
+
+        return profiles_of
+
+    def _plain(self, world):
+        nodes, running, nominated, changes = world
+        classes = PodClasses()
+        table = NodeTable(classes)
+        for facts in nodes:
+            table.add_node(facts)
+        for who, facts, name in running:
+            table.add_pod(name, classes.info(facts), uid=who.uid, key=who.key)
+        for facts, name in nominated:
+            table.nominate(name, classes.info(facts))
+        profiles = self._profiles(changes)(classes)
+        path = PlainCycle(table, profiles, self._tie_break)
+        path.classes, path.profiles = classes, profiles
+        return path
+
+    def _shards(self, world):
+        nodes, running, nominated, changes = world
+        path = LocalShards(SHARDS, self._profiles(changes), self._tie_break)
+        path.add_nodes(nodes)
+        for who, facts, name in running:
+            path.add_pod(name, facts, who)
+        for facts, name in nominated:
+            path.nominate(name, facts)
+        path.classes = path.cycle.classes
+        return path
+
+
+def _asked(path, pod, facts):
+    info = path.classes.info(facts)
+    signature = path.profiles[facts.scheduler_name].signature(facts, pod.uid)
+    return PodInCycle(pod.uid, pod.key, info, signature, pod.attempt)
+
+
+def _shown(explanation, view):
+    """What an explanation says, in the fields of `view`."""
+    entry = explanation.as_expected()
+    shown = {
+        "node": view["node"],
+        "feasible": entry["feasible"],
+        "best": entry["best"],
+        "message": entry.get("message", ""),
+    }
+    if view["scores"] is not None:
+        shown["scores"] = {
+            each["plugin"]: None if each.get("skipped") else (each["weight"], each["normalized"])
+            for each in entry.get("scores", ())
+        }
+        shown["total"] = entry.get("total")
+    else:
+        shown |= {"scores": None, "total": None}
+    return shown
+
+
+def _differing(told, view):
+    return {name: (told[name], view[name]) for name in view if told[name] != view[name]}
+
+
+def identity_of(uid, key):
+    namespace, _, name = key.partition("/")
+    return PodIdentity(uid, namespace, name)
