@@ -79,21 +79,28 @@ class BinderCore(Commits):
     def add_pods(
         self, pods: Iterable[tuple[str, str, PodFacts]], revision: int = 0
     ) -> list[Effect]:
-        """Pods (uid, key, facts) that may be bound; told twice, nothing changes.
+        """Pods (uid, key, facts) that may be bound; a copy of what is known changes nothing.
 
-        revision: for the journal, where it stands as epoch.
+        A pending pod with other facts is updated, durably: a queue that is replaced is filled from
+        here. revision: for the journal, where it stands as epoch.
         """
         self._check_running()
         fresh: dict[str, PodRecord] = {}
+        updated: list[PodRecord] = []
         for uid, key, facts in pods:
-            if uid not in self._records and uid not in fresh:
-                fresh[uid] = self._fresh(uid, key, facts)
+            known = self._records.get(uid)
+            if known is None:
+                if uid not in fresh:
+                    fresh[uid] = self._fresh(uid, key, facts)
+            elif known.state is PodState.PENDING and known.facts != facts:
+                self.update_pod(uid, facts)
+                updated.append(known)
         records = list(fresh.values())
         TABLE.walk(PodEvent.ADD).move(records)
         self._file_here(records)
         if not self._tells_all:
             return []
-        numbered = [self._number(record, RecordKind.ADD) for record in records]
+        numbered = [self._number(record, RecordKind.ADD) for record in (*records, *updated)]
         return to_journal([e._replace(epoch=revision) for e in numbered] if revision else numbered)
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:

@@ -169,6 +169,14 @@ class _Replay:
 
     def _add(self, run: RecordColumns) -> None:
         pods = self._pods(run)
+        known = [pod for pod in pods if pod.state is PodState.PENDING]
+        if known:
+            # Accepted again with other facts: these are what it has now.
+            told = dict(zip(run.uids, _told(run.facts), strict=True))
+            for pod in known:
+                pod.facts = told[pod.uid]
+            pods = [pod for pod in pods if pod.state is not PodState.PENDING]
+            TABLE.walk(PodEvent.UPDATE).move(known)
         TABLE.walk(PodEvent.ADD).move(pods)
         self._core._file_here(pods)
 

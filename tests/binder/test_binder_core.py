@@ -295,6 +295,17 @@ class TestPodEvents:
         assert core.standing("uid-a") == (PodState.BOUND, "n1")
         assert cpu(core) == [100, 0]
 
+    def test_a_pending_pod_that_comes_with_other_facts_is_updated_and_journaled(self):
+        core = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
+        core.add_pods([("uid-a", "default/a", SMALL)])
+
+        (append,) = core.add_pods([("uid-a", "default/a", LARGE)], revision=3)
+
+        (record,) = append.records
+        assert (record.kind, record.facts, record.epoch) == (RecordKind.ADD, LARGE, 3)
+        assert core.add_pods([("uid-a", "default/a", LARGE)], revision=3) == []
+        core.validate()
+
     def test_running_pods_are_loaded_without_a_check(self):
         core = binder()
         pods = [(f"u{n}", f"default/{n}", LARGE, "n1") for n in range(2)]

@@ -233,6 +233,14 @@ def test_pods_are_pending_in_the_order_in_which_they_came():
     assert list(core._records) == ["z", "a", "m"]
 
 
+def test_a_pod_that_was_accepted_again_has_its_last_facts():
+    later = add(2, "a")._replace(facts=FACTS[1])
+    core, _ = told(add(1, "a"), later, add(3, "b"))
+
+    assert core._records["a"].facts == FACTS[1]
+    assert core.standing("a") == (PodState.PENDING, None)
+
+
 def test_a_journal_without_accepted_pods_is_read_as_well():
     core, _ = told(has_node(1), bind(2, "a"))
 

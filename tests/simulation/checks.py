@@ -141,12 +141,15 @@ def _left_lying(scenario, actors, records):
     Claims may be unbound: what those need is not in the rules.
     """
     world, queue = _world(scenario, records), actors[QUEUE].core
-    facts_of = {identity.uid: facts for identity, facts in scenario.pods}
+    facts_of = scenario.last_facts
     bound = Counter(group_key(facts_of[uid]) for uid in _standing(records) if uid in facts_of)
     gangs = {}
-    for identity, facts in scenario.pods:
+    for identity, _ in scenario.pods:
+        facts = facts_of[identity.uid]
         key, state = group_key(facts), queue.state_of(identity.uid)
-        if state not in LIVING or any("local" in _claim(each) for each in facts.volumes):
+        if state not in LIVING or facts.scheduling_gates:
+            continue
+        if any("local" in _claim(each) for each in facts.volumes):
             continue
         if key is not None:
             gangs.setdefault(key, []).append((identity.uid, facts))
@@ -167,7 +170,7 @@ def _world(scenario, records):
             world.nodes[each.node_name] = each.subject
         elif each.kind is RecordKind.NODE_GONE:
             world.nodes.pop(each.node_name, None)
-    facts_of = {identity.uid: facts for identity, facts in scenario.pods}
+    facts_of = scenario.last_facts
     facts_of |= {identity.uid: facts for identity, facts, _ in scenario.running}
     for uid, node_name in _standing(records).items():
         world.put(uid, node_name, facts_of[uid])

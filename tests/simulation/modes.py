@@ -3,7 +3,8 @@
 plain: as they are. quiet: one scheduler and no faults, each decision judged. modes: many
 schedulers, in every mode and with every knob turned. beside: one scheduler that holds all nodes
 itself. kernel: with the compiled kernel, and enough pods of a class for it. resume: runs as the
-command line makes them, whose process is killed.
+command line makes them, whose process is killed. wide: more of what manifests may say, in each of
+these ways by turns.
 """
 
 import random
@@ -14,6 +15,7 @@ from roadstead.config.settings import Settings
 from roadstead.facts.pod import Owner, PodIdentity
 from tests.builders import GIB, node, pod
 from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES, Wave
+from tests.simulation.wide import widened
 
 PODS_OF_A_JOB = 3
 
@@ -96,7 +98,8 @@ def with_kernel(scenario, seed):
         place = draw.randrange(len(waves))
         waves[place] = replace(waves[place], pods=(*waves[place].pods, *named))
     plan = replace(scenario.plan, settings=settings)
-    return replace(scenario, plan=plan, nodes=(*scenario.nodes, *more), waves=tuple(waves))
+    nodes = (*scenario.nodes, *more)
+    return replace(scenario, plan=plan, nodes=nodes, waves=tuple(waves), has_kernel=True)
 
 
 def resumable(scenario, seed):
@@ -133,12 +136,13 @@ def quiet(scenario, seed):
     settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
     plan = replace(scenario.plan, settings=settings)
     waves = tuple(part for wave in scenario.waves for part in _one_by_one(wave))
-    return replace(scenario, plan=plan, waves=waves, is_quiet=True)
+    kernel = settings.kernel
+    return replace(scenario, plan=plan, waves=waves, is_quiet=True, has_kernel=kernel)
 
 
 def _one_by_one(wave):
     """What comes at one time, as waves of one thing each."""
-    for name in ("nodes", "pods", "removed", "changed", "gone"):
+    for name in ("nodes", "pods", "removed", "changed", "gone", "opened"):
         if things := getattr(wave, name):
             yield Wave(wave.at_s, **{name: things})
 
@@ -151,3 +155,12 @@ VARIANTS = {
     "kernel": with_kernel,
     "resume": resumable,
 }
+PLAIN = tuple(VARIANTS)
+
+
+def wide(scenario, seed):
+    """A wider scenario, in the ways of the other variants by turns."""
+    return VARIANTS[PLAIN[seed % len(PLAIN)]](widened(scenario, seed), seed)
+
+
+VARIANTS["wide"] = wide

@@ -61,7 +61,8 @@ QUICK = Deadlines(start_s=5.0, call_s=1.0, evaluate_s=2.5, lease_s=6.0, assume_s
 class Wave:
     """What comes at one time: nodes first, then pods.
 
-    Then what changes: removed, nodes by name; changed, (as it was, as it is); gone, uids.
+    Then what changes: removed, nodes by name; changed, (as it was, as it is); gone, uids; opened,
+    pods with the facts that they have from then on.
     """
 
     at_s: float
@@ -70,6 +71,7 @@ class Wave:
     removed: tuple = ()
     changed: tuple = ()
     gone: tuple = ()
+    opened: tuple = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class Scenario:
     """kinds: what of the pods is special, for figures. running: (identity, facts, node name).
 
     kills_s: when the process ends with all actors, and another one goes on. is_quiet: there are no
-    faults, and a wave comes only when nothing moves any more.
+    faults, and a wave comes only when nothing moves any more. has_kernel: schedulers have compiled
+    code from their beginning.
     """
 
     plan: RunPlan
@@ -87,10 +90,17 @@ class Scenario:
     running: tuple = ()
     kills_s: tuple = ()
     is_quiet: bool = False
+    has_kernel: bool = False
 
     @property
     def pods(self):
         return [each for wave in self.waves for each in wave.pods]
+
+    @property
+    def last_facts(self):
+        """uid → facts as they are in the end; a client with all its inputs changes none."""
+        opened = () if self.kills_s else (each for wave in self.waves for each in wave.opened)
+        return {who.uid: facts for who, facts in (*self.pods, *opened)}
 
 
 def _app(name):

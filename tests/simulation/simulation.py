@@ -101,12 +101,11 @@ async def _run(seed, kinds, found, room_bytes=None, among="plain"):
     scenario = VARIANTS[among](make(seed, changes="changes" in kinds), seed)
     network = Network(seed, faults_of(seed, () if scenario.is_quiet else kinds))
     disk = SimulatedDisk(seed, room_bytes)
-    has_code = among == "kernel" or (scenario.is_quiet and scenario.plan.settings.kernel)
-    run = _Run(scenario, network, disk, load() if has_code else None)
+    run = _Run(scenario, network, disk, load() if scenario.has_kernel else None)
     problems = []
     chaos = asyncio.create_task(_chaos(run, network))
     try:
-        problems += await (run.killed(chaos) if among == "resume" else run.driven())
+        problems += await (run.killed(chaos) if scenario.kills_s else run.driven())
     except RoadsteadError as failure:
         if room_bytes is None or "No space left on device" not in str(failure):
             problems.append(f"the run ended: {type(failure).__name__}: {failure}")
@@ -240,6 +239,10 @@ class _World:
             await self.appear([new for _, new in wave.changed], wave.changed)
         if wave.gone:
             await self.delete(wave.gone)
+        if wave.opened:
+            opened = pod_batch(wave.opened, self.revision)
+            await self.tell(BINDER, ADD_PENDING, opened)
+            await self.tell(QUEUE, SUBMIT, opened)
 
     async def appear(self, nodes, changed=()):
         self._show("node_comes", nodes)
