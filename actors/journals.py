@@ -25,15 +25,13 @@ from roadstead.journal.bound import BoundPods
 from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk, RealDisk
 from roadstead.journal.files import FileJournal
+from roadstead.journal.headers import FINISHED
 from roadstead.journal.records import JournalError, RecordKind
 from roadstead.journal.segments import LeftOut, Reader, is_closed
 from roadstead.protocol.codec import pack, to_wire
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import Placement
 from roadstead.run import RunInputs, RunOutcome, RunPlan
-
-FINISHED = "finished"
-"""The file beside the journal of a run whose output is written."""
 
 CHUNK = 5_000
 

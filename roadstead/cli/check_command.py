@@ -1,9 +1,9 @@
-"""`roadstead check`: what a run committed, held against the invariants, from its journal alone."""
+"""`roadstead check`: what a run committed, held against the invariants, and what is missing."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from roadstead.protocol.errors import InputError
 
 if TYPE_CHECKING:
     from roadstead.invariants.checker import Checked
+    from roadstead.journal.segments import Closed, LeftOut, Reader
 
 SHOWN = 20
 
@@ -31,11 +32,13 @@ SHOWN = 20
 )
 @format_option
 def check_command(folder: Path, show: int, form: Form) -> None:
-    """Check what a run committed, from its journal alone.
+    """Check what a run committed, from its journal and its output.
 
     DIR is the output folder of a run, or its journal. Every bind is held, in the order of the
     commits, against what the records before it say of the cluster: nothing overfilled, every hard
     constraint met, no pod bound twice, gangs whole. The rules are written apart from the scheduler.
+    The journal of a finished run must have its end, and the placements that were written must be
+    those of the journal. What is torn or damaged is reported with file, offset and record.
 
     \b
     Examples:
@@ -43,41 +46,94 @@ def check_command(folder: Path, show: int, form: Form) -> None:
       roadstead check out
       roadstead check out --format json
 
-    Exit status: 0 all holds, 1 something does not, 2 DIR holds no journal or a damaged one.
+    Exit status: 0 all holds and nothing is missing, 1 something does not hold or is left out, 2 DIR
+    holds no journal, or one of another release.
     """
-    from roadstead.invariants.checker import check
-    from roadstead.journal.disk import RealDisk
-    from roadstead.journal.records import JournalError
-    from roadstead.journal.segments import Reader
-
     journal = folder / "journal" if (folder / "journal").is_dir() else folder
     if not journal.is_dir() or not any(journal.glob("*.segment")):
         raise InputError("holds no journal", source=str(folder))
-    reader = Reader(RealDisk(journal))
-    try:
-        result = check(reader.records())
-    except JournalError as damaged:
-        raise InputError(str(damaged)) from damaged
+    found = _checked(journal)
     if form == "json":
-        click.echo(json.dumps(_as_json(result, reader.last_lsn), indent=2))
+        click.echo(json.dumps(_as_json(found), indent=2))
     else:
-        _tell(result, show)
-    if result.violations:
+        _tell(found, show)
+    if found.result.violations or found.left_out:
         raise click.exceptions.Exit(FAILED)
 
 
-def _as_json(result: Checked, last_lsn: int) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What came of a journal. end: None where its writer did not end in order."""
+
+    result: Checked
+    last_lsn: int
+    end: Closed | None
+    left_out: tuple[LeftOut, ...]
+    compared: int | None
+
+
+def _checked(journal: Path) -> _Found:
+    """InputError for a journal that this release cannot read."""
+    from roadstead.cli.check_output import compared, output_of
+    from roadstead.invariants.checker import Checker
+    from roadstead.journal.bound import BoundPods
+    from roadstead.journal.disk import RealDisk
+    from roadstead.journal.headers import FINISHED
+    from roadstead.journal.records import JournalError
+    from roadstead.journal.segments import Reader
+
+    reader, checker, bound = Reader(RealDisk(journal), stops_at_damage=True), Checker(), BoundPods()
+    try:
+        for group in reader.groups():
+            bound.take(group)
+            for record in group:
+                checker.take(record)
+    except JournalError as unreadable:
+        raise InputError(str(unreadable)) from unreadable
+    result = checker.finish()
+    is_finished = (journal / FINISHED).exists()
+    output = output_of(journal) if is_finished else None
+    if output is not None:
+        result.violations += compared(output, bound.pods)
+    left_out = _left_out(reader, is_finished=is_finished)
+    count = len(bound.pods) if output is not None else None
+    return _Found(result, reader.last_lsn, reader.closed, left_out, count)
+
+
+def _left_out(reader: Reader, *, is_finished: bool) -> tuple[LeftOut, ...]:
+    """What could not be read, and an end that is missing."""
+    from roadstead.journal.segments import LeftOut
+
+    found = [each for each in (reader.damage, reader.tail) if each is not None]
+    has_end = reader.closed is not None or (reader.ends and reader.ends[-1].header.format == 1)
+    if is_finished and not has_end and not found:
+        last = reader.ends[-1]
+        why = "its run is finished, but it has no end: what was behind is missing"
+        found.append(LeftOut(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
+    return tuple(found)
+
+
+def _as_json(found: _Found) -> dict[str, object]:
+    end = found.end and {"records": found.end.records, "digest": f"{found.end.digest:016x}"}
     return {
-        "records": dict(result.records),
-        "last_lsn": last_lsn,
-        "binds_checked": result.binds_checked,
-        "violations": [asdict(each) for each in result.violations],
+        "records": dict(found.result.records),
+        "last_lsn": found.last_lsn,
+        "end": end,
+        "left_out": [asdict(each) for each in found.left_out],
+        "placements_compared": found.compared,
+        "binds_checked": found.result.binds_checked,
+        "violations": [asdict(each) for each in found.result.violations],
     }
 
 
-def _tell(result: Checked, show: int) -> None:
+def _tell(found: _Found, show: int) -> None:
+    result = found.result
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(result.records.items()))
     click.echo(f"Records: {kinds or 'none'}")
+    if found.end is not None:
+        click.echo(f"End: {found.end.records:,} records, digest {found.end.digest:016x}")
+    for left_out in found.left_out:
+        click.echo(f"Left out: {left_out}")
     shown = result.violations[: show or None]
     for each in shown:
         where = f"record {each.lsn}: " if each.lsn else ""
@@ -86,4 +142,6 @@ def _tell(result: Checked, show: int) -> None:
     if len(shown) < len(result.violations):
         click.echo(f"... and {len(result.violations) - len(shown):,} more (--show 0 for all)")
     held = len(result.violations) or "no"
+    if found.compared is not None:
+        click.echo(f"{found.compared:,} bound pods compared with the placements that were written")
     click.echo(f"{result.binds_checked:,} binds checked: {held} violations")

@@ -31,6 +31,9 @@ _CHAINED = struct.Struct("<QQ")
 HEADER_BYTES = FORMAT_1_HEADER_BYTES + _CHAINED.size + 4
 _SEGMENT = re.compile(r"journal-(\d{20})\.segment")
 _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snapshot")
+FINISHED = "finished"
+"""The file beside the journal of a run whose output is written."""
+
 NEW_SEGMENT, NEW_SNAPSHOT = "segment.new", "snapshot.new"
 """Files that are not whole yet: they get their name when they are."""
 

@@ -1,11 +1,23 @@
 import json
+import re
+import shutil
+import struct
+import zlib
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from roadstead.actors.launch import ActorLauncher
+from roadstead.cli.main import build_cli
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
 from tests.builders import node, pod
+from tests.cli import manifests
+from tests.cli.manifests import write
+
+FORMAT_1 = Path(__file__).parents[1] / "journal" / "format_1"
 
 
 @pytest.fixture
@@ -65,14 +77,181 @@ def test_each_violation_is_told_with_record_pod_and_node(run, journal):
     }  # fmt: skip
 
 
-def test_a_folder_without_a_journal_and_a_damaged_journal_are_wrong_input(run, journal, tmp_path):
+def test_a_folder_without_a_journal_is_wrong_input(run, tmp_path):
     missing = run("check", str(tmp_path))
+
+    assert missing.exit_code == 2
+    assert "holds no journal" in missing.stderr
+
+
+def test_a_journal_of_a_newer_format_is_wrong_input(run, journal):
+    out = journal(of_node(1))
+    (segment,) = (out / "journal").glob("*.segment")
+    data = bytearray(segment.read_bytes())
+    struct.pack_into("<I", data, 8, 9)
+    struct.pack_into("<I", data, 32, zlib.crc32(data[:32]))
+    segment.write_bytes(data)
+
+    result = run("check", str(out))
+
+    assert result.exit_code == 2
+    assert "in format 9 by a newer release of Roadstead" in result.stderr
+
+
+def test_what_is_damaged_from_the_beginning_is_left_out_with_its_place(run, journal):
     out = journal(of_node(1))
     (segment,) = (out / "journal").glob("*.segment")
     segment.write_bytes(b"x" + segment.read_bytes())
 
     damaged = run("check", str(out))
 
-    assert (missing.exit_code, damaged.exit_code) == (2, 2)
-    assert "holds no journal" in missing.stderr
-    assert "damaged at offset 0: its header is not that of a journal" in damaged.stderr
+    assert damaged.exit_code == 1
+    assert f"Left out: {segment.name}: its header is not that of a journal; left" in damaged.stdout
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The output of a run, with its journal."""
+    folder = tmp_path_factory.mktemp("finished")
+    write(folder / "nodes.json", *(manifests.node(f"n-{n}", cpu="2") for n in range(3)))
+    write(folder / "pods.json", *(manifests.pod(f"p-{n}", "500m") for n in range(10)))
+    inputs = ("--cluster", folder / "nodes.json", "--pods", folder / "pods.json")
+    asked = ("schedule", *inputs, "--runtime", "inline", "--output", folder / "out")
+    done = CliRunner().invoke(build_cli(ActorLauncher), [str(each) for each in asked])
+    assert done.exit_code == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def out(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "out")
+
+
+def segment_of(out):
+    (segment,) = (out / "journal").glob("*.segment")
+    return segment
+
+
+def test_a_finished_run_has_its_end_and_the_placements_of_its_journal(run, out):
+    result = run("check", out)
+
+    assert result.exit_code == 0
+    end, compared, checked = result.stdout.splitlines()[1:]
+    assert re.fullmatch(r"End: \d+ records, digest [0-9a-f]{16}", end)
+    assert compared == "10 bound pods compared with the placements that were written"
+    assert checked == "10 binds checked: no violations"
+    told = json.loads(run("check", out / "journal", "--format", "json").stdout)
+    assert told["end"]["records"] == told["last_lsn"]
+    assert (told["left_out"], told["placements_compared"]) == ([], 10)
+
+
+def test_one_bit_that_changed_near_the_end_is_not_passed_over(run, out):
+    segment = segment_of(out)
+    data = bytearray(segment.read_bytes())
+    data[-40] ^= 1
+    segment.write_bytes(data)
+
+    result = run("check", out)
+
+    assert result.exit_code == 1
+    assert re.search(
+        rf"Left out: {segment.name}: a torn end; left out from offset \d+: 45 bytes",
+        (result.stdout),
+    )
+
+
+def test_a_group_that_a_mark_vouches_for_is_reported_with_file_offset_and_record(run, out):
+    segment = segment_of(out)
+    data = bytearray(segment.read_bytes())
+    data[-400] ^= 1
+    segment.write_bytes(data)
+
+    told = json.loads(run("check", out, "--format", "json").stdout)
+
+    (left_out,) = told["left_out"]
+    assert left_out["name"] == segment.name
+    assert left_out["offset"] + left_out["size_bytes"] == len(data)
+    assert left_out["lsn"] == told["last_lsn"] + 1
+    assert left_out["was_durable"]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9, 0.99])
+def test_a_journal_that_is_cut_is_not_passed_over(run, out, share):
+    segment = segment_of(out)
+    data = segment.read_bytes()
+    segment.write_bytes(data[: int(len(data) * share)])
+
+    result = run("check", out, "--show", "0")
+
+    assert result.exit_code == 1
+    missing = result.stdout.count("placements.json has it, the journal does not")
+    assert missing == 10 - int(re.search(r"(\d+) bound pods compared", result.stdout)[1])
+
+
+def test_a_journal_that_is_cut_between_two_frames_is_not_passed_over(run, out):
+    segment = segment_of(out)
+    data = segment.read_bytes()
+    segment.write_bytes(data[:-45])
+
+    result = run("check", out)
+
+    assert result.exit_code == 1
+    assert "its run is finished, but it has no end: what was behind is missing" in result.stdout
+
+
+def test_placements_that_are_not_those_of_the_journal_are_told_one_by_one(run, out):
+    path = out / "placements.json"
+    rows = json.loads(path.read_text())
+    gone, moved = rows.pop(0), rows[0]
+    was, moved["node"] = moved["node"], "elsewhere"
+    rows.append({"pod": "default/more", "uid": "more", "node": "n-1"})
+    path.write_text(json.dumps(rows))
+
+    result = run("check", out)
+
+    assert result.exit_code == 1
+    lines = set(result.stdout.splitlines())
+    assert f"I9  {gone['pod']} on {gone['node']}: the journal has it, {path.name} does not" in lines
+    there = f"{path.name} has it there, the journal on {was}"
+    assert f"I9  {moved['pod']} on elsewhere: {there}" in lines
+    assert f"I9  default/more on n-1: {path.name} has it, the journal does not" in lines
+
+
+@pytest.mark.parametrize("name", ["placements.json", "placements.parquet"])
+@pytest.mark.parametrize("data", [None, b"", b"[{}]", b"[1, 2"])
+def test_placements_that_cannot_be_read_are_said(run, out, name, data):
+    if data is None:
+        (out / name).unlink()
+    else:
+        (out / name).write_bytes(data)
+
+    result = run("check", out)
+
+    assert result.exit_code == 1
+    assert f"I9  {name}: cannot be read: " in result.stdout
+
+
+def test_an_output_of_an_earlier_run_is_not_held_against_the_journal_of_one_that_goes_on(run, out):
+    (out / "journal" / "finished").unlink()
+    (out / "placements.json").write_text("[]")
+
+    result = run("check", out)
+
+    assert result.exit_code == 0
+    assert "compared" not in result.stdout
+
+
+def test_the_journal_of_a_release_before_is_compared_with_its_placements(run, tmp_path):
+    out = shutil.copytree(FORMAT_1 / "run", tmp_path / "out")
+    whole = run("check", out)
+    segment = segment_of(out)
+    data = bytearray(segment.read_bytes())
+    data[-40] ^= 1
+    segment.write_bytes(data)
+
+    spoiled = run("check", out)
+
+    assert (whole.exit_code, spoiled.exit_code) == (0, 1)
+    assert "5 bound pods compared with the placements" in whole.stdout
+    assert "a torn end; left out from offset" in spoiled.stdout
+    assert "the journal does not" in spoiled.stdout

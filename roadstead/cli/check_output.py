@@ -1,0 +1,64 @@
+"""The placements of an output folder, compared with the journal beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from roadstead.invariants.checker import Violation
+from roadstead.protocol.errors import cut_short
+
+DURABLE = "I9"
+"""What was acknowledged, and so is in an output, is in the journal."""
+
+FILES = ("placements.json", "placements.parquet")
+
+Bound = Mapping[str, tuple[str, str]]
+"""uid → (key, node)."""
+
+
+def output_of(journal: Path) -> Path | None:
+    """The output folder that a journal belongs to; None where there is none."""
+    folder = journal.parent
+    return folder if journal.name == "journal" and (folder / "run.json").is_file() else None
+
+
+def compared(folder: Path, bound: Bound) -> list[Violation]:
+    """How the placements of an output differ from what its journal leaves bound."""
+    return [found for name in FILES for found in _compared(folder / name, bound)]
+
+
+def _compared(path: Path, bound: Bound) -> Iterator[Violation]:
+    try:
+        rows = _parquet(path) if path.suffix == ".parquet" else _json(path)
+        written = {uid: (pod, node) for pod, uid, node in rows}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as failure:
+        # Damaged Parquet raises ValueError, too.
+        text = cut_short(str(failure) or type(failure).__name__)
+        yield Violation(0, DURABLE, path.name, "", f"cannot be read: {text}")
+        return
+    for uid in sorted(written.keys() | bound.keys()):
+        pod, node = written.get(uid, bound.get(uid, ("", "")))
+        if uid not in bound:
+            text = f"{path.name} has it, the journal does not"
+        elif uid not in written:
+            text = f"the journal has it, {path.name} does not"
+        elif node != bound[uid][1]:
+            text = f"{path.name} has it there, the journal on {bound[uid][1]}"
+        else:
+            continue
+        yield Violation(0, DURABLE, pod, node, text)
+
+
+def _json(path: Path) -> Sequence[tuple[str, str, str]]:
+    rows = json.loads(path.read_bytes())
+    return [(str(row["pod"]), str(row["uid"]), str(row["node"])) for row in rows]
+
+
+def _parquet(path: Path) -> Sequence[tuple[str, str, str]]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=["pod", "uid", "node"])
+    columns = (table.column(name).to_pylist() for name in ("pod", "uid", "node"))
+    return list(zip(*columns, strict=True))
