@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from roadstead.cli.main import build_cli
+from roadstead.interruption import SHELLS_BASE, SIGNALS
 
 if TYPE_CHECKING:
     from roadstead.run import Launcher
+
+
+INTERRUPTED = {SHELLS_BASE + each for each in SIGNALS}
 
 
 def open_launcher() -> Launcher:
@@ -19,4 +26,22 @@ def open_launcher() -> Launcher:
 
 def main() -> None:
     """Entry point of `roadstead`."""
-    build_cli(open_launcher)(prog_name="roadstead")
+    try:
+        build_cli(open_launcher)(prog_name="roadstead")
+    except SystemExit as end:
+        if end.code in INTERRUPTED:
+            _end_at_once(end.code)
+        raise
+
+
+def _end_at_once(status: object) -> None:
+    """Ends without waiting for what threads still do: start Ray, or leave it. It ends with us."""
+    assert isinstance(status, int), "an exit status"
+    if "roadstead.actors.ray_runtime" in sys.modules:
+        from roadstead.actors.ray_runtime import RaySession
+
+        RaySession.abandon()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(status)

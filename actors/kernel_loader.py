@@ -10,7 +10,6 @@ import threading
 
 from roadstead.actors.logs import ROOT, log
 from roadstead.cycle.batch import Accelerator
-from roadstead.kernel.apart import let_finish
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load, loaded
 
@@ -44,11 +43,6 @@ class KernelLoader:
                 self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)
                 self._thread.start()
         return self._accelerator
-
-    @staticmethod
-    def stop() -> None:
-        """The run ends well: what is being compiled is kept for the next one."""
-        let_finish()
 
     def _load(self) -> None:
         try:

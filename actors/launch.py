@@ -34,7 +34,9 @@ from roadstead.bench.figures import Benched
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
+from roadstead.interruption import interrupting_by
 from roadstead.journal import JournalError
+from roadstead.kernel.apart import let_finish
 from roadstead.lab.trial import LabSetup, Trial
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
 
@@ -168,11 +170,34 @@ async def _with_actors(
         close_logs()
         raise RunFailedError(str(failure)) from failure
     supervisor = supervise(runtime, plan)
+    with interrupting_by(_cancelling()):
+        return await _carry_out(supervisor, plan, progress, work, started)
+
+
+def _cancelling() -> Callable[[], None]:
+    """Cancels the present task, from wherever a signal is handled."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None, "work of a task"
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    return cancel
+
+
+async def _carry_out(
+    supervisor: Supervisor,
+    plan: RunPlan,
+    progress: Tell,
+    work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
+    started_s: float,
+) -> T:
+    """The work, with all actors started before and ended after it."""
     is_over = False
     try:
         await supervisor.start()
         client = Client(supervisor, plan, progress)
-        client.timings_s["start actors"] = asyncio.get_running_loop().time() - started
+        client.timings_s["start actors"] = asyncio.get_running_loop().time() - started_s
         _compare_on_signal(supervisor)
         done = await first_of(work(client, supervisor), supervisor.watch())
         is_over = True
@@ -187,6 +212,7 @@ async def _with_actors(
             # A binder that could not be stopped has the folder still; `check` says what is missing.
             with contextlib.suppress(JournalError):
                 close_journal(plan)
+            let_finish()
 
 
 def _compare_on_signal(supervisor: Supervisor) -> None:

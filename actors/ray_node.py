@@ -78,6 +78,8 @@ def lean_node(folder: str) -> Iterator[None]:
             (services, "_build_python_executable_command_memory_profileable", _agent_command),
             # Ray has 127.0.0.1 stand for an address that other machines reach, unless this is off.
             (ray_constants, "ENABLE_RAY_CLUSTER", False),
+            # SIGTERM would have a native stack on standard error.
+            (ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", True),
             # Under `uv run` Ray would copy the working directory to its workers.
             (ray_constants, "RAY_ENABLE_UV_RUN_RUNTIME_ENV", False),
         ):

@@ -155,6 +155,7 @@ class RaySession:
     """
 
     _last: ClassVar[threading.Thread | None] = None
+    _folders: ClassVar[set[str]] = set()
 
     def __init__(self, timeout_s: float, **options: object) -> None:
         """options: of `ray.init`. Returns when Ray is there.
@@ -205,6 +206,7 @@ class RaySession:
         ray.shutdown()
         if self._folder and not self._by_force:
             remove_folder(self._folder)
+            self._folders.discard(self._folder)
 
     def _init(self) -> None:
         options = self._options
@@ -212,6 +214,7 @@ class RaySession:
             # No file has the token: who knows it has it from this process.
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
             self._folder = make_folder()
+            self._folders.add(self._folder)
             # One deeper: the folder that it is given, Ray opens to every user.
             options = options | {"_temp_dir": f"{self._folder}/ray"}
         with lean_node(self._folder):
@@ -227,6 +230,13 @@ class RaySession:
         """Begins to leave Ray; returns at once. by_force: where it cannot be asked to end."""
         self._by_force = by_force
         self._leave.set()
+
+    @classmethod
+    def abandon(cls) -> None:
+        """Ends all of Ray that this process started, and removes its folders: the process ends."""
+        end_by_force()
+        for folder in tuple(cls._folders):
+            remove_folder(folder)
 
     def lost(self) -> str:
         """Which of the processes of a Ray that was started here ended, and how; "" if none did."""

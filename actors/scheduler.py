@@ -126,7 +126,6 @@ class SchedulerActor(Leasing, HoldsNodes):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._kernel.stop()
         return NOTHING
 
     def crashed(self) -> None:

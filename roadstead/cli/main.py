@@ -15,6 +15,7 @@ import click
 
 from roadstead import __version__
 from roadstead.cli.session import Session
+from roadstead.interruption import Interrupted, interruptible
 
 if TYPE_CHECKING:
     from roadstead.cli.session import OpenLauncher
@@ -54,7 +55,8 @@ Examples:
   roadstead bench SchedulingBasic         # how fast? --list shows what there is
 
 \b
-Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not there yet is needed.
+Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not there yet is needed,
+130 or 143 interrupted (SIGINT, SIGTERM).
 """
 
 
@@ -70,6 +72,14 @@ class LazyGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.obj = Session(self._open_launcher, tuple(args))
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        with interruptible():
+            try:
+                return super().invoke(ctx)
+            except Interrupted as interrupted:
+                click.echo(str(interrupted), err=True)
+                raise click.exceptions.Exit(interrupted.status) from interrupted
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from roadstead.cli.inputs import Loaded
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.session import Session
+from roadstead.interruption import Interrupted
 from roadstead.protocol.errors import InputError
 from roadstead.report.node_use import node_use
 from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
@@ -49,6 +51,17 @@ def schedule(
     digests: of the configuration and settings files. RoadsteadError where any of it fails.
     """
     tell_notes(loaded)
+    with told_what_is_kept(plan):
+        _carry_out(session, loaded, plan, report, digests)
+
+
+def _carry_out(
+    session: Session,
+    loaded: Loaded,
+    plan: RunPlan,
+    report: Report,
+    digests: tuple[InputDigest, ...],
+) -> None:
     with shown_progress() as tell:
         outcome = session.launcher().run(loaded.inputs, plan, tell)
     result = make_result(session, loaded, plan, outcome)
@@ -62,6 +75,23 @@ def schedule(
     if report.output is None:
         # What is printed is all that comes of it.
         session.launcher().finish(plan)
+
+
+@contextmanager
+def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
+    """A run that is interrupted says what of it is kept, and how it is continued."""
+    try:
+        yield
+    except Interrupted as interrupted:
+        journal = plan.settings.journal
+        if journal is not None and any(journal.glob("*.segment")):
+            interrupted.kept = (
+                f"What the binder acknowledged is in {journal}; the same command with --resume "
+                "continues the run."
+            )
+        else:
+            interrupted.kept = "Nothing of the run is kept."
+        raise
 
 
 def tell_notes(loaded: Loaded) -> None:

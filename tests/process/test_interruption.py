@@ -1,0 +1,193 @@
+"""A command that is interrupted ends with the status that shells expect, and says what is kept."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from roadstead.interruption import Interrupted, interruptible, interrupting_by
+from tests.cli.manifests import node, pod, write
+
+PODS = 120
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+COMMAND = """
+import os, sys
+from roadstead.actors import entry
+from roadstead.actors.launch import ActorLauncher
+from roadstead.report import output
+
+signum, at, *arguments = sys.argv[1:]
+write = output.write_output
+
+def interrupt(phase, placed=30):
+    if phase == at and placed >= 30:
+        # As a terminal does: to all processes of the command.
+        os.killpg(0, int(signum))
+
+class Interrupting(ActorLauncher):
+    def run(self, inputs, plan, progress):
+        interrupt("inputs")
+        def tell(told):
+            progress(told)
+            is_scheduling = told.phase == "scheduling"
+            interrupt(told.phase, told.placed if is_scheduling else 30)
+        return super().run(inputs, plan, tell)
+
+def writing(directory, result):
+    interrupt("output")
+    write(directory, result)
+
+entry.open_launcher = Interrupting
+output.write_output = writing
+sys.argv[1:] = arguments
+entry.main()
+"""
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    """Runs `roadstead schedule`, interrupted in a phase; its status and what it says."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "nodes.json", *(node(f"n-{number}") for number in range(20)))
+    write(tmp_path / "pods.json", *(pod(f"p-{number}", "10m") for number in range(PODS)))
+    (tmp_path / "settings.yaml").write_text("batch: 2\nshards: 2\n")
+
+    def run(signum, at, *more, runtime="inline"):
+        done = subprocess.run(
+            [
+                *(sys.executable, "-P", "-c", COMMAND, str(int(signum)), at, "schedule"),
+                *("--cluster", "nodes.json", "--pods", "pods.json", "--settings", "settings.yaml"),
+                *("--runtime", runtime, "--format", "json", *more),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            start_new_session=True,
+            check=False,
+        )
+        return done
+
+    return run
+
+
+def prove_continued(command, runtime="inline"):
+    done = command(0, "", "--output", "out", "--resume", runtime=runtime)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["placed"] == PODS
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+@pytest.mark.parametrize("at", ["inputs", "starting actors", "loading the cluster"])
+def test_before_anything_is_bound_nothing_is_kept(command, signum, at):
+    done = command(signum, at)
+
+    assert done.returncode == STATUS[signum]
+    said = done.stderr.splitlines()[-1]
+    assert said == f"Interrupted by {signum.name}. Nothing of the run is kept."
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+@pytest.mark.parametrize("at", ["scheduling", "collecting results"])
+def test_a_run_with_a_journal_says_where_it_is_and_is_continued(command, signum, at):
+    done = command(signum, at, "--output", "out")
+
+    assert done.returncode == STATUS[signum]
+    assert done.stderr.splitlines()[-1] == (
+        f"Interrupted by {signum.name}. What the binder acknowledged is in out/journal; the same "
+        "command with --resume continues the run."
+    )
+    assert "Traceback" not in done.stderr
+    prove_continued(command)
+
+
+def test_output_that_is_interrupted_is_not_there_in_part(command, tmp_path):
+    done = command(signal.SIGINT, "output", "--output", "out")
+
+    assert done.returncode == STATUS[signal.SIGINT]
+    assert "the same command with --resume continues the run" in done.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["journal"]
+    prove_continued(command)
+
+
+@pytest.mark.ray
+def test_on_ray_a_run_that_is_interrupted_prints_no_stack_and_is_continued(command):
+    done = command(signal.SIGTERM, "scheduling", "--output", "out", runtime="ray")
+
+    assert done.returncode == STATUS[signal.SIGTERM]
+    assert "continues the run" in done.stderr.splitlines()[-1]
+    assert [line for line in done.stderr.splitlines() if "@" in line or "Traceback" in line] == []
+    prove_continued(command)
+
+
+def interrupt(signum=signal.SIGTERM):
+    signal.raise_signal(signum)
+
+
+def test_a_signal_raises_where_the_main_thread_is_and_handlers_are_put_back():
+    before = [signal.getsignal(each) for each in SIGNALS]
+
+    with pytest.raises(Interrupted) as raised, interruptible():
+        interrupt()
+
+    assert raised.value.status == 143
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+def test_work_that_can_be_cancelled_ends_by_itself_first():
+    done = []
+
+    def work():
+        with interruptible(), interrupting_by(lambda: done.append("cancelled")):
+            interrupt(signal.SIGINT)
+            done.append("ended")
+
+    with pytest.raises(Interrupted, match="SIGINT"):
+        work()
+
+    assert done == ["cancelled", "ended"]
+
+
+def test_a_second_signal_ends_the_process_at_once(monkeypatch):
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+
+    def work():
+        with interruptible(), interrupting_by(lambda: None):
+            interrupt()
+            interrupt(signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        work()
+
+    assert ended == [130]
+
+
+def test_a_signal_that_is_ignored_stays_so(monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible():
+            interrupt(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_elsewhere_than_in_the_main_thread_nothing_changes():
+    before, seen = [signal.getsignal(each) for each in SIGNALS], []
+
+    def look():
+        with interruptible(), interrupting_by(lambda: None):
+            seen.extend(signal.getsignal(each) for each in SIGNALS)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+
+    assert seen == before
