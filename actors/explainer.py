@@ -38,7 +38,7 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     signature = profile.class_of(info, identity.uid)
     asked = PodInCycle(identity.uid, identity.key, info, signature)
     workers = [supervisor.refs[name] for name in shard_names(plan.settings)]
-    narrower = build_narrower(plan)
+    narrower = build_narrower(plan, supervisor.caller_of)
     cycle = ShardedCycle(classes, profiles, TieBreak(), narrower=narrower)
     timeout_s = plan.settings.deadlines.call_s
     cache = supervisor.refs[CACHE]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from roadstead.actors.messages import (
     DRY_RUN,
@@ -25,6 +26,7 @@ from roadstead.actors.messages import (
     PodBatch,
     pod_batch,
 )
+from roadstead.actors.outside import call_outside
 from roadstead.actors.seam import Ref
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.core import CycleCore
@@ -64,7 +66,7 @@ async def try_on_workers(
     tried = merge(parts, ask)
     if cycle.extenders is None:
         return tried
-    return await asyncio.to_thread(ask_extenders, cycle.extenders, pod, tried)
+    return await call_outside(cycle.extenders, partial(ask_extenders, cycle.extenders, pod, tried))
 
 
 async def after_failure(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from roadstead.actors.messages import EVALUATE
+from roadstead.actors.outside import call_outside
 from roadstead.actors.seam import PatientRef, Ref
 from roadstead.actors.slow_workers import SlowWorkers
 from roadstead.cycle.batch import BatchRun, PodInCycle
@@ -55,8 +56,9 @@ async def begin_batch(
 
 
 async def _narrow(task: NarrowTask) -> Narrowing:
-    """Where extenders are called, the loop goes on meanwhile."""
-    return await asyncio.to_thread(task.run) if task.calls_extenders else task.run()
+    if not task.calls_extenders:
+        return task.run()
+    return await call_outside(task.narrower.extenders, task.run)
 
 
 async def _ask(

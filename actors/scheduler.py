@@ -42,6 +42,7 @@ from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.sharded import ShardedCycle
+from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
@@ -63,8 +64,11 @@ class SchedulerActor(Leasing, HoldsNodes):
         *,
         epoch: int = 1,
         is_new: bool = False,
+        caller_of: CallerOf | None = None,
     ) -> None:
-        """is_new: it takes the place of another one, and first waits for nodes it may hold."""
+        """is_new: it takes the place of another one, and first waits for nodes it may hold.
+        caller_of: reaches extenders, over HTTP unless told otherwise.
+        """
         self._name = name
         self._plan = plan
         self._directory = directory
@@ -75,7 +79,7 @@ class SchedulerActor(Leasing, HoldsNodes):
         self._waiting = next(iter(self._profiles.values())).waiting
         settings = plan.settings
         self._tie_break = TieBreak(settings.tie_break, settings.seed)
-        self._narrower = build_narrower(plan)
+        self._narrower = build_narrower(plan, caller_of)
         self._extenders = Extenders() if self._narrower is None else self._narrower.extenders
         self._roster = RosterCopy(whole=self._extenders.wants_manifests)
         self._nodes = (

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from functools import partial
 
 from roadstead.actors.figures import Figures
 from roadstead.actors.logs import log
@@ -30,6 +31,7 @@ from roadstead.actors.messages import (
     pod_columns,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.outside import call_outside
 from roadstead.actors.preemption import carry_out
 from roadstead.actors.seam import (
     TRIES,
@@ -227,7 +229,7 @@ class SchedulerEffects:
                 continue
             target = _identity(attempt), attempt.facts, attempt.node_name
             try:
-                await asyncio.to_thread(self._extenders.bind, *target)
+                await call_outside(self._extenders, partial(self._extenders.bind, *target))
             except ExtenderError as failure:
                 refused.append(BindAnswer(attempt.token, BindOutcome.FAILED, message=str(failure)))
         if not refused:

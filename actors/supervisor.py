@@ -53,6 +53,7 @@ from roadstead.actors.seam import (
     failure_in,
 )
 from roadstead.actors.worker import WorkerActor
+from roadstead.extenders.caller import CallerOf
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
 
@@ -97,8 +98,18 @@ class _RunRef(LivingRef):
 class Supervisor:
     """The actors of one run by name. restarts: what was replaced, in order."""
 
-    def __init__(self, runtime: Runtime, plan: RunPlan, *, has_journal: bool | None = None) -> None:
-        """has_journal: whether a binder finds its state again; by default, as the plan says."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        plan: RunPlan,
+        *,
+        has_journal: bool | None = None,
+        caller_of: CallerOf | None = None,
+    ) -> None:
+        """has_journal: whether a binder finds its state again; by default, as the plan says.
+        caller_of: reaches extenders, over HTTP unless told otherwise.
+        """
+        self.caller_of = caller_of
         in_plan = plan.settings.journal is not None
         self._has_journal = in_plan if has_journal is None else has_journal
         self._runtime = runtime
@@ -138,7 +149,10 @@ class Supervisor:
         elif name == BINDER:
             build = partial(BinderActor, plan)
         elif name.startswith(SCHEDULER):
-            build = partial(SchedulerActor, name, plan, epoch=epoch, is_new=is_new)
+            caller_of = self.caller_of
+            build = partial(
+                SchedulerActor, name, plan, epoch=epoch, is_new=is_new, caller_of=caller_of
+            )
         else:
             build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
         return Life(build, name, epoch)

@@ -32,6 +32,7 @@ class WireNarrowed:
     scores: bytes
     seen: bytes | None
     refused: tuple[tuple[WireStatus, bytes], ...]
+    is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

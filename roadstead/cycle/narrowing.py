@@ -251,7 +251,7 @@ class _Search:
             else:
                 by_status.setdefault(status, []).append(name)
         refused = tuple((status, self._arrivals(them)) for status, them in by_status.items())
-        narrowed = Narrowed(stays, added, self._seen(), refused)
+        narrowed = Narrowed(stays, added, self._seen(), refused, passed.is_bare)
         kept = {name: scores[name] for name in names if name in scores}
         return Narrowing(narrowed, kept, tuple(strangers), by_extender, "", next_start)
 

@@ -266,6 +266,7 @@ class ShardedCycle:
             why = next((p.error for p in parts if p.error), "")
             run = ClassRun(evaluation, _rest(answers, index), why, failure)
             run.narrowing = asked.narrowing
+            evaluation.is_bare = asked.narrowing is not None and asked.narrowing.narrowed.is_bare
             classes[signature] = ClassInput(run, asked.filters or {}, asked.scores or {})
         return BatchRun(
             table,

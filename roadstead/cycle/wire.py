@@ -84,6 +84,7 @@ def narrowed_out(narrowed: Narrowed) -> WireNarrowed:
         narrowed.scores.tobytes(),
         None if narrowed.seen is None else narrowed.seen.tobytes(),
         tuple((status_out(status), nodes.tobytes()) for status, nodes in narrowed.refused),
+        narrowed.is_bare,
     )
 
 
@@ -95,6 +96,7 @@ def narrowed_in(wire: WireNarrowed) -> Narrowed:
         tuple(
             (status_in(status), np.frombuffer(nodes, np.int64)) for status, nodes in wire.refused
         ),
+        wire.is_bare,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from roadstead.config.model import ExtenderConfig
-from roadstead.extenders.caller import CallerOf, ExtenderError
+from roadstead.extenders.caller import CallerOf, ExtenderError, InProcess
 from roadstead.extenders.extender import Asker, Extender, Victims
 from roadstead.extenders.replies import MetaVictims
 from roadstead.facts.node import NodeFacts
@@ -29,22 +29,34 @@ _LOG = logging.getLogger("roadstead.extenders")
 
 @dataclass(slots=True)
 class Passed:
-    """What extenders left of some nodes; refused: node → why, names that are no node's included."""
+    """What extenders left of some nodes; refused: node → why, names that are no node's included.
+
+    is_bare: one answered with whole nodes, which are scored as they are in its reply.
+    """
 
     nodes: list[NodeFacts]
     refused: dict[str, Status] = field(default_factory=dict)
+    is_bare: bool = False
 
 
 class Extenders:
-    """The extenders of a configuration, in its order."""
+    """The extenders of a configuration, in its order, ignorable ones behind all others.
 
-    def __init__(self, extenders: Sequence[Extender] = ()) -> None:
-        self._all = tuple(extenders)
+    Upstream: pkg/scheduler/scheduler.go (buildExtenders).
+    """
+
+    def __init__(
+        self, extenders: Sequence[Extender] = (), in_process: InProcess | None = None
+    ) -> None:
+        """in_process: what made their callers, where they are answered in this process."""
+        self.in_process = in_process
+        self._all = tuple(sorted(extenders, key=lambda each: each.is_ignorable))
 
     @staticmethod
     def build(configs: Sequence[ExtenderConfig], caller_of: CallerOf) -> Extenders:
         """InputError where a caller cannot be made, as with a certificate that cannot be read."""
-        return Extenders([Extender(config, caller_of(config)) for config in configs])
+        in_process = caller_of if isinstance(caller_of, InProcess) else None
+        return Extenders([Extender(config, caller_of(config)) for config in configs], in_process)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -80,9 +92,9 @@ class Extenders:
             try:
                 reply = extender.filter(pod, passed.nodes)
             except ExtenderError as failure:
+                _log(extender, "filter", failure)
                 if not extender.is_ignorable:
                     raise
-                _skipped(extender, "filter", failure)
                 continue
             for name, why in reply.failed.items():
                 passed.refused[name] = Status(Code.UNSCHEDULABLE, (why,), EXTENDER)
@@ -90,6 +102,7 @@ class Extenders:
                 code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 passed.refused[name] = Status(code, (why,), EXTENDER)
             by_name = {node.name: node for node in passed.nodes}
+            passed.is_bare |= reply.is_whole
             passed.nodes = [by_name[name] for name in reply.names or ()]
         return passed
 
@@ -100,7 +113,7 @@ class Extenders:
             try:
                 scores = extender.prioritize(pod, nodes)
             except ExtenderError as failure:
-                _skipped(extender, "prioritize", failure)
+                _log(extender, "prioritize", failure)
                 continue
             for name, score in scores.items():
                 totals[name] = totals.get(name, 0) + score
@@ -132,9 +145,9 @@ class Extenders:
                 }
                 left = _with_victims(extender, found)
             except ExtenderError as failure:
+                _log(extender, "preempt", failure)
                 if not extender.is_ignorable:
                     raise
-                _skipped(extender, "preempt", failure)
         return left
 
     def binder_of(self, facts: PodFacts) -> bool:
@@ -150,9 +163,9 @@ class Extenders:
             try:
                 extender.bind(identity, node_name)
             except ExtenderError as failure:
+                _log(extender, "bind", failure)
                 if not extender.is_ignorable:
                     raise
-                _skipped(extender, "bind", failure)
                 continue
             return True
         return False
@@ -191,5 +204,7 @@ def _with_victims(extender: Extender, told: Mapping[str, Victims]) -> dict[str, 
     return {name: victims for name, victims in told.items() if victims.pods}
 
 
-def _skipped(extender: Extender, verb: str, failure: ExtenderError) -> None:
-    _LOG.info("extender %s skipped at %s: %s", extender.url, verb, failure)
+def _log(extender: Extender, verb: str, failure: ExtenderError) -> None:
+    """Upstream's words do not always name the extender."""
+    what = "skipped" if extender.is_ignorable or verb == "prioritize" else "failed"
+    _LOG.info("extender %s %s at %s: %s", extender.url, what, verb, failure)

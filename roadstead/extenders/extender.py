@@ -6,10 +6,10 @@ Upstream: pkg/scheduler/extender.go (1.34).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadstead.config.model import ExtenderConfig
-from roadstead.extenders.caller import Caller, ExtenderError
+from roadstead.extenders.caller import Caller, ExtenderError, shown_url
 from roadstead.extenders.manifests import Json, node_manifest, pod_manifest
 from roadstead.extenders.replies import (
     FilterReply,
@@ -99,9 +99,7 @@ class Extender:
                     f'extender "{self.url}" claims a filtered node "{name}" '
                     "which is not found in the input node list"
                 )
-        return FilterReply(
-            tuple(dict.fromkeys(found.names or ())), found.failed, found.unresolvable
-        )
+        return replace(found, names=tuple(dict.fromkeys(found.names or ())))
 
     def prioritize(self, pod: Asker, nodes: Sequence[NodeFacts]) -> dict[str, int]:
         """Weighted scores by node, on the scale of plugins' scores; {} without the verb."""
@@ -155,10 +153,3 @@ class Extender:
             items = [node_manifest(node) for node in nodes]
             return args | {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
         return args | {"Nodes": None, "NodeNames": [node.name for node in nodes]}
-
-
-def shown_url(url: str) -> str:
-    """A URL as it may be shown: without user and password."""
-    scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"

@@ -20,11 +20,13 @@ class FilterReply:
     """names: the nodes that are left, in the extender's order; None where it named none.
 
     failed, unresolvable: node → why; where a node stands in both, the latter counts.
+    is_whole: the names are those of whole nodes.
     """
 
     names: tuple[str, ...] | None
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,15 @@ def read_filter(reply: object, *, names_first: bool) -> FilterReply:
     names = _get(result, "NodeNames")
     nodes = _get(result, "Nodes")
     found: tuple[str, ...] | None = None
+    is_whole = False
     if names_first and names is not None:
         found = tuple(_text(each, "NodeNames") for each in _list(names, "NodeNames"))
     elif nodes is not None:
         items = _list(_get(_object(nodes, "Nodes"), "items"), "Nodes.items")
-        found = tuple(_name_of(each) for each in items)
-    return FilterReply(
-        found, _reasons(result, "FailedNodes"), _reasons(result, "FailedAndUnresolvableNodes")
-    )
+        found, is_whole = tuple(_name_of(each) for each in items), True
+    failed = _reasons(result, "FailedNodes")
+    unresolvable = _reasons(result, "FailedAndUnresolvableNodes")
+    return FilterReply(found, failed, unresolvable, is_whole)
 
 
 def read_priorities(reply: object) -> list[tuple[str, int]]:

@@ -23,7 +23,6 @@ from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.failures import (
     filter_status,
     out_of_range,
-    phase_failure,
     score_failure,
 )
 from roadstead.framework.guarded import PluginFailure
@@ -31,6 +30,7 @@ from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
+from roadstead.framework.scoring import bare_scores, raw_scores, run_pre_score
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
@@ -53,13 +53,16 @@ class Evaluation:
     codes: int32[row]: PASSED, EXCLUDED, or k > 0 for `statuses[k - 1]`.
     positions: int32[row], index of the filter plugin that refused (large for none).
     raw: per score plugin int64[row], or None where it was skipped.
-    pre_score: Success, or the Error of PreScore or Score."""
+    pre_score: Success, or the Error of PreScore or Score.
+    is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
+    """
 
     __slots__ = (
         "_dirty", "_failed_filter", "_failed_score", "_fixed_codes", "_fixed_positions",
         "_has_failed", "_known", "_node_version", "_score_inputs", "_seeded_scores", "_status_code",
-        "_version", "added", "codes", "feasible", "node_count", "pod", "positions", "pre_filter",
-        "pre_score", "profile", "raw", "state", "statuses", "summaries", "table", "wide",
+        "_version", "added", "codes", "feasible", "is_bare", "node_count", "pod", "positions",
+        "pre_filter", "pre_score", "profile", "raw", "state", "statuses", "summaries", "table",
+        "wide",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
@@ -85,6 +88,7 @@ class Evaluation:
         self._failed_filter: Status | None = None
         self._failed_score: Status | None = None
         self.wide: tuple[I32, Bools] | None = None
+        self.is_bare = False
         self.added: I64 | None = None
 
     def own_filter_summaries(self) -> dict[str, Summary]:
@@ -130,7 +134,7 @@ class Evaluation:
         is what comes to the totals from outside: int64[row].
         """
         assert self.wide is None, "narrowed once between two updates"
-        self.wide = self.codes, self.feasible
+        self.wide, self.is_bare = (self.codes, self.feasible), narrowed.is_bare
         arrivals = self.table.arrivals
         not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
         stays = np.isin(arrivals, narrowed.stays)
@@ -151,6 +155,7 @@ class Evaluation:
         if self.wide is not None:
             self.codes, self.feasible = self.wide
             self.wide = self.added = self._score_inputs = None
+            self.is_bare = False
 
     def _rows_to_redo(self, node_count: int, summaries: Summaries) -> Rows | None:
         same = (node_count, summaries) == (self.node_count, self.summaries)
@@ -345,18 +350,7 @@ class Evaluation:
         """Runs PreScore with merged summaries; no row is scored yet."""
         self.state.skip_score.clear()
         self.state.score_summaries = dict(summaries)
-        self.pre_score = self._run_pre_score()
-
-    def _run_pre_score(self) -> Status:
-        if self._failed_score is not None:
-            return phase_failure("PreScore", self._failed_score)
-        for plugin in self.profile.pre_score:
-            status = plugin.pre_score(self.state, self.pod)
-            if status.is_skip:
-                self.state.skip_score.add(plugin.name)
-            elif not status.is_success:
-                return phase_failure("PreScore", Status(status.code, status.reasons, plugin.name))
-        return self.profile.unprepared_score
+        self.pre_score = run_pre_score(self.profile, self.state, self.pod, self._failed_score)
 
     def _run_scores(self, changed: Rows | None) -> None:
         try:
@@ -391,8 +385,9 @@ class Evaluation:
             seeded = self._seeded_scores[index]
             assert seeded is not None, f"no seeded scores of {plugin.name}"
             return seeded
-        scores: I64 = np.ascontiguousarray(plugin.score(self.state, self.pod, self.table))
-        return scores.copy() if scores.base is not None else scores
+        if self.is_bare:
+            return bare_scores(plugin, self.state, self.pod, self.table, self.feasible)
+        return raw_scores(plugin, self.state, self.pod, self.table)
 
 
 def _union(parts: list[Rows]) -> Rows:

@@ -29,12 +29,14 @@ class Narrowed:
 
     stays: feasible nodes that stay so. scores: what is added to their totals, aligned with stays.
     seen: nodes whose refusals count; None for all. refused: refusals that replace those of Filter.
+    is_bare: those that stay are scored as bare nodes (`roadstead.nodes.bare`).
     """
 
     stays: I64
     scores: I64
     seen: I64 | None = None
     refused: tuple[tuple[Status, I64], ...] = ()
+    is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ T = TypeVar("T", bound=objects.ApiObject)
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
+_HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -90,6 +92,8 @@ def compile_case(path: Path, document: Json) -> Case:
     source = path.name
     manifests = mapping(document.get("objects"))
     config = document.get("config")
+    if extenders := document.get("extenders"):
+        config = {**_HEAD, **mapping(config), "extenders": extenders}
     return Case(
         path=path,
         document=document,

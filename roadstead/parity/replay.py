@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from roadstead.cycle.batch import MAX_NAMED_BEST, Decision, PodInCycle
 from roadstead.cycle.explain import post_filter_fields
+from roadstead.cycle.narrowing import Narrower
 from roadstead.framework.profile import Profile
 from roadstead.parity.cases import Case
 from roadstead.parity.compare import differences, refusal_differences, waits_for_post_filter
@@ -23,17 +24,23 @@ _APART = ("message", "postFilter")
 def replay(case: Case, path_name: str) -> Result:
     """A case of any of the decision suites; a decision that raises is one that differs."""
     narrower = watched_narrower(case)
+    path = fleet_of(case, path_name, narrower)
+    if STEPS not in case.document:
+        return _replay_each(case, path)
+    if narrower is not None:
+        return SampledReplay(case, path, narrower).run()
+    return Replay(case, path).run()
+
+
+def fleet_of(case: Case, path_name: str, narrower: Narrower | None = None) -> DecisionPath:
+    """The nodes of a case on a path, with the pods that run and those that are nominated."""
     path = open_path(path_name, case.profiles, narrower)
     path.add_nodes(case.nodes)
     for node_name, (identity, facts) in case.bound:
         path.add_pod(node_name, facts, identity)
     for _, facts in case.nominated:
         path.nominate(facts.nominated_node_name, facts)
-    if STEPS not in case.document:
-        return _replay_each(case, path)
-    if narrower is not None:
-        return SampledReplay(case, path, narrower).run()
-    return Replay(case, path).run()
+    return path
 
 
 def _replay_each(case: Case, path: DecisionPath) -> Result:

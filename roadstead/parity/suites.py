@@ -12,6 +12,7 @@ from pathlib import Path
 from roadstead.framework.sampling import feasible_nodes_to_find
 from roadstead.parity.cases import compile_case, read_document
 from roadstead.parity.config_cases import check_config
+from roadstead.parity.extending import EXTENDERS, ExtendedReplay, supports
 from roadstead.parity.label_cases import check_labels
 from roadstead.parity.node_order_cases import check_node_order
 from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
@@ -22,7 +23,7 @@ from roadstead.protocol.errors import InputError
 
 Check = Callable[[Json], tuple[Json, list[str]]]
 
-DECISION_SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")
+DECISION_SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling", EXTENDERS)
 NO_PATH = "-"
 """The path of suites in which nothing is scheduled."""
 
@@ -76,6 +77,8 @@ def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
         return [Answer(file, "unreadable", NO_PATH, {}, _all_failed(0, str(error)))]
     header: Json = {key: document[key] for key in ("suite", "name", "nodes") if key in document}
     names = path_names if suite in DECISION_SUITES else (NO_PATH,)
+    if suite == EXTENDERS:
+        names = [name for name in names if supports(name)]
     return [Answer(file, suite, name, header, _run(file, document, suite, name)) for name in names]
 
 
@@ -91,7 +94,9 @@ def suite_of(file: Path, document: Json) -> str:
 
 def _run(file: Path, document: Json, suite: str, path_name: str) -> Result:
     try:
-        if suite in DECISION_SUITES:
+        if suite == EXTENDERS:
+            result = ExtendedReplay(compile_case(file, document), path_name).run()
+        elif suite in DECISION_SUITES:
             result = replay(compile_case(file, document), path_name)
         else:
             result = _check(file, document, CHECKS[suite])

@@ -187,12 +187,15 @@ def bind_answers(answers):
     )
 
 
-def run_virtually(inputs, plan):
-    """The outcome of a run on virtual time, whose messages neither wait nor get lost."""
+def run_virtually(inputs, plan, caller_of=None):
+    """The outcome of a run on virtual time, whose messages neither wait nor get lost.
+
+    caller_of: reaches extenders.
+    """
 
     async def work():
         runtime = SimulatedRuntime(Network(plan.settings.seed), plan.limits)
-        supervisor = Supervisor(runtime, plan)
+        supervisor = Supervisor(runtime, plan, caller_of=caller_of)
         await supervisor.start()
         try:
             return await first_of(

@@ -2,12 +2,12 @@
 
 import base64
 import json
-import socket
 
 import pytest
 
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.http import HttpCaller, _Deadline
+from roadstead.extenders.http import HttpCaller
+from roadstead.extenders.transport import SocketTransport
 from roadstead.protocol.errors import InputError
 from tests.extenders.servers import Server, config_of, raw_server, reply
 
@@ -78,7 +78,8 @@ def test_a_reply_that_is_too_large_is_refused_whether_or_not_it_says_its_length(
 
     for told in (list(range(1000)), without_length):
         with Server(lambda *_, told=told: told) as server:
-            caller = HttpCaller(config_of(server.port), max_reply_bytes=1000)
+            config = config_of(server.port)
+            caller = HttpCaller(config, SocketTransport(config, max_reply_bytes=1000))
 
             with pytest.raises(ExtenderError, match="the reply has more than 1000 bytes"):
                 caller.call("filter", {})
@@ -94,12 +95,12 @@ def test_a_request_that_is_too_large_is_not_sent():
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"<html>", "is not JSON: Expecting value"),
-        (b"", "is not JSON: Expecting value"),
-        (b"{} {}", "is not JSON: Extra data"),
-        (b"[NaN]", "is not JSON: NaN is not a number"),
-        (b"\xff\xfe\xfd", "is not JSON"),
-        (b"[" * 100_000, "is not JSON: it is nested too deep"),
+        (b"<html>", "invalid character '<' looking for beginning of value"),
+        (b"not json", r"invalid character 'o' in literal null \(expecting 'u'\)"),
+        (b"", "^EOF$"),
+        (b"{", "unexpected EOF"),
+        (b"[NaN]", "invalid character 'N' looking for beginning of value"),
+        (b"[" * 100_000, "exceeded max depth"),
     ],
 )
 def test_a_reply_that_is_not_json_is_refused(body, why):
@@ -115,7 +116,7 @@ def test_a_reply_that_ends_too_early_is_refused():
 
     with (
         Server(lambda *_: short) as server,
-        pytest.raises(ExtenderError, match="8 bytes too early"),
+        pytest.raises(ExtenderError, match=r"^unexpected EOF$"),
     ):
         HttpCaller(config_of(server.port)).call("filter", {})
 
@@ -123,12 +124,18 @@ def test_a_reply_that_ends_too_early_is_refused():
 def test_silence_ends_at_the_deadline():
     with raw_server(lambda connection, done: done.wait(30)) as port:
         caller = HttpCaller(config_of(port, http_timeout_s=0.2))
-        with pytest.raises(ExtenderError, match=r"no whole answer within 0\.2 s|no answer in time"):
+        with pytest.raises(ExtenderError, match="awaiting headers"):
             caller.call("filter", {})
 
 
-@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n\r\n", b""])
-def test_a_reply_that_trickles_ends_at_the_deadline(start):
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", r"^context deadline exceeded \(.* while reading body\)$"),
+        (b"", r'^Post ".*": context deadline exceeded \(.* while awaiting headers\)$'),
+    ],
+)
+def test_a_reply_that_trickles_ends_at_the_deadline(start, told):
     def trickle(connection, done):
         connection.sendall(start)
         while not done.wait(0.02):
@@ -136,7 +143,7 @@ def test_a_reply_that_trickles_ends_at_the_deadline(start):
 
     with raw_server(trickle) as port:
         caller = HttpCaller(config_of(port, http_timeout_s=0.3))
-        with pytest.raises(ExtenderError, match=r"no whole answer within 0\.3 s"):
+        with pytest.raises(ExtenderError, match=told):
             caller.call("filter", {})
 
 
@@ -144,7 +151,7 @@ def test_a_handshake_that_never_ends_ends_at_the_deadline():
     with raw_server(lambda connection, done: done.wait(30)) as port:
         config = config_of(port, scheme="https", http_timeout_s=0.2)
 
-        with pytest.raises(ExtenderError, match=r"within 0\.2 s|no answer in time"):
+        with pytest.raises(ExtenderError, match="awaiting headers"):
             HttpCaller(config).call("filter", {})
 
 
@@ -155,7 +162,9 @@ def test_nobody_there_is_told_with_url_and_verb():
     with pytest.raises(ExtenderError) as caught:
         HttpCaller(config_of(port)).call("filter", {})
 
-    assert str(caught.value).startswith(f'Post "http://127.0.0.1:{port}/scheduler/filter": ')
+    url = f"http://127.0.0.1:{port}/scheduler/filter"
+    refused = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+    assert str(caught.value) == f'Post "{url}": {refused}'
 
 
 def test_an_answer_that_is_no_http_is_told():
@@ -170,7 +179,7 @@ def test_an_answer_that_is_no_http_is_told():
 def test_a_connection_that_closes_without_an_answer_is_told():
     with raw_server(lambda connection, done: connection.recv(65536)) as port:
         caller = HttpCaller(config_of(port))
-        with pytest.raises(ExtenderError, match=r"closed connection|reset"):
+        with pytest.raises(ExtenderError, match=r": EOF$|connection reset by peer$"):
             caller.call("filter", {})
 
 
@@ -185,15 +194,3 @@ def test_json_may_be_of_any_kind():
         told = HttpCaller(config_of(server.port)).call("prioritize", {})
 
     assert json.dumps(told) == '[1, "a", null]'
-
-
-def test_a_deadline_that_is_over_lets_no_socket_begin():
-    deadline = _Deadline(60.0)
-    deadline._shut()
-    closed = socket.socket()
-    closed.close()
-
-    with pytest.raises(TimeoutError, match="no whole answer within 60 s"):
-        deadline.watch(closed)
-    deadline._shut()
-    assert deadline.is_over

@@ -1,0 +1,150 @@
+"""The first JSON value of a text, and what Go says where there is none.
+
+Upstream: encoding/json (Decoder.Decode, scanner.go). What follows the first value is not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NoReturn
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_TOO_DEEP = "exceeded max depth"
+_WHOLE = r"-?(?:0|[1-9][0-9]*)"
+_DIGIT = re.compile(r"[0-9]")
+_NUMBER_BEGUN = (
+    (re.compile(r"-"), "in numeric literal"),
+    (re.compile(rf"{_WHOLE}\."), "after decimal point in numeric literal"),
+    (re.compile(rf"{_WHOLE}(?:\.[0-9]+)?[eE][+-]?"), "in exponent of numeric literal"),
+)
+"""What a digit must follow in a number, and where Go says it is when something else comes."""
+_NUMBER = re.compile(rf"{_WHOLE}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_LITERALS = {"t": "true", "f": "false", "n": "null"}
+
+
+def decode_first(content: bytes) -> object:
+    """The value. ValueError in Go's words where the text does not begin with one."""
+    text = content.decode("utf-8", "replace")
+    start = _behind_space(text, 0)
+    try:
+        return json.JSONDecoder(parse_constant=_refuse).raw_decode(text, start)[0]
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError:
+        pass
+    try:
+        _Scanner(text).value(start)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    raise ValueError("invalid JSON")
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None, "no space is space enough"
+    return found.end()
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+class _Scanner:
+    """Walks a text until what is wrong with it; each method answers where its part ends."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def value(self, at: int) -> int:
+        char = self._char(at)
+        if char == "{":
+            return self._object(at + 1)
+        if char == "[":
+            return self._array(at + 1)
+        if char == '"':
+            return self._string(at + 1)
+        if char in _LITERALS:
+            return self._literal(at, _LITERALS[char])
+        if char == "-" or char.isdecimal():
+            return self._number(at)
+        raise self._wrong(at, "looking for beginning of value")
+
+    def _object(self, at: int) -> int:
+        at = self._skip(at)
+        if self._char(at) == "}":
+            return at + 1
+        while True:
+            if self._char(at) != '"':
+                raise self._wrong(at, "looking for beginning of object key string")
+            at = self._skip(self._string(at + 1))
+            if self._char(at) != ":":
+                raise self._wrong(at, "after object key")
+            at = self._skip(self.value(self._skip(at + 1)))
+            if self._char(at) == "}":
+                return at + 1
+            if self._char(at) != ",":
+                raise self._wrong(at, "after object key:value pair")
+            at = self._skip(at + 1)
+
+    def _array(self, at: int) -> int:
+        at = self._skip(at)
+        if self._char(at) == "]":
+            return at + 1
+        while True:
+            at = self._skip(self.value(at))
+            if self._char(at) == "]":
+                return at + 1
+            if self._char(at) != ",":
+                raise self._wrong(at, "after array element")
+            at = self._skip(at + 1)
+
+    def _string(self, at: int) -> int:
+        while (char := self._char(at)) != '"':
+            if char < " ":
+                raise self._wrong(at, "in string literal")
+            at += 1
+            if char == "\\":
+                at = self._escape(at)
+        return at + 1
+
+    def _escape(self, at: int) -> int:
+        char = self._char(at)
+        if char != "u":
+            if char not in 'bfnrt\\/"':
+                raise self._wrong(at, "in string escape code")
+            return at + 1
+        for place in range(at + 1, at + 5):
+            if self._char(place) not in "0123456789abcdefABCDEF":
+                raise self._wrong(place, "in \\u hexadecimal character escape")
+        return at + 5
+
+    def _literal(self, at: int, wanted: str) -> int:
+        for place in range(1, len(wanted)):
+            if self._char(at + place) != wanted[place]:
+                raise self._wrong(at + place, f"in literal {wanted} (expecting '{wanted[place]}')")
+        return at + len(wanted)
+
+    def _number(self, at: int) -> int:
+        for begun, where in _NUMBER_BEGUN:
+            found = begun.match(self._text, at)
+            if found and not _DIGIT.match(self._char(found.end())):
+                raise self._wrong(found.end(), where)
+        found = _NUMBER.match(self._text, at)
+        assert found is not None, "a number begins here"
+        return found.end()
+
+    def _skip(self, at: int) -> int:
+        return _behind_space(self._text, at)
+
+    def _char(self, at: int) -> str:
+        if at >= len(self._text):
+            raise ValueError("unexpected EOF" if self._text.strip() else "EOF")
+        return self._text[at]
+
+    def _wrong(self, at: int, where: str) -> ValueError:
+        char = self._text[at]
+        # Go looks at bytes, not at characters.
+        char = char if char.isascii() else chr(char.encode()[0])
+        shown = {"'": "'\\''", '"': "'\"'"}.get(char, repr(char))
+        return ValueError(f"invalid character {shown} {where}")

@@ -1,0 +1,88 @@
+"""An extender that fails leaves pods pending with upstream's words, and ends no run."""
+
+import pytest
+
+from roadstead.config.settings import Settings
+from roadstead.run import RunInputs, RunPlan
+from tests.actors.world import pods_of, run_virtually
+from tests.builders import node, pod
+from tests.faulty_extender import LATE, NO_NODE, REFUSED, SAYS_NO, URL, Faults, config_of, extender
+
+NAMES = ("a", "b", "c")
+NOT_JSON = "invalid character 'o' in literal null (expecting 'u')"
+
+AT_FILTER = {
+    "refuse": f'Post "{URL}/filter": {REFUSED}',
+    "late": f'Post "{URL}/filter": {LATE}',
+    "drop": f'Post "{URL}/filter": EOF',
+    "status": f"failed filter with extender at URL {URL}/filter, code 500",
+    "garbage": NOT_JSON,
+    "error": SAYS_NO,
+    "unknown": f'extender "{URL}" claims a filtered node "{NO_NODE}" '
+    "which is not found in the input node list",
+}
+AT_BIND = {
+    "refuse": f'Post "{URL}/bind": {REFUSED}',
+    "drop": f'Post "{URL}/bind": EOF',
+    "status": f"failed bind with extender at URL {URL}/bind, code 500",
+    "garbage": NOT_JSON,
+    "error": SAYS_NO,
+}
+PATHS = {"holds the nodes": {}, "workers": {"shards": 2, "nodes_at": "workers"}}
+
+
+def run(faults, path="workers", **fields):
+    settings = Settings(runtime="inline", **PATHS[path])
+    plan = RunPlan(settings, config_of(extender(**fields)), "mine.yaml")
+    nodes = tuple(node(f"n{i}", labels={"topology.kubernetes.io/zone": f"z{i}"}) for i in range(4))
+    inputs = RunInputs(nodes, (), pods_of(*NAMES, facts=pod(cpu=100)))
+    return run_virtually(inputs, plan, faults.caller_of)
+
+
+def messages(outcome):
+    return [each.message for each in outcome.pending]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("fault", AT_FILTER)
+def test_a_filter_that_fails_is_the_reason_of_its_pods(fault, path):
+    faults = Faults(verbs=("filter",), **{fault: 1.0})
+
+    assert messages(run(faults, path)) == [AT_FILTER[fault]] * len(NAMES)
+
+
+@pytest.mark.parametrize("fault", AT_BIND)
+def test_a_bind_that_fails_is_the_reason_of_its_pods(fault):
+    faults = Faults(verbs=("bind",), **{fault: 1.0})
+
+    assert messages(run(faults)) == [AT_BIND[fault]] * len(NAMES)
+
+
+def test_nodes_that_an_extender_refuses_are_counted_by_its_reasons():
+    outcome = run(Faults(none_left=1.0))
+
+    for each in outcome.pending:
+        assert each.message.startswith("0/4 nodes are available: 2 broken for good, 2 busy.")
+        assert each.reasons == (("broken for good", 2), ("busy", 2))
+        assert "Extender" in each.plugins
+
+
+@pytest.mark.parametrize("fault", ["refuse", "drop", "garbage", "late"])
+def test_a_prioritize_that_fails_gives_no_scores_and_the_pods_are_placed(fault):
+    outcome = run(Faults(verbs=("prioritize",), **{fault: 1.0}))
+
+    assert len(outcome.placements) == len(NAMES)
+
+
+def test_an_ignorable_extender_that_fails_is_left_out():
+    faults = Faults(refuse=1.0)
+
+    assert len(run(faults, ignorable=True).placements) == len(NAMES)
+    assert faults.happened["refuse"] > 0
+
+
+def test_an_extender_that_fails_now_and_then_delays_its_pods():
+    faults = Faults(seed=3, refuse=0.1, drop=0.1, slow=0.5, verbs=("filter", "prioritize"))
+
+    assert len(run(faults).placements) == len(NAMES)
+    assert faults.happened["slow"] > 0

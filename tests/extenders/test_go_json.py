@@ -1,0 +1,64 @@
+"""The first JSON value of a reply, and Go's words where there is none."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.extenders.go_json import decode_first
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+)
+
+
+@given(VALUES, st.sampled_from(["", " ", "\n {", " x"]))
+def test_the_first_value_is_read_whatever_follows(value, rest):
+    # A number goes on where digits follow, so that something else stands between.
+    assert decode_first(f" {json.dumps(value)}\n{rest}".encode()) == value
+
+
+@given(VALUES, st.data())
+def test_a_value_that_is_cut_has_an_unexpected_end(value, data):
+    text = json.dumps([value])
+    cut = text[: data.draw(st.integers(1, len(text) - 1))]
+
+    with pytest.raises(ValueError, match=r"^unexpected EOF$"):
+        decode_first(cut.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "EOF"),
+        ("  ", "EOF"),
+        ("not json", "invalid character 'o' in literal null (expecting 'u')"),
+        ("<html>", "invalid character '<' looking for beginning of value"),
+        ("é", "invalid character 'Ã' looking for beginning of value"),
+        ("{a}", "invalid character 'a' looking for beginning of object key string"),
+        ('{"a" 1}', "invalid character '1' after object key"),
+        ('{"a":1 "b"}', "invalid character '\"' after object key:value pair"),
+        ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("[1,]", "invalid character ']' looking for beginning of value"),
+        ('"a\nb"', "invalid character '\\n' in string literal"),
+        ('"\\x"', "invalid character 'x' in string escape code"),
+        ('"\\u12g4"', "invalid character 'g' in \\u hexadecimal character escape"),
+        ("-x", "invalid character 'x' in numeric literal"),
+        ("[1.x]", "invalid character 'x' after decimal point in numeric literal"),
+        ("[1e+]", "invalid character ']' in exponent of numeric literal"),
+        ("[01]", "invalid character '1' after array element"),
+        ("nul", "unexpected EOF"),
+        ("'x'", "invalid character '\\'' looking for beginning of value"),
+    ],
+)
+def test_what_is_no_json_is_told_as_go_does(text, told):
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        decode_first(text.encode())

@@ -1,0 +1,141 @@
+"""An extender of this process that answers wrongly, for tests and for simulated runs.
+
+    faults = Faults(seed, drop=0.1, refuse=0.1, slow=0.2)
+    Supervisor(runtime, plan_with(extender()), caller_of=faults.caller_of)
+
+The plan's configuration names it as any other extender (`extender`); no socket is opened and no
+thread is started, and the time that answers take passes on the loop's clock.
+"""
+
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from roadstead.extenders.caller import InProcess, TransportError
+from roadstead.extenders.http import HttpCaller
+
+URL = "http://extender.test/faulty"
+REFUSED = "dial tcp extender.test:80: connect: connection refused"
+LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+SAYS_NO = "the extender says no"
+NO_NODE = "no-such-node"
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+def extender(**fields):
+    """One extender of a configuration, with the verbs filter, prioritize, preempt and bind."""
+    verbs = {f"{verb}Verb": verb for verb in ("filter", "prioritize", "preempt", "bind")}
+    return {"urlPrefix": URL, "weight": 1, "nodeCacheCapable": True, **verbs, **fields}
+
+
+def config_of(*extenders):
+    """A KubeSchedulerConfiguration with these extenders."""
+    return json.dumps(HEAD | {"extenders": list(extenders)})
+
+
+@dataclass
+class Faults:
+    """How often each thing goes wrong: probabilities for each call, drawn from the seed.
+
+    refuse: nobody listens. drop: the connection closes without an answer. status: HTTP 500.
+    garbage: no JSON. error: the reply's error field. unknown: the reply names a node that was not
+    asked about. none_left: all nodes fail, half of them for good. late: no answer before the
+    deadline. slow: it takes up to `slow_max_s`. verbs: to which calls that happens.
+    happened: how often each fault was drawn.
+    """
+
+    seed: object = 0
+    refuse: float = 0.0
+    drop: float = 0.0
+    status: float = 0.0
+    garbage: float = 0.0
+    error: float = 0.0
+    unknown: float = 0.0
+    none_left: float = 0.0
+    late: float = 0.0
+    slow: float = 0.0
+    slow_max_s: float = 2.0
+    verbs: tuple = ("filter", "prioritize", "preempt", "bind")
+    happened: Counter = field(default_factory=Counter)
+    calls: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.caller_of = InProcess(self._caller)
+        self._random = random.Random(f"extender {self.seed}")
+
+    def _caller(self, config, clock):
+        return HttpCaller(config, _Transport(self, config, clock))
+
+    def drawn(self, fault, verb):
+        """Whether a fault happens to this call."""
+        found = verb in self.verbs and self._random.random() < getattr(self, fault)
+        self.happened[fault] += found
+        return found
+
+    def uniform(self, high):
+        return self._random.uniform(0.0, high)
+
+
+@dataclass
+class _Transport:
+    """Carries requests to an extender that lets every node pass, but for its faults."""
+
+    faults: Faults
+    config: object
+    clock: InProcess
+
+    def post(self, verb, body):
+        faults, payload = self.faults, json.loads(body)
+        faults.calls.append(verb)
+        if faults.drawn("refuse", verb):
+            raise TransportError(REFUSED)
+        if faults.drawn("late", verb):
+            self.clock.spend(self.config.http_timeout_s)
+            raise TransportError(LATE)
+        if faults.drawn("slow", verb):
+            self.clock.spend(faults.uniform(faults.slow_max_s))
+        if faults.drawn("drop", verb):
+            raise TransportError("EOF")
+        if faults.drawn("status", verb):
+            return 500, b""
+        if faults.drawn("garbage", verb):
+            return 200, b"not json"
+        return 200, json.dumps(self._reply(verb, payload)).encode()
+
+    def _reply(self, verb, payload):
+        faults = self.faults
+        if verb == "prioritize":
+            return [{"Host": name, "Score": len(name) % 10} for name in _names(payload)]
+        if verb == "preempt":
+            return {"NodeNameToMetaVictims": _meta_victims(payload)}
+        if faults.drawn("error", verb):
+            return {"Error": SAYS_NO}
+        if verb == "bind":
+            return {}
+        names = _names(payload)
+        if faults.drawn("none_left", verb):
+            for_good = dict.fromkeys(names[::2], "broken for good")
+            failed = dict.fromkeys(names[1::2], "busy")
+            return {"FailedNodes": failed, "FailedAndUnresolvableNodes": for_good}
+        if faults.drawn("unknown", verb):
+            names = [*names, NO_NODE]
+        if payload.get("Nodes") is None:
+            return {"NodeNames": names}
+        return {"Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
+
+
+def _names(payload):
+    nodes = payload.get("Nodes")
+    if nodes is None:
+        return list(payload["NodeNames"])
+    return [each["metadata"]["name"] for each in nodes["items"]]
+
+
+def _meta_victims(payload):
+    if payload.get("NodeNameToMetaVictims") is not None:
+        return payload["NodeNameToMetaVictims"]
+    return {
+        name: {**each, "Pods": [{"UID": pod["metadata"]["uid"]} for pod in each["Pods"]]}
+        for name, each in payload["NodeNameToVictims"].items()
+    }

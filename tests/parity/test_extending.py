@@ -1,0 +1,57 @@
+"""Recorded attempts in which extenders have a say, on every path on which pods are narrowed."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from roadstead.parity.cases import find_files, read_document
+from roadstead.parity.suites import run_file
+
+FOLDER = Path(__file__).parents[1] / "golden" / "extenders"
+FILES = find_files([FOLDER])
+
+
+@pytest.mark.parametrize("path_name", ["plain", "1", "2", "5"])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
+def test_calls_and_what_comes_of_them_are_upstreams(file, path_name):
+    (answer,) = run_file(file, [path_name])
+
+    assert answer.result.mismatches == []
+    assert not answer.result.unsupported
+    assert answer.result.decisions > 0
+
+
+def test_a_scheduler_that_holds_the_nodes_is_left_out_for_it_asks_as_one_worker():
+    assert run_file(FILES[0], ["beside"]) == []
+
+
+def found_in(tmp_path, change):
+    """What differs from a recording with its first placed pod's entry changed."""
+    document = read_document(FILES[0])
+    entry = next(each for each in document["expected"] if "bestTotal" in each)
+    change(entry)
+    file = tmp_path / FILES[0].name
+    file.write_bytes(gzip.compress(json.dumps(document).encode()))
+    (answer,) = run_file(file, ["plain"])
+    return answer.result.mismatches
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda entry: entry["calls"].pop(), "calls"),
+        (lambda entry: entry["calls"][0]["request"].update(Pod="default/other"), "request.Pod"),
+        (lambda entry: entry["calls"][0].update(url="http://other/filter"), "calls[0].url"),
+        (lambda entry: entry.update(bestTotal=entry["bestTotal"] + 1), "bestTotal"),
+        (lambda entry: entry.update(chosen="another"), "chosen"),
+        (lambda entry: entry.update(bindError="no"), "bindError"),
+        (lambda entry: entry.update(interested=[7]), "interested"),
+        (lambda entry: entry["feasible"].append("another"), "feasible"),
+    ],
+)
+def test_whatever_else_was_recorded_is_a_mismatch(tmp_path, change, told):
+    (mismatch,) = found_in(tmp_path, change)
+
+    assert told in mismatch
