@@ -16,7 +16,7 @@ from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, cut_short
 from roadstead.run import Pod, RunPlan, build_narrower, build_profiles
 
 
@@ -32,7 +32,7 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
             "is the name of no profile of the configuration",
             obj=f'Pod "{identity.key}"',
             field="spec.schedulerName",
-            value=f'"{facts.scheduler_name}"',
+            value=cut_short(facts.scheduler_name),
         )
     info = classes.info(facts)
     signature = profile.class_of(info, identity.uid)

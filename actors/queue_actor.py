@@ -38,6 +38,7 @@ from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.errors import cut_short
 from roadstead.protocol.status import Status, unresolvable
 from roadstead.queue import (
     Among,
@@ -109,7 +110,9 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
     def _gate(self, facts: PodFacts) -> Status:
         profile: Profile | None = self._profiles.get(facts.scheduler_name)
         if profile is None:
-            return unresolvable(f'no profile has the scheduler name "{facts.scheduler_name}"')
+            return unresolvable(
+                f"no profile has the scheduler name {cut_short(facts.scheduler_name)}"
+            )
         return profile.gate(facts)
 
     async def submit(self, batch: PodBatch) -> Submitted:

@@ -11,7 +11,6 @@ from typing import Final
 
 from roadstead.config.errors import Problem, duplicate, invalid, required
 from roadstead.config.intree import EXTENSION_POINTS, REMOVED_PLUGINS
-from roadstead.config.names import is_extended_resource, qualified_name_errors
 from roadstead.config.schema import (
     ClientConnection,
     Extender,
@@ -23,6 +22,7 @@ from roadstead.config.schema import (
 )
 from roadstead.config.validation_args import validate_args
 from roadstead.config.wire import API_VERSION, sorted_keys, to_document
+from roadstead.protocol.names import is_extended_resource, qualified_name_errors
 
 _REMOVED_RULE: Final = (
     f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'

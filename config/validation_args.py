@@ -20,7 +20,6 @@ from roadstead.config.errors import (
     unsupported,
 )
 from roadstead.config.legacy.plugins import WireNodeLabelArgs, validate_node_label
-from roadstead.config.names import label_value_errors, qualified_name_errors
 from roadstead.config.schema_args import (
     WireBalancedAllocationArgs,
     WireDefaultPreemptionArgs,
@@ -35,6 +34,7 @@ from roadstead.config.schema_args import (
     WireSpreadConstraint,
     WireVolumeBindingArgs,
 )
+from roadstead.protocol.names import label_value_errors, qualified_name_errors
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")

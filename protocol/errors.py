@@ -23,6 +23,16 @@ def cut_short(value: object, max_chars: int = VALUE_MAX_CHARS) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
+def printable(text: str) -> str:
+    """A text in which nothing moves a terminal's cursor: all but lines and print is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
 class InputError(RoadsteadError):
     """Bad input: `source: Kind "name": field: value: rule`.
 

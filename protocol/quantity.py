@@ -76,6 +76,16 @@ class Quantity:
             return _scaled_big(self.unscaled, self.exponent - scale)
         return _scaled_int64(self.unscaled, self.exponent - scale)
 
+    def rounded_up(self, scale: int) -> Quantity:
+        """The amount rounded away from zero to a multiple of 10**scale; itself if it is one."""
+        if self.exponent >= scale:
+            return self
+        step = _power_of_10(scale - self.exponent)
+        amount = -(-abs(self.unscaled) // step)
+        if amount * step == abs(self.unscaled):
+            return self
+        return Quantity(amount * (self.sign or 1), scale, self.format, self.is_big)
+
     def cmp(self, other: Quantity) -> int:
         """-1, 0 or 1. Costs little even where the two lie a million digits apart."""
         if self.sign != other.sign or not self.unscaled:

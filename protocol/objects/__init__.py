@@ -202,6 +202,9 @@ from roadstead.protocol.objects.validation import (
     API_GROUPS as API_GROUPS,
 )
 from roadstead.protocol.objects.validation import (
+    API_VERSIONS as API_VERSIONS,
+)
+from roadstead.protocol.objects.validation import (
     KINDS as KINDS,
 )
 from roadstead.protocol.objects.validation import (

@@ -55,6 +55,13 @@ API_GROUPS: dict[str, str] = {
 }
 """The API group of each kind; "" is the core group. Other groups have kinds of the same names."""
 
+_VERSIONS = {"scheduling.x-k8s.io": "v1alpha1"}
+API_VERSIONS: dict[str, str] = {
+    kind: "/".join(part for part in (group, _VERSIONS.get(group, "v1")) if part)
+    for kind, group in API_GROUPS.items()
+}
+"""The apiVersion under which Kubernetes 1.34 serves each kind."""
+
 KINDS: dict[str, type[ApiObject]] = {
     model.__name__: model for models in _GROUPS.values() for model in models
 }

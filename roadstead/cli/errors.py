@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
+from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError, printable
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
@@ -25,7 +25,7 @@ class ReportingCommand(click.Command):
         try:
             result: object = super().invoke(ctx)
         except RoadsteadError as error:
-            click.echo(error_text(error), err=True)
+            click.echo(printable(error_text(error)), err=True)
             raise click.exceptions.Exit(exit_status(error)) from error
         return result
 

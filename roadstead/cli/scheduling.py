@@ -15,7 +15,7 @@ from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.session import Session
 from roadstead.interruption import Interrupted
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, printable
 from roadstead.report.node_use import node_use
 from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
 from roadstead.report.summary import Summary, summarize, summary_document
@@ -96,7 +96,7 @@ def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
 
 def tell_notes(loaded: Loaded) -> None:
     for note in loaded.notes:
-        click.echo(note, err=True)
+        click.echo(printable(note), err=True)
 
 
 def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOutcome) -> RunResult:

@@ -7,7 +7,6 @@ apimachinery/pkg/apis/meta/v1/helpers.go and component-helpers .../nodeaffinity/
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -20,30 +19,8 @@ from roadstead.facts.selectors import (
     parse_int64,
 )
 from roadstead.protocol import objects
+from roadstead.protocol.names import label_value_errors, qualified_name_errors
 
-_LABEL_MAX_BYTES, _SUBDOMAIN_MAX_BYTES = 63, 253
-_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_NAME_RE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_SUBDOMAIN_RE = re.compile(_SUBDOMAIN)
-_CHARACTERS = (
-    "must consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character"
-)
-_NAME_RULE = (
-    f"{_CHARACTERS} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
-    f"regex used for validation is '{_NAME}')"
-)
-_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
-    f"'12345', regex used for validation is '({_NAME})?')"
-)
-_SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
-    f"for validation is '{_SUBDOMAIN}')"
-)
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _FIELD_OPERATORS = ("In", "NotIn")
 _STRING_OPERATORS = {"In": "in", "NotIn": "notin"}
@@ -135,44 +112,15 @@ def requirement_errors(
     key: str, operator: str, values: Sequence[str] | None, path: str = ""
 ) -> list[str]:
     """What labels.NewRequirement finds wrong, in its order."""
-    rules = key_rules(key)
+    rules = qualified_name_errors(key)
     errors = [f"{path}key: Invalid value: {go_quote(key)}: {'; '.join(rules)}"] if rules else []
     errors += _value_count_errors(operator, values, f"{path}values")
     for index, value in enumerate(values or ()):
-        broken = value_rules(value)
+        broken = label_value_errors(value)
         if broken:
             where = f"{path}values[{index}][{key}]"
             errors.append(f"{where}: Invalid value: {go_quote(value)}: {'; '.join(broken)}")
     return errors
-
-
-@lru_cache(maxsize=4096)
-def key_rules(key: str) -> tuple[str, ...]:
-    """The rules of a qualified name that a label key breaks (validation.IsQualifiedName)."""
-    parts = key.split("/")
-    if len(parts) > 2:
-        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return (f"a qualified name {_NAME_RULE} {optional}",)
-    broken = _prefix_rules(parts[0]) if len(parts) == 2 else []
-    name = parts[-1]
-    if not name:
-        broken.append("name part must be non-empty")
-    elif _byte_count(name) > _LABEL_MAX_BYTES:
-        broken.append(f"name part must be no more than {_LABEL_MAX_BYTES} characters")
-    if not _NAME_RE.fullmatch(name):
-        broken.append(f"name part {_NAME_RULE}")
-    return tuple(broken)
-
-
-@lru_cache(maxsize=4096)
-def value_rules(value: str) -> tuple[str, ...]:
-    """The rules that a label value breaks (validation.IsValidLabelValue)."""
-    broken = []
-    if _byte_count(value) > _LABEL_MAX_BYTES:
-        broken.append(f"must be no more than {_LABEL_MAX_BYTES} characters")
-    if value and not _NAME_RE.fullmatch(value):
-        broken.append(_VALUE_RULE)
-    return tuple(broken)
 
 
 def go_quote(text: str) -> str:
@@ -195,21 +143,6 @@ def _escaped(char: str) -> str:
         if code < 0x10000
         else f"\\U{code:08x}"
     )
-
-
-def _byte_count(text: str) -> int:
-    return len(text.encode(errors="surrogatepass"))
-
-
-def _prefix_rules(prefix: str) -> list[str]:
-    if not prefix:
-        return ["prefix part must be non-empty"]
-    broken = []
-    if _byte_count(prefix) > _SUBDOMAIN_MAX_BYTES:
-        broken.append(f"prefix part must be no more than {_SUBDOMAIN_MAX_BYTES} characters")
-    if not _SUBDOMAIN_RE.fullmatch(prefix):
-        broken.append(f"prefix part {_SUBDOMAIN_RULE}")
-    return broken
 
 
 def _value_count_errors(operator: str, values: Sequence[str] | None, path: str) -> list[str]:

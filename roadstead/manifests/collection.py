@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, TypeVar, cast
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.manifests.admission import check_node, check_object
 from roadstead.manifests.defaults import default_node, default_pod
 from roadstead.manifests.files import read_texts
 from roadstead.manifests.names import generated_name
@@ -17,6 +18,7 @@ from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import (
     API_GROUPS,
+    API_VERSIONS,
     KINDS,
     ApiObject,
     CronJob,
@@ -52,6 +54,10 @@ _CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "PriorityClass"}
 )
+
+
+_BUILT_IN_GROUPS = frozenset({*API_GROUPS.values(), "extensions"})
+"""Groups in which Kubernetes has kinds of our names; others may have kinds of the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +159,23 @@ class _Gathered:
     def _add(self, kind: str, document: dict[str, object], source: str) -> None:
         version = document.get("apiVersion")
         group = version.rpartition("/")[0] if isinstance(version, str) else None
-        if kind not in KINDS or (group is not None and group != API_GROUPS[kind]):
+        if kind not in KINDS or (group is not None and group not in _BUILT_IN_GROUPS):
             self._ignored[f"{kind}.{group}" if group else kind] += 1
             return
+        if isinstance(version, str) and version != API_VERSIONS[kind]:
+            raise InputError(
+                f"is not served for this kind by Kubernetes 1.34 (want {API_VERSIONS[kind]})",
+                source=source,
+                obj=describe(kind, document),
+                field="apiVersion",
+                value=cut_short(version),
+            )
         found = validate(kind, self._named(kind, document), source=source)
+        if kind == "Node":
+            check_node(cast("Node", found), source=source)
+        elif kind != "Pod":
+            # A pod is checked together with what is filled in.
+            check_object(kind, found, source=source)
         namespace = "" if kind in _CLUSTER_SCOPED else found.metadata.namespace or DEFAULT_NAMESPACE
         key = (kind, namespace, found.metadata.name)
         if key in self._seen:

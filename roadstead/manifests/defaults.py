@@ -1,4 +1,5 @@
-"""What the API server fills in for a raw manifest (upstream pkg/apis/core/v1/defaults.go, 1.34).
+"""What the API server fills in for a raw manifest (upstream pkg/apis/core/v1/defaults.go, 1.34, and
+plugin/pkg/admission/defaulttolerationseconds).
 
 Objects that come from an API server have all this already, and filling it in again changes nothing.
 """
@@ -11,6 +12,7 @@ from roadstead.facts.compile import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from roadstead.facts.requests import is_pod_level, pod_requests
 from roadstead.facts.resources import HUGE_PAGES_PREFIX
 from roadstead.facts.sharing import by_identity
+from roadstead.manifests.admission import check_pod
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import (
     Affinity,
@@ -25,6 +27,7 @@ from roadstead.protocol.objects import (
     PriorityClass,
     ResourceRequirements,
     SelectorRequirement,
+    Toleration,
     describe,
 )
 from roadstead.protocol.quantity import Quantity
@@ -33,6 +36,14 @@ SYSTEM_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+MILLI = -3
+"""Amounts are rounded up to thousandths (SetDefaults_ResourceList)."""
+
+EVICTED_AFTER_S = 300
+_TOLERATED_FOR_A_WHILE = tuple(
+    Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=EVICTED_AFTER_S)
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+)
 _NO_CLASSES: Mapping[str, PriorityClass] = {}
 
 
@@ -42,16 +53,24 @@ def default_pod(
     """The pod as the API server would store it.
 
     Filled in: namespace, scheduler, priority of its class, requests from limits, requests of the
-    pod as a whole, host ports under host networking, and the keys to match of pod affinity.
+    pod as a whole, host ports under host networking, the keys to match of pod affinity, and
+    tolerations of nodes that are not ready or reachable. Amounts are rounded up to thousandths.
 
     Raises:
-        InputError: the pod has no container, or names a priority class that does not exist.
+        InputError: the pod has no container, names a priority class that does not exist, or breaks
+            a rule of `roadstead.manifests.admission`.
     """
+    check_pod(pod, source=source)
     if not pod.spec.containers:
         raise _refusal(pod, source, "spec.containers", "must not be empty")
     spec: dict[str, object] = _priority(pod, classes, source)
     if not pod.spec.scheduler_name:
         spec["scheduler_name"] = DEFAULT_SCHEDULER
+    tolerations = _tolerations(pod.spec.tolerations)
+    if tolerations is not pod.spec.tolerations:
+        spec["tolerations"] = tolerations
+    if pod.spec.overhead:
+        spec["overhead"] = _rounded(pod.spec.overhead)
     spec |= _with_container_requests(pod.spec)
     if pod.spec.resources is not None:
         spec |= _pod_level_requests(pod, spec, pod.spec.resources)
@@ -68,10 +87,33 @@ def default_pod(
 
 def default_node(node: Node) -> Node:
     """The node as the API server would store it: what it has is what pods may use."""
-    if node.status.allocatable or not node.status.capacity:
+    allocatable = node.status.allocatable or node.status.capacity
+    allocatable = _rounded(allocatable)
+    if allocatable is node.status.allocatable:
         return node
-    status = node.status.model_copy(update={"allocatable": node.status.capacity})
+    status = node.status.model_copy(update={"allocatable": allocatable})
     return node.model_copy(update={"status": status})
+
+
+def _rounded(amounts: dict[str, Quantity]) -> dict[str, Quantity]:
+    """Amounts in whole thousandths; the same object where they are that already."""
+    if all(each.exponent >= MILLI for each in amounts.values()):
+        return amounts
+    return {name: each.rounded_up(MILLI) for name, each in amounts.items()}
+
+
+@by_identity
+def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
+    """With those that DefaultTolerationSeconds adds where none is like them."""
+    missing = tuple(
+        each
+        for each in _TOLERATED_FOR_A_WHILE
+        if not any(
+            given.key in ("", each.key) and given.effect in ("", each.effect)
+            for given in tolerations
+        )
+    )
+    return (*tolerations, *missing) if missing else tolerations
 
 
 def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> InputError:
@@ -126,9 +168,13 @@ def _containers_on_host(containers: tuple[Container, ...]) -> tuple[Container, .
 def _container(container: Container, host_network: bool) -> Container:
     changes: dict[str, object] = {}
     resources = container.resources
-    if resources is not None and not resources.limits.keys() <= resources.requests.keys():
-        requests = resources.limits | resources.requests
-        changes["resources"] = resources.model_copy(update={"requests": requests})
+    if resources is not None:
+        requests, limits = _rounded(resources.requests), _rounded(resources.limits)
+        if not limits.keys() <= requests.keys():
+            requests = limits | requests
+        if requests is not resources.requests or limits is not resources.limits:
+            update = {"requests": requests, "limits": limits}
+            changes["resources"] = resources.model_copy(update=update)
     if host_network and any(not port.host_port for port in container.ports):
         changes["ports"] = tuple(
             port.model_copy(update={"host_port": port.host_port or port.container_port})
@@ -146,16 +192,17 @@ def _pod_level_requests(
     bare = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
     whole = {"spec": bare, "status": PodStatus()}
     of_containers = pod_requests(pod.model_copy(update=whole))
-    requests: dict[str, Quantity] = dict(resources.requests)
+    given, limits = _rounded(resources.requests), _rounded(resources.limits)
+    requests: dict[str, Quantity] = dict(given)
     for name, value in of_containers.items():
         if is_pod_level(name) and not name.startswith(HUGE_PAGES_PREFIX):
             requests.setdefault(name, value)
-    for name, value in resources.limits.items():
+    for name, value in limits.items():
         if is_pod_level(name):
             requests.setdefault(name, value)
-    if requests == resources.requests:
+    if requests == resources.requests and limits == resources.limits:
         return {}
-    return {"resources": resources.model_copy(update={"requests": requests})}
+    return {"resources": resources.model_copy(update={"requests": requests, "limits": limits})}
 
 
 @by_identity

@@ -17,7 +17,6 @@ from roadstead.config.plugin_args import NodeResourcesFitArgs
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.resources import is_extended_resource
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
@@ -43,6 +42,7 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.resource_scoring import ResourceScorer, build_scorer
+from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
 
 TOO_MANY_PODS = "Too many pods"

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from roadstead.cycle.explain import Explanation
 from roadstead.framework.post_filter_answers import PostFilterResult
+from roadstead.protocol.errors import printable
 from roadstead.protocol.status import Code, Status
 
 SKIPPED = "–"
@@ -38,16 +39,16 @@ def print_explanation(console: Console, explanation: Explanation, top: int = 0) 
 
 
 def _headline(explanation: Explanation) -> Text:
-    text = Text.assemble((explanation.pod_key, "bold"), ": ")
+    text = Text.assemble((printable(explanation.pod_key), "bold"), ": ")
     nodes, feasible = len(explanation.names), len(explanation.feasible)
     if explanation.cycle_error:
-        text.append(f"scheduling it fails: {explanation.cycle_error}", style="bold red")
+        text.append(f"scheduling it fails: {printable(explanation.cycle_error)}", style="bold red")
     elif feasible:
         text.append(f"{feasible:,} of {nodes:,} nodes can take it", style="bold green")
         text.append(f"\n{_best(explanation)}")
     else:
         text.append("no node can take it", style="bold yellow")
-        text.append(f"\n{explanation.message}")
+        text.append(f"\n{printable(explanation.message)}")
         text.append(_preemption(explanation.post_filter))
     if not explanation.pre_enqueue.is_success:
         text.append(f"\nIt does not enter the queue: {_said(explanation.pre_enqueue)}")
@@ -105,7 +106,7 @@ def _reasons(statuses: Iterable[Status]) -> Table:
         (status.plugin, reason) for status in statuses for reason in status.reasons or ("",)
     )
     for (plugin, reason), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        table.add_row(plugin or SKIPPED, Text(reason), f"{count:,}")
+        table.add_row(plugin or SKIPPED, Text(printable(reason)), f"{count:,}")
     return table
 
 
@@ -113,7 +114,7 @@ def _refused(refused: Sequence[tuple[str, Status]], top: int) -> Table:
     table = _table("Nodes that refuse it", "node", "plugin", "preemption", "reasons")
     shown = refused[:top] if top else refused
     for name, status in shown:
-        reasons = Text(", ".join(status.reasons))
+        reasons = Text(printable(", ".join(status.reasons)))
         helps = "may help" if status.code is Code.UNSCHEDULABLE else "cannot help"
         table.add_row(Text(name), status.plugin or SKIPPED, helps, reasons)
     _say_left_out(table, len(refused) - len(shown))
@@ -141,7 +142,9 @@ def _candidates(result: PostFilterResult, top: int) -> Table:
     for each in shown:
         style = "bold" if each.node_name in good else ""
         victims = ", ".join(f"{victim.key} ({victim.priority:,})" for victim in each.victims)
-        table.add_row(Text(each.node_name, style=style), f"{each.violations:,}", Text(victims))
+        table.add_row(
+            Text(each.node_name, style=style), f"{each.violations:,}", Text(printable(victims))
+        )
     _say_left_out(table, len(order) - len(shown))
     return table
 

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roadstead.protocol.errors import printable
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.concurrency_table import fill, headline
 from roadstead.report.summary import Reason, Summary, Use
@@ -41,7 +42,7 @@ def _headline(summary: Summary) -> Text:
     pods = summary.placed + summary.pending
     text.append(f" of {pods:,} pods on {summary.nodes:,} nodes")
     if summary.source:
-        text.append(f" ({summary.source})")
+        text.append(f" ({printable(summary.source)})")
     if summary.preempted:
         text.append(f"\n{summary.preempted:,} preempted", style="bold yellow")
         text.append(": they had to make room for pods of higher priority")
@@ -95,7 +96,7 @@ def _reasons(reasons: tuple[Reason, ...]) -> Table:
     table = _table("Why pods are pending", "reason", "pods", "nodes per pod")
     for reason in reasons[:REASONS_MAX]:
         per_pod = f"{reason.nodes / reason.pods:,.0f}"
-        table.add_row(Text(reason.reason), f"{reason.pods:,}", per_pod)
+        table.add_row(Text(printable(reason.reason)), f"{reason.pods:,}", per_pod)
     _say_left_out(table, len(reasons) - REASONS_MAX, "reasons")
     return table
 

@@ -694,6 +694,17 @@ async def test_pods_of_an_unknown_scheduler_are_pending_with_its_name():
     assert await names(queue) == ()
 
 
+async def test_the_name_of_an_unknown_scheduler_is_escaped_and_cut_short():
+    queue = queue_of()
+
+    await queue.submit(batch_of("a", facts=pod(scheduler_name="\x1b[2J" + "x" * 200)))
+
+    (message,) = (await told(queue)).values()
+    assert message.startswith('no profile has the scheduler name "\\x1b[2Jxxx')
+    assert message.isprintable()
+    assert len(message) < 120
+
+
 @pytest.mark.parametrize("given_back", [back("a", "error", "P"), back("a", "unschedulable")])
 async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, clock):
     queue = queue_of(deadlines=Deadlines(lease_s=10 * LONG_S))

@@ -50,9 +50,9 @@ def replica_set(name: str, replicas: int = 0, **selector: object) -> Manifest:
 
 
 def test_nodes_come_bytewise_by_name_as_the_api_server_lists_them(files: Files) -> None:
-    loaded = files.load([node("n-2"), node("n-10"), node("N"), node("n-1")], [])
+    loaded = files.load([node("n-2"), node("n.1"), node("n-10"), node("n-1")], [])
 
-    assert [each.name for each in loaded.inputs.nodes] == ["N", "n-1", "n-10", "n-2"]
+    assert [each.name for each in loaded.inputs.nodes] == ["n-1", "n-10", "n-2", "n.1"]
 
 
 def test_pods_with_a_node_run_wherever_they_stand(files: Files) -> None:

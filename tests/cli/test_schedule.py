@@ -230,3 +230,21 @@ def test_a_configuration_changes_where_pods_go(run: Run, tmp_path: Path) -> None
         placed += [each["node"] for each in json.loads((out / "placements.json").read_text())]
 
     assert placed == ["a", "b"]
+
+
+def test_control_characters_of_inputs_never_reach_the_terminal(
+    run: Run, cluster: str, tmp_path: Path
+) -> None:
+    hostile = "\x1b[2J\x9b1m"
+    other = {"apiVersion": "v1", "kind": f"Other{hostile}"}
+    fine = write(tmp_path / "pods.json", pod("p"), other)
+    broken = write(tmp_path / f"broken{hostile}.json", pod(f"a{hostile}"))
+
+    scheduled = run("schedule", "--cluster", cluster, "--pods", str(fine))
+    refused = run("schedule", "--cluster", cluster, "--pods", str(broken))
+
+    assert (scheduled.exit_code, refused.exit_code) == (0, 2)
+    assert "Other\\x1b[2J" in scheduled.stderr
+    assert 'metadata.name: "a\\x1b[2J\\x9b1m" is not allowed' in refused.stderr
+    for text in (scheduled.stdout, scheduled.stderr, refused.stdout, refused.stderr):
+        assert all(char.isprintable() or char == "\n" for char in text)

@@ -7,12 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.config.durations import Duration, parse_duration
-from roadstead.config.names import (
+from roadstead.config.reader import read_document
+from roadstead.protocol.names import (
     is_extended_resource,
     label_value_errors,
     qualified_name_errors,
 )
-from roadstead.config.reader import read_document
+
+NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
 
 
 @pytest.mark.parametrize(
@@ -59,21 +70,22 @@ def test_printed_duration_reads_back_as_itself(ns: int) -> None:
     "name", ["a", "MyName", "my.name", "123-abc", "example.com/gpu", "a" * 63, "a.b/c_d"]
 )
 def test_qualified_name_has_no_errors(name: str) -> None:
-    assert qualified_name_errors(name) == []
+    assert qualified_name_errors(name) == ()
 
 
 @pytest.mark.parametrize(
     ("name", "errors"),
     [
-        ("", ["name part must be non-empty"]),
+        ("", ["name part must be non-empty", NAME_RULE]),
         ("/x", ["prefix part must be non-empty"]),
-        ("/", ["prefix part must be non-empty", "name part must be non-empty"]),
-        ("example.com/", ["name part must be non-empty"]),
+        ("/", ["prefix part must be non-empty", "name part must be non-empty", NAME_RULE]),
+        ("example.com/", ["name part must be non-empty", NAME_RULE]),
+        ("foo_/", [f"prefix part {SUBDOMAIN_RULE}", "name part must be non-empty", NAME_RULE]),
         ("a" * 64, ["name part must be no more than 63 characters"]),
     ],
 )
 def test_what_breaks_a_qualified_name_is_named(name: str, errors: list[str]) -> None:
-    assert qualified_name_errors(name) == errors
+    assert [*qualified_name_errors(name)] == errors
 
 
 def test_errors_of_prefix_and_name_come_together() -> None:
@@ -94,8 +106,8 @@ def test_length_counts_bytes_not_characters() -> None:
 
 
 def test_label_value_may_be_empty_but_not_begin_with_a_dash() -> None:
-    assert label_value_errors("") == []
-    assert label_value_errors("v1.2_x") == []
+    assert label_value_errors("") == ()
+    assert label_value_errors("v1.2_x") == ()
     assert len(label_value_errors("-3")) == 1
 
 

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from roadstead.facts.parse_selectors import (
     SelectorError,
     go_quote,
-    key_rules,
     label_selector_string,
     parse_label_selector,
     parse_node_selector,
     parse_preferred_terms,
-    value_rules,
 )
 from roadstead.facts.selectors import (
     OPERATORS,
@@ -28,6 +26,7 @@ from roadstead.facts.selectors import (
     selector_error,
 )
 from roadstead.protocol import objects
+from roadstead.protocol.names import label_value_errors, qualified_name_errors
 
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2", "x"]))
 
@@ -187,13 +186,13 @@ def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
     ],
 )
 def test_hostile_keys_are_refused(key: str, says: str) -> None:
-    assert says in "; ".join(key_rules(key))
+    assert says in "; ".join(qualified_name_errors(key))
     assert says in refusal(objects.LabelSelector(match_labels={key: "v"}))
 
 
 @pytest.mark.parametrize("key", ["a", "A_b.c-d", "example.com/x", "a" * 63, "a-b.c/d", "0/0"])
 def test_sound_keys_are_taken(key: str) -> None:
-    assert key_rules(key) == ()
+    assert qualified_name_errors(key) == ()
 
 
 @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ def test_sound_keys_are_taken(key: str) -> None:
     ["-x", "x-", "a b", "a/b", "é", "x\n", "y" * 64, "\ud800", "y" * 1_000_000, ".", "\x00"],
 )
 def test_hostile_values_are_refused(value: str) -> None:
-    assert value_rules(value)
+    assert label_value_errors(value)
     assert refusal(objects.LabelSelector(match_labels={"a": value})).startswith("values[0][a]: ")
     term = objects.NodeSelectorTerm.model_construct(
         match_expressions=(objects.SelectorRequirement(key="a", operator="In", values=[value]),),

@@ -193,3 +193,72 @@ def test_defaults_are_filled_in_once_and_for_all(
     once = default_pod(pod)
     assert default_pod(once) == once
     assert compile_pod(default_pod(once)) == compile_pod(once)
+
+
+def test_amounts_are_rounded_up_to_thousandths_container_by_container() -> None:
+    tiny = {"resources": {"requests": {"cpu": "0.1m"}, "limits": {"cpu": "0.00011"}}}
+    found = default_pod(raw(containers=[{"name": "a", **tiny}, {"name": "b", **tiny}]))
+
+    assert requests_of(found)["cpu"] == 2
+    first = found.spec.containers[0].resources
+    assert first is not None
+    assert (str(first.requests["cpu"]), str(first.limits["cpu"])) == ("1m", "1m")
+
+
+def test_overhead_and_what_the_pod_as_a_whole_asks_for_are_rounded_up_too() -> None:
+    whole = {"requests": {"cpu": "1.0001"}, "limits": {"cpu": "2.0001"}}
+    found = default_pod(raw(resources=whole, overhead={"cpu": "0.0001"}))
+
+    assert requests_of(found)["cpu"] == 1002
+    assert found.spec.resources is not None
+    assert str(found.spec.resources.limits["cpu"]) == "2001m"
+
+
+def test_what_a_node_has_is_rounded_up() -> None:
+    manifest = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1.0001"}}}
+    node = cast("Node", validate("Node", manifest, source=""))
+
+    assert dict(compile_node(default_node(node)).allocatable) == {"cpu": 1001}
+    assert default_node(default_node(node)) == default_node(node)
+
+
+NOT_READY, UNREACHABLE = (f"node.kubernetes.io/{state}" for state in ("not-ready", "unreachable"))
+
+
+def tolerated(pod: Pod) -> list[tuple[str, str, str, int | None]]:
+    return [
+        (each.key, each.operator, each.effect, each.toleration_seconds)
+        for each in pod.spec.tolerations
+    ]
+
+
+def test_nodes_that_are_not_ready_or_reachable_are_tolerated_for_five_minutes() -> None:
+    own = {"key": "mine", "operator": "Exists"}
+
+    assert tolerated(default_pod(raw(tolerations=[own]))) == [
+        ("mine", "Exists", "", None),
+        (NOT_READY, "Exists", "NoExecute", 300),
+        (UNREACHABLE, "Exists", "NoExecute", 300),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given_tolerations", "added"),
+    [
+        ([{"operator": "Exists"}], []),
+        ([{"operator": "Exists", "effect": "NoExecute"}], []),
+        ([{"operator": "Exists", "effect": "NoSchedule"}], [NOT_READY, UNREACHABLE]),
+        ([{"key": NOT_READY, "operator": "Exists"}], [UNREACHABLE]),
+        ([{"key": UNREACHABLE, "operator": "Exists", "effect": "NoExecute"}], [NOT_READY]),
+        (
+            [{"key": NOT_READY, "operator": "Exists", "effect": "NoSchedule"}],
+            [NOT_READY, UNREACHABLE],
+        ),
+    ],
+)
+def test_a_toleration_of_the_pods_own_stays_the_only_one(
+    given_tolerations: list[dict[str, str]], added: list[str]
+) -> None:
+    found = default_pod(raw(tolerations=given_tolerations))
+
+    assert [each.key for each in found.spec.tolerations[len(given_tolerations) :]] == added

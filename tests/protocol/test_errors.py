@@ -13,6 +13,7 @@ from roadstead.protocol.errors import (
     RoadsteadError,
     UnsupportedError,
     cut_short,
+    printable,
 )
 from roadstead.protocol.status import (
     SKIP,
@@ -67,3 +68,10 @@ def test_statuses_tell_their_kind() -> None:
     assert not error("a").is_rejected
     assert Status(Code.PENDING).is_rejected
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE.upstream_name == "UnschedulableAndUnresolvable"
+
+
+def test_what_could_move_a_cursor_is_escaped_and_lines_stay() -> None:
+    text = "a\u001b[2J\u009b1m\r\u202eb\ud800\nc ä…"
+
+    assert printable(text) == "a\\x1b[2J\\x9b1m\\r\\u202eb\\ud800\nc ä…"
+    assert printable("plain ä…") == "plain ä…"

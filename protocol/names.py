@@ -1,0 +1,143 @@
+"""Rules for names: of objects, labels and resources, in the words of the API server.
+
+Upstream: apimachinery/pkg/util/validation/validation.go, pkg/apis/core/v1/helper/helpers.go.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_REMEMBERED_MAX: Final = 16_384
+_LABEL_MAX_BYTES: Final = 63
+_SUBDOMAIN_MAX_BYTES: Final = 253
+
+_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE: Final = f"({_NAME})?"
+_DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_DNS_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+
+# The same languages as above, without a choice to take back: hostile text takes linear time.
+_NAME_RE: Final = re.compile("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_DNS_LABEL_RE: Final = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_DNS_1035_RE: Final = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN_RE: Final = re.compile(
+    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
+)
+
+_NAME_RULE: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+    f"regex used for validation is '{_NAME}')"
+)
+_LABEL_VALUE_RULE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
+    " and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',"
+    f"  or '12345', regex used for validation is '{_LABEL_VALUE}')"
+)
+_SUBDOMAIN_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', "
+    f"regex used for validation is '{_SUBDOMAIN}')"
+)
+_DNS_LABEL_RULE: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
+    f"regex used for validation is '{_DNS_LABEL}')"
+)
+_DNS_1035_RULE: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+    f"'abc-123', regex used for validation is '{_DNS_1035}')"
+)
+_RESERVED_NAMESPACE: Final = "kubernetes.io/"
+_QUOTA_PREFIX: Final = "requests."
+
+
+@lru_cache(_REMEMBERED_MAX)
+def qualified_name_errors(name: str) -> tuple[str, ...]:
+    """Why `[prefix/]name` is not a qualified name, such as a label's key; empty if it is."""
+    prefix, slash, rest = name.partition("/")
+    if "/" in rest:
+        return (
+            f"a qualified name {_NAME_RULE} with an optional DNS subdomain prefix and '/' "
+            "(e.g. 'example.com/MyName')",
+        )
+    errors = _prefix_errors(prefix) if slash else []
+    part = rest if slash else prefix
+    if not part:
+        errors.append("name part must be non-empty")
+    elif _too_long(part, _LABEL_MAX_BYTES):
+        errors.append(f"name part {_too_long_rule(_LABEL_MAX_BYTES)}")
+    if not _NAME_RE.fullmatch(part):
+        errors.append(f"name part {_NAME_RULE}")
+    return tuple(errors)
+
+
+def is_label_value(value: str) -> bool:
+    """Whether a text can be a label's value."""
+    if len(value) > _LABEL_MAX_BYTES:
+        return False
+    # Most values are letters and digits, which these find faster than a pattern does.
+    return (value.isascii() and value.isalnum()) or not value or bool(_NAME_RE.fullmatch(value))
+
+
+@lru_cache(_REMEMBERED_MAX)
+def label_value_errors(value: str) -> tuple[str, ...]:
+    """Why a text cannot be a label's value; empty if it can."""
+    errors = [_too_long_rule(_LABEL_MAX_BYTES)] if _too_long(value, _LABEL_MAX_BYTES) else []
+    if value and not _NAME_RE.fullmatch(value):
+        errors.append(_LABEL_VALUE_RULE)
+    return tuple(errors)
+
+
+def is_subdomain(name: str) -> bool:
+    """Whether a text is a lowercase RFC 1123 subdomain, as names of most objects are."""
+    return len(name) <= _SUBDOMAIN_MAX_BYTES and _SUBDOMAIN_RE.fullmatch(name) is not None
+
+
+def subdomain_errors(name: str) -> tuple[str, ...]:
+    """Why a text is no lowercase RFC 1123 subdomain; empty if it is one."""
+    return _errors(name, _SUBDOMAIN_RE, _SUBDOMAIN_RULE, _SUBDOMAIN_MAX_BYTES)
+
+
+@lru_cache(_REMEMBERED_MAX)
+def dns_label_errors(name: str) -> tuple[str, ...]:
+    """Why a text is no lowercase RFC 1123 label, as a namespace's name is; empty if it is one."""
+    return _errors(name, _DNS_LABEL_RE, _DNS_LABEL_RULE, _LABEL_MAX_BYTES)
+
+
+def dns_1035_label_errors(name: str) -> tuple[str, ...]:
+    """Why a text is no RFC 1035 label, as a service's name is; empty if it is one."""
+    return _errors(name, _DNS_1035_RE, _DNS_1035_RULE, _LABEL_MAX_BYTES)
+
+
+@lru_cache(_REMEMBERED_MAX)
+def is_extended_resource(name: str) -> bool:
+    """Whether a resource lies outside kubernetes.io/ and could also be named in a quota."""
+    if "/" not in name or _RESERVED_NAMESPACE in name or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not qualified_name_errors(_QUOTA_PREFIX + name)
+
+
+def _prefix_errors(prefix: str) -> list[str]:
+    if not prefix:
+        return ["prefix part must be non-empty"]
+    return [f"prefix part {error}" for error in subdomain_errors(prefix)]
+
+
+def _errors(name: str, pattern: re.Pattern[str], rule: str, max_bytes: int) -> tuple[str, ...]:
+    errors = [_too_long_rule(max_bytes)] if _too_long(name, max_bytes) else []
+    if not pattern.fullmatch(name):
+        errors.append(rule)
+    return tuple(errors)
+
+
+def _too_long(text: str, max_bytes: int) -> bool:
+    return len(text.encode("utf-8", "surrogatepass")) > max_bytes
+
+
+def _too_long_rule(max_bytes: int) -> str:
+    return f"must be no more than {max_bytes} characters"

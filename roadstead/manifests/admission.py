@@ -1,0 +1,312 @@
+"""What the API server refuses of objects that are well formed: names, labels, amounts.
+
+Names end up in files and on terminals, so what is let in here has no path parts and no control
+characters. Parts that many objects share are checked once.
+
+Upstream: apimachinery/pkg/api/validation/objectmeta.go (ValidateObjectMeta) and
+pkg/apis/core/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN, STANDARD_RESOURCES
+from roadstead.facts.sharing import by_identity
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.names import (
+    dns_1035_label_errors,
+    dns_label_errors,
+    is_extended_resource,
+    is_label_value,
+    is_subdomain,
+    label_value_errors,
+    qualified_name_errors,
+    subdomain_errors,
+)
+from roadstead.protocol.objects import (
+    Affinity,
+    ApiObject,
+    Container,
+    CronJob,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodTemplate,
+    Taint,
+    Toleration,
+    describe,
+    field_path,
+)
+from roadstead.protocol.quantity import Quantity
+
+Rules = tuple[str, ...]
+
+_NAME_RULES: Mapping[str, Callable[[str], Rules]] = {
+    "Namespace": dns_label_errors,
+    "Service": dns_1035_label_errors,
+}
+"""Of the kinds whose names are no subdomains."""
+
+_LONGEST_NAMES = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
+"""Of the kinds whose pods carry the name, and what is put behind it, in a label."""
+
+_WHOLE = frozenset({"pods"})
+"""Resources that are counted in whole units, besides extended ones."""
+
+_LARGEST = Quantity(2**63 - 1)
+_LARGEST_CPU = Quantity(2**63 - 1, -3)
+_SURELY_SMALL = 2**53
+"""Whole amounts below this can be counted of any resource: most need no closer look."""
+
+
+_RARE = frozenset(
+    (
+        *("affinity", "node_name", "overhead", "priority_class_name", "resources"),
+        *("scheduling_gates", "topology_spread_constraints", "volumes"),
+    )
+)
+"""Fields that few pods have; asking for each takes longer than all other checks."""
+
+
+class Problem(NamedTuple):
+    """A value that is not allowed, below the object or part that was checked."""
+
+    field: str
+    value: str
+    rules: Rules
+
+    def below(self, *path: str | int) -> Problem:
+        """The same problem, seen from further out."""
+        outer = field_path(path)
+        joined = f"{outer}{self.field}" if self.field.startswith("[") else f"{outer}.{self.field}"
+        return self._replace(field=joined if self.field else outer)
+
+
+def check_object(kind: str, found: ApiObject, *, source: str) -> None:
+    """Check the metadata of an object, and the template of pods that it holds.
+
+    Raises:
+        InputError: the first field that the API server would refuse.
+    """
+    problem = _metadata_problem(kind, found.metadata) or _template_problem(found)
+    if problem is not None:
+        raise _refusal(kind, found, problem, source)
+
+
+def check_pod(pod: Pod, *, source: str) -> None:
+    """Check a pod, its metadata included. Raises as `check_object`."""
+    problem = _metadata_problem("Pod", pod.metadata) or _spec_problem(pod.spec)
+    if problem is None and not _is_node_name(pod.status.nominated_node_name):
+        nominated = pod.status.nominated_node_name
+        problem = Problem("status.nominatedNodeName", nominated, subdomain_errors(nominated))
+    if problem is not None:
+        raise _refusal("Pod", pod, problem, source)
+
+
+def check_node(node: Node, *, source: str) -> None:
+    """Check a node, its metadata included. Raises as `check_object`."""
+    problem = _metadata_problem("Node", node.metadata) or _taints_problem(node.spec.taints)
+    if problem is None and (found := _first(_amount_problems(node.status.allocatable))):
+        problem = found.below("status", "allocatable")
+    if problem is None and (found := _first(_amount_problems(node.status.capacity))):
+        problem = found.below("status", "capacity")
+    if problem is not None:
+        raise _refusal("Node", node, problem, source)
+
+
+def _refusal(kind: str, found: ApiObject, problem: Problem, source: str) -> InputError:
+    obj = describe(kind, {"metadata": {"name": found.metadata.name}})
+    rule = f"is not allowed: {'; '.join(problem.rules)}"
+    return InputError(
+        rule, source=source, obj=obj, field=problem.field, value=cut_short(problem.value)
+    )
+
+
+def _metadata_problem(kind: str, meta: ObjectMeta) -> Problem | None:
+    other = _NAME_RULES.get(kind)
+    if other is not None or not is_subdomain(meta.name):
+        rules = (other or subdomain_errors)(meta.name)
+        if rules:
+            return Problem("metadata.name", meta.name, rules)
+    if len(meta.name) > _LONGEST_NAMES.get(kind, len(meta.name)):
+        rule = f"must be no more than {_LONGEST_NAMES[kind]} characters, to fit its pods' labels"
+        return Problem("metadata.name", meta.name, (rule,))
+    if meta.namespace and (rules := dns_label_errors(meta.namespace)):
+        return Problem("metadata.namespace", meta.namespace, rules)
+    if not meta.uid.isprintable():
+        return Problem("metadata.uid", meta.uid, ("must not contain control characters",))
+    for key in meta.annotations:
+        if rules := qualified_name_errors(key.lower()):
+            return Problem("metadata.annotations", key, rules)
+    problem = _labels_problem(meta.labels)
+    return None if problem is None else problem.below("metadata", "labels")
+
+
+def _template_problem(found: ApiObject) -> Problem | None:
+    spec, path = getattr(found, "spec", None), ["spec"]
+    if isinstance(found, CronJob):
+        spec, path = found.spec.job_template.spec, ["spec", "jobTemplate", "spec"]
+    template = getattr(spec, "template", None)
+    if not isinstance(template, PodTemplate):
+        return None
+    problem = _labels_problem(template.metadata.labels)
+    problem = (
+        _spec_problem(template.spec) if problem is None else problem.below("metadata", "labels")
+    )
+    return None if problem is None else problem.below(*path, "template")
+
+
+def _labels_problem(labels: Mapping[str, str]) -> Problem | None:
+    for key, value in labels.items():
+        if qualified_name_errors(key):
+            return Problem("", key, qualified_name_errors(key))
+        if not is_label_value(value):
+            return Problem(field_path((key,)), value, label_value_errors(value))
+    return None
+
+
+def _is_node_name(name: str) -> bool:
+    return not name or is_subdomain(name)
+
+
+def _spec_problem(spec: PodSpec) -> Problem | None:
+    if (problem := _containers_problem(spec.containers)) is not None:
+        return problem.below("spec", "containers")
+    if spec.init_containers and (problem := _containers_problem(spec.init_containers)) is not None:
+        return problem.below("spec", "initContainers")
+    if spec.tolerations and (problem := _tolerations_problem(spec.tolerations)) is not None:
+        return problem.below("spec", "tolerations")
+    if spec.node_selector and (problem := _labels_problem(spec.node_selector)) is not None:
+        return problem.below("spec", "nodeSelector")
+    return None if _RARE.isdisjoint(spec.model_fields_set) else _first(_rare_problems(spec))
+
+
+def _rare_problems(spec: PodSpec) -> Iterator[Problem]:
+    """Of the fields in `_RARE`."""
+    named = {"nodeName": spec.node_name, "priorityClassName": spec.priority_class_name}
+    for field, name in named.items():
+        if not _is_node_name(name):
+            yield Problem(f"spec.{field}", name, subdomain_errors(name))
+    for index, gate in enumerate(spec.scheduling_gates):
+        if rules := qualified_name_errors(gate.name):
+            yield Problem(f"spec.schedulingGates[{index}].name", gate.name, rules)
+    for index, constraint in enumerate(spec.topology_spread_constraints):
+        if rules := qualified_name_errors(constraint.topology_key):
+            where = f"spec.topologySpreadConstraints[{index}].topologyKey"
+            yield Problem(where, constraint.topology_key, rules)
+    if spec.affinity is not None and (problem := _affinity_problem(spec.affinity)) is not None:
+        yield problem.below("spec", "affinity")
+    for index, volume in enumerate(spec.volumes):
+        if volume.name and (rules := dns_label_errors(volume.name)):
+            yield Problem(f"spec.volumes[{index}].name", volume.name, rules)
+    if spec.resources is not None:
+        for field in ("requests", "limits"):
+            for problem in _amount_problems(getattr(spec.resources, field), _container_resource):
+                yield problem.below("spec", "resources", field)
+    for problem in _amount_problems(spec.overhead, _container_resource):
+        yield problem.below("spec", "overhead")
+
+
+@by_identity
+def _containers_problem(containers: tuple[Container, ...]) -> Problem | None:
+    return _first(
+        problem.below(index)
+        for index, container in enumerate(containers)
+        for problem in _container_problems(container)
+    )
+
+
+def _container_problems(container: Container) -> Iterator[Problem]:
+    if container.name and (rules := dns_label_errors(container.name)):
+        yield Problem("name", container.name, rules)
+    if container.resources is not None:
+        for field in ("requests", "limits"):
+            amounts = getattr(container.resources, field)
+            for problem in _amount_problems(amounts, _container_resource):
+                yield problem.below("resources", field)
+
+
+@by_identity
+def _tolerations_problem(tolerations: tuple[Toleration, ...]) -> Problem | None:
+    for index, each in enumerate(tolerations):
+        if each.key and (rules := qualified_name_errors(each.key)):
+            return Problem(f"[{index}].key", each.key, rules)
+        if not each.key and each.operator != "Exists":
+            rule = 'must be Exists when `key` is empty, which means "match all values and all keys"'
+            return Problem(f"[{index}].operator", each.operator, (rule,))
+        if each.operator == "Exists" and each.value:
+            rule = "value must be empty when `operator` is 'Exists'"
+            return Problem(f"[{index}].value", each.value, (rule,))
+        if not is_label_value(each.value):
+            return Problem(f"[{index}].value", each.value, label_value_errors(each.value))
+    return None
+
+
+def _taints_problem(taints: Iterable[Taint]) -> Problem | None:
+    for index, each in enumerate(taints):
+        where = f"spec.taints[{index}]"
+        if rules := qualified_name_errors(each.key):
+            return Problem(f"{where}.key", each.key, rules)
+        if not is_label_value(each.value):
+            return Problem(f"{where}.value", each.value, label_value_errors(each.value))
+    return None
+
+
+@by_identity
+def _affinity_problem(affinity: Affinity) -> Problem | None:
+    sides = {"podAffinity": affinity.pod_affinity, "podAntiAffinity": affinity.pod_anti_affinity}
+    for name, side in sides.items():
+        for where, term in _terms(side) if side is not None else ():
+            if rules := qualified_name_errors(term.topology_key):
+                return Problem(f"{name}.{where}.topologyKey", term.topology_key, rules)
+            for index, namespace in enumerate(term.namespaces):
+                if rules := dns_label_errors(namespace):
+                    return Problem(f"{name}.{where}.namespaces[{index}]", namespace, rules)
+    return None
+
+
+def _terms(side: PodAffinity) -> Iterator[tuple[str, PodAffinityTerm]]:
+    required = side.required_during_scheduling_ignored_during_execution
+    for index, term in enumerate(required):
+        yield f"requiredDuringSchedulingIgnoredDuringExecution[{index}]", term
+    preferred = side.preferred_during_scheduling_ignored_during_execution
+    for index, each in enumerate(preferred):
+        where = f"preferredDuringSchedulingIgnoredDuringExecution[{index}].podAffinityTerm"
+        yield where, each.pod_affinity_term
+
+
+def _amount_problems(
+    amounts: Mapping[str, Quantity], name_rules: Callable[[str], Rules] = qualified_name_errors
+) -> Iterator[Problem]:
+    for name, amount in amounts.items():
+        if rules := name_rules(name):
+            yield Problem("", name, rules)
+        if amount.exponent == 0 and amount.unscaled < _SURELY_SMALL:
+            continue
+        largest = _LARGEST_CPU if name == "cpu" else _LARGEST
+        if amount.cmp(largest) > 0:
+            yield Problem(field_path((name,)), str(amount), (f"must be no more than {largest}",))
+        elif (name in _WHOLE or is_extended_resource(name)) and amount.milli_value() % 1000:
+            yield Problem(field_path((name,)), str(amount), ("must be an integer",))
+
+
+def _container_resource(name: str) -> Rules:
+    """Why a container cannot ask for a resource (validateContainerResourceName)."""
+    rules = qualified_name_errors(name)
+    if rules:
+        return rules
+    if "/" not in name:
+        is_standard = name in STANDARD_RESOURCES or name.startswith(HUGE_PAGES_PREFIX)
+        return () if is_standard else ("must be a standard resource for containers",)
+    if NATIVE_DOMAIN in name or is_extended_resource(name):
+        return ()
+    return ("doesn't follow extended resource name standard",)
+
+
+def _first(problems: Iterable[Problem]) -> Problem | None:
+    return next(iter(problems), None)
