@@ -8,13 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from roadstead.cli.main import build_cli
-from roadstead.interruption import SHELLS_BASE, SIGNALS
 
 if TYPE_CHECKING:
     from roadstead.run import Launcher
-
-
-INTERRUPTED = {SHELLS_BASE + each for each in SIGNALS}
 
 
 def open_launcher() -> Launcher:
@@ -29,14 +25,13 @@ def main() -> None:
     try:
         build_cli(open_launcher)(prog_name="roadstead")
     except SystemExit as end:
-        if end.code in INTERRUPTED:
+        if isinstance(end.code, int) and end.code:
             _end_at_once(end.code)
         raise
 
 
-def _end_at_once(status: object) -> None:
+def _end_at_once(status: int) -> None:
     """Ends without waiting for what threads still do: start Ray, or leave it. It ends with us."""
-    assert isinstance(status, int), "an exit status"
     if "roadstead.actors.ray_runtime" in sys.modules:
         from roadstead.actors.ray_runtime import RaySession
 

@@ -206,7 +206,7 @@ class RaySession:
         ray.shutdown()
         if self._folder and not self._by_force:
             remove_folder(self._folder)
-            self._folders.discard(self._folder)
+        self._folders.discard(self._folder)
 
     def _init(self) -> None:
         options = self._options

@@ -152,7 +152,10 @@ def build_narrower(plan: RunPlan, caller_of: CallerOf | None = None) -> Narrower
 
         caller_of = HttpCaller
     extenders = [in_directory(each, plan.directory) for each in config.extenders]
-    return Narrower(shares, Extenders.build(extenders, caller_of))
+    try:
+        return Narrower(shares, Extenders.build(extenders, caller_of))
+    except InputError as bad:
+        raise bad.at(source=plan.config_source) from bad
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ def bench_command(
     """
     plan.check()
     from roadstead.cli import benching
+    from roadstead.report.paths import check_file
 
     wanted = benching.Wanted(names, file, openb, runs, timeout_s, profiles=profile is not None)
     if lists:
@@ -95,6 +96,8 @@ def bench_command(
     if not names and file is None:
         raise click.UsageError("say what to run: NAME, or --list to see what there is")
     older = benching.read_older(compare)
+    if profile is not None:
+        check_file(profile)
     settings = benching.settings_of(plan, concurrency)
     ran = benching.run_all(session, wanted, plan, settings)
     if profile is not None:

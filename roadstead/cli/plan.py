@@ -17,8 +17,9 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.isolation import working_directory
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
+from roadstead.report.paths import check_folder
 from roadstead.report.result import InputDigest, digest_of_file
-from roadstead.run import RunPlan, build_profiles, check_schedulers
+from roadstead.run import RunPlan, build_narrower, build_profiles, check_schedulers
 
 JOURNAL_DIRECTORY = "journal"
 """Where in an output directory the journal is."""
@@ -55,7 +56,9 @@ def read_settings(
     if options.journal == NO_JOURNAL:
         return settings.model_copy(update={"journal": None})
     if settings.journal is None and output is not None:
-        return settings.model_copy(update={"journal": output / JOURNAL_DIRECTORY})
+        settings = settings.model_copy(update={"journal": output / JOURNAL_DIRECTORY})
+    if settings.journal is not None:
+        check_folder(settings.journal, source="settings", field="journal")
     return settings
 
 
@@ -125,6 +128,9 @@ def make_plan(
         directory=working_directory(),
     )
     check_schedulers(plan)
+    if plan.config_text:
+        # Addresses and certificates of extenders.
+        build_narrower(plan)
     if plan.plugins:
         # A plugin that cannot be built is told before actors are started for it.
         build_profiles(plan, PodClasses())
@@ -132,8 +138,14 @@ def make_plan(
 
 
 def log_dir(options: PlanOptions) -> str:
-    """The folder of the logs, "" for none; actors may run in another working directory."""
-    return str(options.log.resolve()) if options.log is not None else ""
+    """The folder of the logs, "" for none; actors may run in another working directory.
+
+    InputError where it cannot be written.
+    """
+    if options.log is None:
+        return ""
+    check_folder(options.log, source="--log")
+    return str(options.log.resolve())
 
 
 def plan_digests(options: PlanOptions, config: ConfigText) -> tuple[InputDigest, ...]:

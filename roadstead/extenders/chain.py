@@ -16,6 +16,7 @@ from roadstead.extenders.extender import Asker, Extender, Victims
 from roadstead.extenders.replies import MetaVictims
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import Code, Status
 
 EXTENDER = "Extender"
@@ -56,7 +57,13 @@ class Extenders:
     def build(configs: Sequence[ExtenderConfig], caller_of: CallerOf) -> Extenders:
         """InputError where a caller cannot be made, as with a certificate that cannot be read."""
         in_process = caller_of if isinstance(caller_of, InProcess) else None
-        return Extenders([Extender(config, caller_of(config)) for config in configs], in_process)
+        extenders: list[Extender] = []
+        for index, config in enumerate(configs):
+            try:
+                extenders.append(Extender(config, caller_of(config)))
+            except InputError as bad:
+                raise bad.at(field=f"extenders[{index}]") from bad
+        return Extenders(extenders, in_process)
 
     def __len__(self) -> int:
         return len(self._all)

@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 from roadstead.config.model import ExtenderTLS
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, cut_short
 
-_FIELD = "extenders[].tlsConfig"
+_FIELD = "tlsConfig"
 
 
 def tls_context(tls: ExtenderTLS | None) -> ssl.SSLContext:
@@ -84,7 +84,7 @@ def _read(file: str, what: str) -> bytes:
     except OSError as failure:
         why = failure.strerror or type(failure).__name__
         raise InputError(
-            f"cannot be read: {why}", source=file, field=f"{_FIELD}.{what}File"
+            f"cannot be read: {why}", field=f"{_FIELD}.{what}File", value=cut_short(file)
         ) from None
 
 

@@ -190,7 +190,7 @@ def _split(url: str) -> SplitResult:
     if not sound or not url.isascii() or not url.isprintable() or " " in url:
         raise InputError(
             "is not a URL (want e.g. http://127.0.0.1:8888/scheduler)",
-            field="extenders[].urlPrefix",
+            field="urlPrefix",
             value=cut_short(shown_url(url)),
         )
     return parts

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from roadstead.protocol.errors import InputError
 from roadstead.report.concurrency import concurrency_part
+from roadstead.report.paths import check_folder
 from roadstead.report.result import (
     Json,
     NodeUse,
@@ -70,8 +71,12 @@ def write_output(directory: Path, result: RunResult) -> None:
 
 
 def check_directory(directory: Path) -> None:
-    """Raises InputError unless `directory` is missing, empty, or holds a run or journal of ours."""
+    """Raises InputError unless `directory` is missing, empty, or holds a run or journal of ours.
+
+    Nor may it be one that cannot be made or written.
+    """
     source = str(directory)
+    check_folder(directory)
     try:
         if not directory.exists() or all(map(is_journal, directory.iterdir())):
             return

@@ -185,7 +185,7 @@ def test_a_connection_that_closes_without_an_answer_is_told():
 
 @pytest.mark.parametrize("url", ["ftp://h/", "http://", "h:80", "http://h:99999", "http://h/a b"])
 def test_a_prefix_that_is_no_url_is_refused(url):
-    with pytest.raises(InputError, match=r"extenders\[\]\.urlPrefix: .* is not a URL"):
+    with pytest.raises(InputError, match=r"urlPrefix: .* is not a URL"):
         HttpCaller(type(config_of())(url))
 
 

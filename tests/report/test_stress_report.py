@@ -301,7 +301,7 @@ def test_a_file_in_place_of_the_directory_is_refused(tmp_path):
 
     with pytest.raises(InputError, match="is not a directory"):
         check_stress_directory(tmp_path / "file")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be used"):
         check_stress_directory(tmp_path / ("long" * 100))
     with pytest.raises(InputError, match="cannot be written"):
         write_stress(tmp_path / "file" / "x", swept({}), "x", {})

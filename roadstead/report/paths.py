@@ -1,0 +1,71 @@
+"""Whether what a command is to write can be written: asked before its work, which may take long."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from roadstead.protocol.errors import InputError
+
+
+def check_folder(folder: Path, *, source: str = "", field: str = "") -> None:
+    """InputError unless files can be made in the folder, or it and what it lies in can be made.
+
+    source, field: where the name of the folder comes from; by default the error names the folder.
+    """
+    why = _why_not(folder)
+    if why and source:
+        raise InputError(why, source=source, field=field, value=f'"{folder}"')
+    if why:
+        raise InputError(why, source=str(folder))
+
+
+def check_file(path: Path) -> None:
+    """InputError unless a file of this name can be written in a folder that is there."""
+    try:
+        is_folder, is_there, has_folder = (
+            path.is_dir(),
+            path.exists(),
+            path.absolute().parent.is_dir(),
+        )
+    except (OSError, ValueError) as failure:
+        raise InputError(f"cannot be written: {_text(failure)}", source=str(path)) from failure
+    if is_folder:
+        raise InputError("is a directory", source=str(path))
+    if not has_folder:
+        raise InputError("cannot be written: there is no such directory", source=str(path))
+    if not os.access(path if is_there else path.absolute().parent, os.W_OK):
+        raise InputError("cannot be written: no permission", source=str(path))
+
+
+def _why_not(folder: Path) -> str:
+    try:
+        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if _is(each))
+        if not there.is_dir():
+            return (
+                "is not a directory"
+                if there == folder.absolute()
+                else f"cannot be made: {there} is not a directory"
+            )
+        if os.access(there, os.W_OK | os.X_OK):
+            return ""
+    except (OSError, ValueError) as failure:
+        return f"cannot be used: {_text(failure)}"
+    if there == folder.absolute():
+        return "cannot be written: no permission"
+    return f"cannot be made: no permission to write in {there}"
+
+
+def _is(path: Path) -> bool:
+    """Whether there is something of this name, a link to nothing included. OSError, ValueError."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError:
+        return False
+    return True
+
+
+def _text(failure: Exception) -> str:
+    return getattr(failure, "strerror", None) or str(failure)

@@ -1,0 +1,108 @@
+"""Paths and addresses are checked before anything is carried out: status 2, with where it is."""
+
+import os
+
+import pytest
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.fixture
+def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
+    """The text with which `schedule` with these options is refused, before any run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+
+    def call(*options):
+        done = run("schedule", "--cluster", cluster, "--pods", pods, *options)
+        assert done.exit_code == 2, done.output
+        assert not hasattr(launcher, "plan")
+        return done.stderr.strip()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--output", "file"], "file: is not a directory"),
+        (["--output", "file/out"], "file/out: cannot be made: {here}/file is not a directory"),
+        (["--output", "x" * 300], "x" * 300 + ": cannot be used: File name too long"),
+        (["--journal", "file"], 'settings: journal: "file" is not a directory'),
+        (
+            ["--journal", "file/a/b"],
+            'settings: journal: "file/a/b" cannot be made: {here}/file is not a directory',
+        ),
+        (["--log", "file"], '--log: "file" is not a directory'),
+        (["--trace", "."], None),
+        (["--settings", "."], ".: cannot be read: Is a directory"),
+        (["--config", "missing"], "missing: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_path_that_cannot_serve_is_refused_by_its_name(refused, options, told, tmp_path):
+    said = refused(*options)
+
+    assert told is None or said == told.format(here=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--output", "new/out"], "new/out: cannot be made: no permission to write in {here}"),
+        (["--output", "out"], "out: cannot be written: no permission"),
+        (["--journal", "out"], 'settings: journal: "out" cannot be written: no permission'),
+    ],
+)
+def test_a_folder_without_permission_is_refused(refused, options, told, tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    # To root everything is permitted.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
+
+    assert refused(*options) == told.format(here=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("extender", "told"),
+    [
+        ("{urlPrefix: 'ftp://x'}", 'extenders[1].urlPrefix: "ftp://x" is not a URL'),
+        ("{urlPrefix: 'http://x:99999'}", 'extenders[1].urlPrefix: "http://x:99999" is not a URL'),
+        (
+            "{urlPrefix: 'https://x', tlsConfig: {caFile: gone.pem}}",
+            'extenders[1].tlsConfig.caFile: "{here}/gone.pem" cannot be read: No such file',
+        ),
+        (
+            "{urlPrefix: 'https://x', tlsConfig: {caFile: file}}",
+            None,
+        ),
+    ],
+)
+def test_an_extender_that_cannot_be_reached_as_written_is_refused(
+    refused, extender, told, tmp_path
+):
+    verbs = "filterVerb: f"
+    extender = extender.replace("{urlPrefix", f"{{{verbs}, urlPrefix", 1)
+    first = f"{{urlPrefix: 'http://ok.example', {verbs}}}"
+    (tmp_path / "config.yaml").write_text(f"{HEAD}extenders:\n- {first}\n- {extender}\n")
+    (tmp_path / "file").write_text("no certificate")
+
+    said = refused("--config", "config.yaml")
+
+    assert said.startswith("config.yaml: extenders[1].")
+    assert told is None or told.format(here=tmp_path) in said
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (".", ".: is a directory"),
+        ("no/profile.json", "no/profile.json: cannot be written: there is no such directory"),
+    ],
+)
+def test_a_profile_that_cannot_be_written_is_refused_before_the_benchmark(
+    run, tmp_path, monkeypatch, path, told
+):
+    monkeypatch.chdir(tmp_path)
+
+    done = run("bench", "SchedulingBasic", "--runtime", "inline", "--profile", path)
+
+    assert (done.exit_code, done.stderr.strip()) == (2, told)
