@@ -75,6 +75,8 @@ _OUTCOMES = {
     "version": BindOutcome.CONFLICT,
     "transaction": BindOutcome.CONFLICT,
     "expired": BindOutcome.CONFLICT,
+    # The binder has enough to flush: that says nothing of the pod.
+    "busy": BindOutcome.CONFLICT,
     "already_bound": BindOutcome.TAKEN,
     "deleted": BindOutcome.GONE,
 }

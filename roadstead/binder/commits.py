@@ -274,7 +274,9 @@ class Commits(NodeBook):
         cause, status = refusal
         row_version = self.rows.of(request.node_name)
         rejected = Rejected(request.uid, cause, self.version, status, row_version)
-        if cause not in (RejectCause.HALTED, RejectCause.BUSY):
+        if cause is not RejectCause.HALTED:
+            # Final also where it says nothing of the pod (BUSY): the sender acts on it at once, and
+            # a copy of the request that is still on its way must not be committed then.
             self._tokens.put(request, rejected)
         return Acknowledge(request.token, request.owner, rejected)
 

@@ -198,7 +198,7 @@ async def test_an_assumption_that_the_cache_refuses_goes_back_as_a_conflict():
     assert world.binder.told("bind")[0].pods.uids == ("uid-b",)
 
 
-@pytest.mark.parametrize("cause", ["constraint", "unknown_node"])
+@pytest.mark.parametrize("cause", ["constraint", "unknown_node", "busy"])
 async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
     world = World(["a"])
     world.binder.answers["bind"] = lambda batch: answers_to(batch, cause, "Insufficient cpu")
@@ -238,12 +238,12 @@ async def test_a_pod_that_is_deleted_is_forgotten_and_not_spoken_of():
 
 async def test_any_other_refusal_of_the_binder_fails_the_attempt_with_its_cause():
     world = World(["a"])
-    world.binder.answers["bind"] = lambda batch: answers_to(batch, "busy", "come later")
+    world.binder.answers["bind"] = lambda batch: answers_to(batch, "stale_epoch", "come later")
     async with world:
         (report,) = await world.reports()
 
     assert [back.reason for back in report.given_back] == ["error"]
-    assert [note.message for note in report.notes] == ["busy, come later"]
+    assert [note.message for note in report.notes] == ["stale_epoch, come later"]
 
 
 async def test_a_binder_that_is_late_is_asked_again_with_the_same_tokens():

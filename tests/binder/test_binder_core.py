@@ -272,11 +272,12 @@ class TestRefusals:
         core.remove_node("n1")
         assert causes(core.bind([ask("a")])) == ["unknown_node"]
 
-    def test_full_pipe_refuses_and_the_same_token_may_come_again(self):
+    def test_full_pipe_refuses_for_good_and_another_attempt_may_come(self):
         core = binder("a", "b", max_unflushed=1)
         assert causes(core.bind([ask("a"), ask("b")])) == ["busy"]
         core.flushed(1)
-        assert isinstance(committed(core, ask("b"))["token-b"], Bound)
+        assert causes(core.bind([ask("b")])) == ["busy"]
+        assert isinstance(committed(core, ask("b", token="again"))["again"], Bound)
 
     def test_pod_that_changed_since_the_decision_is_verified_as_it_is_now(self):
         core = binder("a", "b")

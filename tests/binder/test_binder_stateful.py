@@ -87,8 +87,7 @@ class BinderMachine(RuleBasedStateMachine):
         if isinstance(effect, AppendJournal):
             assert self.journal.append(effect.records) == effect.last_lsn
         elif isinstance(effect, Acknowledge):
-            busy = getattr(effect.decision, "cause", "") in ("busy", "halted")
-            if not busy:
+            if getattr(effect.decision, "cause", "") != "halted":
                 first = self.answers.setdefault(effect.token, effect.decision)
                 assert first == effect.decision, "one token, two answers"
             if isinstance(effect.decision, Bound):

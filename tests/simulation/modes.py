@@ -14,6 +14,7 @@ from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import Owner, PodIdentity
 from tests.builders import GIB, node, pod
+from tests.simulation.limits import shrunk_of
 from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES, Wave
 from tests.simulation.wide import widened
 
@@ -159,8 +160,9 @@ PLAIN = tuple(VARIANTS)
 
 
 def wide(scenario, seed):
-    """A wider scenario, in the ways of the other variants by turns."""
-    return VARIANTS[PLAIN[seed % len(PLAIN)]](widened(scenario, seed), seed)
+    """A wider scenario with small limits, in the ways of the other variants by turns."""
+    scenario = replace(widened(scenario, seed), limits=shrunk_of(seed))
+    return VARIANTS[PLAIN[seed % len(PLAIN)]](scenario, seed)
 
 
 VARIANTS["wide"] = wide

@@ -15,6 +15,7 @@ from roadstead.actors.supervisor import Supervisor
 from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs
+from tests.simulation.limits import USUAL
 
 MANY = 1000
 
@@ -45,9 +46,10 @@ class _Runtime(SimulatedRuntime):
 class Process:
     """heard: uid → node of every bind of which an acknowledgement leaves the binder."""
 
-    def __init__(self, plan, network, disk, heard, code=None, watch=None):
+    def __init__(self, plan, network, disk, heard, code=None, watch=None, limits=USUAL):
         self.plan, self.network = plan, network
-        self.runtime = _Runtime(network, plan.limits, {BINDER: _binder(plan, disk)}, code, watch)
+        binder = _binder(plan, disk, limits.segment_bytes)
+        self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, code, watch)
         self.runtime.listen = _listen(plan, heard)
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True)
         # Faults come faster here than in a run that somebody should look after.
@@ -69,7 +71,7 @@ class Process:
         return {name: life.actor for name, life in self.runtime.lives.items()}
 
 
-def _binder(plan, disk):
+def _binder(plan, disk, segment_bytes):
     lives = []
 
     def build(directory):
@@ -78,7 +80,7 @@ def _binder(plan, disk):
             _stop_machine(disk)
         disk.unlock()
         lives.append(directory)
-        return BinderActor(plan, directory, FileJournal(disk))
+        return BinderActor(plan, directory, FileJournal(disk, segment_bytes=segment_bytes))
 
     return build
 

@@ -33,6 +33,7 @@ from roadstead.facts.storage import (
 from roadstead.facts.taints import Taint
 from roadstead.run import RunPlan
 from tests.builders import GIB, node, pod, require
+from tests.simulation.limits import USUAL, Shrunk
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -80,7 +81,7 @@ class Scenario:
 
     kills_s: when the process ends with all actors, and another one goes on. is_quiet: there are no
     faults, and a wave comes only when nothing moves any more. has_kernel: schedulers have compiled
-    code from their beginning.
+    code from their beginning. limits: of the cores and the journal.
     """
 
     plan: RunPlan
@@ -91,6 +92,7 @@ class Scenario:
     kills_s: tuple = ()
     is_quiet: bool = False
     has_kernel: bool = False
+    limits: Shrunk = USUAL
 
     @property
     def pods(self):

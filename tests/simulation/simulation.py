@@ -22,10 +22,12 @@ from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.simulated_network import Faults, Network
 from roadstead.actors.simulated_runtime import OUTSIDE
 from roadstead.actors.virtual_time import StalledError, run_virtual
+from roadstead.journal.segments import Reader
 from roadstead.kernel.start import load
 from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.checks import problems_of, problems_of_journal
+from tests.simulation.damage import unnoticed
 from tests.simulation.modes import VARIANTS
 from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
 from tests.simulation.scenarios import make
@@ -99,6 +101,11 @@ def simulate(seed, kinds=(), room_bytes=None, among="plain"):
 
 async def _run(seed, kinds, found, room_bytes=None, among="plain"):
     scenario = VARIANTS[among](make(seed, changes="changes" in kinds), seed)
+    with scenario.limits.applied():
+        await _carry_out(scenario, seed, kinds, found, room_bytes)
+
+
+async def _carry_out(scenario, seed, kinds, found, room_bytes):
     network = Network(seed, faults_of(seed, () if scenario.is_quiet else kinds))
     disk = SimulatedDisk(seed, room_bytes)
     run = _Run(scenario, network, disk, load() if scenario.has_kernel else None)
@@ -115,6 +122,7 @@ async def _run(seed, kinds, found, room_bytes=None, among="plain"):
     else:
         problems += run.watch.problems if run.watch else []
         problems += problems_of(scenario, run.process.actors, disk, run.heard)
+        problems += unnoticed(disk, list(Reader(disk).records()), seed)
     finally:
         chaos.cancel()
     found.append(_outcome(seed, scenario, run, problems))
@@ -131,7 +139,8 @@ class _Run:
         self.process = self._begin(scenario.plan)
 
     def _begin(self, plan):
-        return Process(plan, self.network, self.disk, self.heard, self._code, self.watch)
+        how = self._code, self.watch, self.scenario.limits
+        return Process(plan, self.network, self.disk, self.heard, *how)
 
     async def driven(self):
         """One process, to which things happen as the scenario says."""

@@ -7,7 +7,7 @@ and each of its decisions must be the one that a naive judge finds.
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.binder import Acknowledge
-from roadstead.binder.pods import Rejected
+from roadstead.binder.pods import RejectCause, Rejected
 from tests.simulation.judge import Judge
 
 CORE_CALLS = ("lease", "assumed", "allow", "reject", "tick", "bind_answered", "lost", "deleted")
@@ -91,6 +91,9 @@ def _refused(effects):
     refused = [
         each.decision
         for each in effects
-        if isinstance(each, Acknowledge) and isinstance(each.decision, Rejected)
+        if isinstance(each, Acknowledge)
+        and isinstance(each.decision, Rejected)
+        # That a bound is reached is no fault.
+        and each.decision.cause is not RejectCause.BUSY
     ]
     return refused and f"refused: {refused}"

@@ -1,0 +1,76 @@
+"""Limits that are far away in a product's run, drawn so small that a simulated run reaches them.
+
+What a limit may do is part of its contract: a forgotten token is decided anew, a full log of events
+becomes "any event", a segment that is full is followed by another one. None of it may show.
+"""
+
+import random
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from unittest.mock import patch
+
+from roadstead.actors import binder_actor, binder_recovery, cache_actor, queue_actor, scheduler
+
+SEGMENT_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """binder, queue, cache: settings of the cores that are other than usual. max_remembered: by a
+    scheduler, ended pods. segment_bytes, snapshot_bytes: of the journal.
+    """
+
+    binder: dict
+    queue: dict
+    cache: dict
+    max_remembered: int
+    segment_bytes: int
+    snapshot_bytes: int
+
+    @contextmanager
+    def applied(self):
+        """Actors that are built meanwhile have these limits."""
+        with ExitStack() as stack:
+            for module, name, settings in (
+                (binder_actor, "BinderSettings", self.binder),
+                (queue_actor, "QueueSettings", self.queue),
+                (cache_actor, "CacheSettings", self.cache),
+                (scheduler, "CycleCore", {"max_remembered": self.max_remembered}),
+            ):
+                put = partial(getattr(module, name), **settings)
+                stack.enter_context(patch.object(module, name, put))
+            stack.enter_context(
+                patch.object(binder_recovery, "SNAPSHOT_BYTES", self.snapshot_bytes)
+            )
+            yield
+
+
+def shrunk_of(seed):
+    """The limits of a seed."""
+    draw = random.Random(f"limits {seed}")
+    return Shrunk(
+        binder={
+            # Beyond what can be under way at one time; a gang is committed whole.
+            "max_tokens": draw.choice((64, 256)),
+            "max_unflushed": draw.choice((4, 16, 100)),
+        },
+        queue={
+            "max_in_flight_events": draw.choice((1, 4, 100)),
+            "max_passed": draw.choice((2, 10, 1000)),
+        },
+        cache={},
+        max_remembered=draw.choice((64, 1000)),
+        segment_bytes=draw.choice((4 * 1024, SEGMENT_BYTES)),
+        snapshot_bytes=draw.choice((6 * 1024, 20 * 1024, 256 * 1024)),
+    )
+
+
+USUAL = replace(
+    shrunk_of(0),
+    binder={},
+    queue={},
+    max_remembered=65_536,
+    segment_bytes=64 * 1024 * 1024,
+    snapshot_bytes=256 * 1024 * 1024,
+)
