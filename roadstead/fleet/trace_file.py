@@ -25,6 +25,7 @@ from roadstead.facts.pod import Labels, PodFacts
 from roadstead.fleet.trace import Trace
 from roadstead.protocol.codec import CodecError, from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.names import dns_label_errors, subdomain_errors
 
 FORMAT = b"roadstead-trace "
 VERSION = 1
@@ -152,6 +153,7 @@ def _unpack_trace(packed: bytes) -> Trace:
     except CodecError as error:
         raise InputError(f"is whole, but not of this release; make it anew: {error}") from error
     _check_amounts(body)
+    _check_names(body)
     trace = Trace(
         source=body.source,
         namespaces=body.namespaces,
@@ -175,6 +177,25 @@ def _column(field: str, content: bytes, kind: str) -> NDArray[np.int32] | NDArra
         raise InputError(f"is no whole number of {dtype.itemsize}-byte entries", field=field)
     column: NDArray[np.int32] | NDArray[np.int64] = np.frombuffer(content, dtype=dtype)
     return column
+
+
+def _check_names(body: TraceBody) -> None:
+    """Names end up in files and on terminals: they are such as the API server lets in."""
+    namespaces = [name for name, _ in body.namespaces]
+    namespaces += [facts.namespace for facts in body.pod_classes]
+    for field, names, errors in (
+        ("nodes.name", body.node_names, subdomain_errors),
+        ("pods.name", body.pod_names, subdomain_errors),
+        ("namespaces", namespaces, dns_label_errors),
+    ):
+        for name in names:
+            if rules := errors(name):
+                rule = f"is not allowed: {'; '.join(rules)}"
+                raise InputError(rule, field=field, value=cut_short(name))
+    for uid in body.pod_uids:
+        if not uid.isprintable():
+            rule = "must not contain control characters"
+            raise InputError(rule, field="pods.uid", value=cut_short(uid))
 
 
 def _check_amounts(body: TraceBody) -> None:

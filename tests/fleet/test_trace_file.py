@@ -165,6 +165,16 @@ BROKEN_BODIES = {
         {"pod_class": np.array([0, 7], "<i4").tobytes()},
         "pods.class: 7 is not one of the 1 classes",
     ),
+    "node with path parts": (
+        {"node_names": ["../n"]},
+        'nodes.name: "../n" is not allowed: a lower',
+    ),
+    "pod with an escape": (
+        {"pod_names": ["a\x1b[2J", "b"]},
+        'pods.name: "a\\x1b[2J" is not allowed: a lowercase RFC 1123 subdomain',
+    ),
+    "uid with an escape": ({"pod_uids": ["\x1b", "b"]}, "must not contain control characters"),
+    "namespace": ({"namespaces": [["A", []]]}, 'namespaces: "A" is not allowed: a lowercase RFC'),
     "name no text": ({"pod_names": [1, 2]}, "not of this release"),
     "source no text": ({"source": None}, "not of this release"),
     "namespaces no pairs": ({"namespaces": [["a"]]}, "not of this release"),
