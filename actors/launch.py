@@ -284,5 +284,6 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    with seldom_collected(), loops as runner:
+    # Closed: a loop that cannot be made leaves the work without a start, which Python warns of.
+    with seldom_collected(), contextlib.closing(work), loops as runner:
         return runner.run(work)

@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from roadstead.cli.exhaustion import allow_files, exhausted
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError, printable
 
 FAILED: Final = 1
@@ -22,11 +23,17 @@ class ReportingCommand(click.Command):
     """A command whose expected errors end in a text and an exit status."""
 
     def invoke(self, ctx: click.Context) -> object:
+        allow_files()
         try:
             result: object = super().invoke(ctx)
         except RoadsteadError as error:
             click.echo(printable(error_text(error)), err=True)
             raise click.exceptions.Exit(exit_status(error)) from error
+        except Exception as error:
+            if not (why := exhausted(error)):
+                raise
+            click.echo(f"The run failed: {why}", err=True)
+            raise click.exceptions.Exit(FAILED) from error
         return result
 
 

@@ -12,6 +12,7 @@ from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError
 
 STDIN = "-"
+PIECE_BYTES = 1 << 20
 SUFFIXES = (".yaml", ".yml", ".json")
 _GLOB_CHARS = frozenset("*?[")
 
@@ -69,7 +70,11 @@ def _read_stdin(stdin: BinaryIO) -> tuple[str, bytes]:
 
 
 def _bounded(file: BinaryIO, source: str) -> bytes:
-    text = file.read(SIZE_MAX_BYTES + 1)
-    if len(text) > SIZE_MAX_BYTES:
-        raise InputError(f"is larger than {SIZE_MAX_BYTES} bytes", source=source)
-    return text
+    # In pieces: `read` makes room at once for as much as it is asked for.
+    pieces, size = [], 0
+    while piece := file.read(PIECE_BYTES):
+        pieces.append(piece)
+        size += len(piece)
+        if size > SIZE_MAX_BYTES:
+            raise InputError(f"is larger than {SIZE_MAX_BYTES} bytes", source=source)
+    return b"".join(pieces)

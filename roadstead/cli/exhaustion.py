@@ -1,0 +1,43 @@
+"""What a command says where memory, open files or threads run out, in place of a traceback."""
+
+from __future__ import annotations
+
+import errno
+import resource
+from collections.abc import Iterator
+
+MOST_FILES = 65_536
+"""As many files as a command asks the system to let it open, where the system allows them."""
+
+_NO_FILES = (errno.EMFILE, errno.ENFILE)
+
+
+def allow_files() -> None:
+    """Raises the soft limit of open files to the hard one: a shell's default is small."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def exhausted(failure: BaseException) -> str:
+    """Which resource ran out, from which a failure follows; "" for any other failure."""
+    for each in _chain(failure):
+        if isinstance(each, MemoryError):
+            return "there is not enough memory"
+        if isinstance(each, OSError) and each.errno == errno.ENOMEM:
+            return "there is not enough memory"
+        if isinstance(each, OSError) and each.errno in _NO_FILES:
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            return f"too many open files: the limit is {limit} (ulimit -n)"
+        if isinstance(each, RuntimeError) and "start new thread" in str(each):
+            return "no more threads can be started (ulimit -u)"
+    return ""
+
+
+def _chain(failure: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while failure is not None and id(failure) not in seen:
+        seen.add(id(failure))
+        yield failure
+        failure = failure.__cause__ or failure.__context__
