@@ -148,3 +148,14 @@ def test_less_than_one_in_a_binary_notation_is_told_in_a_decimal_one() -> None:
     small = parse_quantity("0.0001Ki")
     assert (str(small), small.format) == ("102400u", "DecimalSI")
     assert str(parse_quantity("0.5Ki")) == "512"
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(-9, 3))
+def test_rounding_up_is_exact_away_from_zero(unscaled: int, exponent: int) -> None:
+    amount = Quantity(unscaled, exponent)
+
+    rounded = amount.rounded_up(-3)
+
+    assert (exact(rounded) * 1000).denominator == 1
+    assert abs(exact(amount)) <= abs(exact(rounded)) < abs(exact(amount)) + Fraction(1, 1000)
+    assert rounded is amount or rounded != amount
