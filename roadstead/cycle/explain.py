@@ -53,6 +53,7 @@ class Explanation:
     feasible: indices into `names`. total: int64[feasible].
     cycle_error: why its attempt fails. score_error: why it cannot be scored, which fails the
         attempt only where nodes are to be compared.
+    is_terminating: the pod is being deleted, and is never tried.
     dry_run: what is to be tried before PostFilter speaks (see `with_post_filter`).
     post_filter: None if it did not run; unsupported: what PostFilter would have needed.
     """
@@ -69,6 +70,7 @@ class Explanation:
     cycle_error: str
     diagnosis: Diagnosis
     score_error: str = ""
+    is_terminating: bool = False
     dry_run: DryRun | None = None
     post_filter: PostFilterResult | None = None
     unsupported: str = ""
@@ -242,6 +244,7 @@ def explain(
         nominated=nominated,
         cycle_error=cycle_error,
         score_error=score_error,
+        is_terminating=pod.info.facts.is_terminating,
         diagnosis=diagnosis,
         dry_run=wanted(profile, pod, diagnosis, tie_break) if failed else None,
     )

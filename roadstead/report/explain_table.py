@@ -50,6 +50,8 @@ def _headline(explanation: Explanation) -> Text:
         text.append("no node can take it", style="bold yellow")
         text.append(f"\n{printable(explanation.message)}")
         text.append(_preemption(explanation.post_filter))
+    if explanation.is_terminating:
+        text.append("\nIt is being deleted: the scheduler skips it")
     if not explanation.pre_enqueue.is_success:
         text.append(f"\nIt does not enter the queue: {_said(explanation.pre_enqueue)}")
     if explanation.unsupported:

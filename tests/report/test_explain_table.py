@@ -122,6 +122,7 @@ def test_a_pod_without_any_node_is_told_so() -> None:
             {"score_error": "bad term"},
             "n-1 is taken: it is the only one, so that nothing needs to be scored",
         ),
+        ({"is_terminating": True}, "It is being deleted: the scheduler skips it"),
         ({"cycle_error": "bad term"}, "default/p: scheduling it fails: bad term"),
         (
             {"pre_enqueue": replace(error("waiting for a"), plugin="SchedulingGates")},
