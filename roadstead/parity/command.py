@@ -19,7 +19,7 @@ from roadstead.parity.report import Report
 from roadstead.parity.suites import Answer, run_file
 from roadstead.protocol.errors import InputError
 
-DEFAULT_PATHS = "plain,beside,1,2,5"
+DEFAULT_PATHS = "plain,beside,beside+runs,1,2,5"
 MAX_WORKERS = 1024
 LINES_OF_PROGRESS = 20
 
