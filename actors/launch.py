@@ -25,6 +25,7 @@ from roadstead.actors.journals import (
     with_journal,
 )
 from roadstead.actors.logs import close_logs, open_log
+from roadstead.actors.plugin_processes import plugins_watched
 from roadstead.actors.profiling import Profiler
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
 from roadstead.actors.session import RunSession
@@ -160,6 +161,17 @@ async def _with_actors(
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
     """Starts the actors of a plan, does the work while they are watched, and ends them."""
+    with plugins_watched(plan) as watched_plan:
+        return await _with_watched(open_one, watched_plan, progress, work, supervise)
+
+
+async def _with_watched(
+    open_one: Callable[[], Runtime],
+    plan: RunPlan,
+    progress: Tell,
+    work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
+    supervise: Callable[[Runtime, RunPlan], Supervisor],
+) -> T:
     check_schedulers(plan)
     progress(Progress("starting actors"))
     started = asyncio.get_running_loop().time()

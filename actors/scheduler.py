@@ -44,6 +44,7 @@ from roadstead.cycle.partitions import Partition
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
+from roadstead.facts.pod import PodFacts
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
@@ -117,6 +118,11 @@ class SchedulerActor(Leasing, HoldsNodes):
             narrower=self._narrower,
             keep_at_least=settings.batch if settings.staleness_s else 0,
         )
+
+    def key_of(self, facts: PodFacts) -> str | None:
+        """A pod of these facts that waits to be decided here."""
+        waiting = self.core.undecided(self._plan.settings.batch)
+        return next((pod.key for pod in waiting if pod.info.facts == facts), None)
 
     async def run(self, _: Nothing) -> Nothing:
         """Sets the scheduler going; told twice, it goes on."""

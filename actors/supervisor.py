@@ -31,6 +31,7 @@ from roadstead.actors.names import (
     scheduler_name,
     shard_names,
 )
+from roadstead.actors.plugin_processes import WatchedLife, last_call_of
 from roadstead.actors.queue_actor import QueueActor
 from roadstead.actors.recovery import COMPARE
 from roadstead.actors.replacing import Budget, Refill, Restart, rests_on
@@ -155,6 +156,8 @@ class Supervisor:
             )
         else:
             build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
+        if plan.plugins:
+            build = WatchedLife(build, name, plan)
         return Life(build, name, epoch)
 
     async def start(self) -> None:
@@ -354,6 +357,7 @@ class Supervisor:
     def _story(self, name: str, what: str) -> str:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
+        did += last_call_of(name, self._plan)
         return f"{what}.{did} The run ends here; what the binder acknowledged is in its list."
 
     async def stop(self) -> None:

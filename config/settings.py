@@ -56,6 +56,9 @@ class Deadlines(Part):
     evaluate_s: Seconds = 15.0
     """Until a worker answers an evaluation. A late one is left out of that batch, and reported."""
 
+    plugin_s: Seconds = 10.0
+    """Until one call of a user's plugin returns. A longer one fails the attempts of its pods."""
+
     lease_s: Seconds = 30.0
     """How long a scheduler may hold the pods it took; after that the queue takes them back."""
 

@@ -52,6 +52,7 @@ class RunPlan:
     resume: go on with the run in the journal, or read what came of it where it ended.
     first_epoch: of all actors; beyond those of earlier processes of the same run.
     directory: where relative file names in the configuration belong: actors work elsewhere.
+    marks: folder in which processes mark which plugin they call; "" where none does.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -65,6 +66,7 @@ class RunPlan:
     resume: bool = False
     first_epoch: int = 1
     directory: str = ""
+    marks: str = ""
 
     @property
     def limits(self) -> Limits:

@@ -7,6 +7,7 @@ core, and let all others pass. All of them sign pods by that, so that classes st
 """
 
 import json
+import os
 import sys
 from collections.abc import Hashable
 
@@ -293,3 +294,25 @@ class NodeFiltersNoneForSome(NodePlugin):
 
     def sign(self, pod):
         return is_odd(pod)
+
+
+class LoopsAtScoreForSome(Faulty, ScorePlugin):
+    """Never returns, in Python; only for runs whose plugins are watched."""
+
+    name = "LoopsAtScoreForSome"
+
+    def score(self, state, pod, table):
+        while is_odd(pod.facts):
+            pass
+        return np.zeros(len(table), np.int64)
+
+
+class CrashesAtScoreForSome(Faulty, ScorePlugin):
+    """Ends its process as native code does that fails; only for processes that may end."""
+
+    name = "CrashesAtScoreForSome"
+
+    def score(self, state, pod, table):
+        if is_odd(pod.facts):
+            os.abort()
+        return np.zeros(len(table), np.int64)

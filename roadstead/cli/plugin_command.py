@@ -102,10 +102,13 @@ def test_command(
     from roadstead.cli.plugin_report import print_checks, read_args
     from roadstead.cli.plugin_samples import sample_fleet
     from roadstead.cli.plugin_subject import subject_of
+    from roadstead.config.settings import Deadlines
+    from roadstead.plugin_watch import watched
 
     subject = subject_of(choose_plugins([path]), read_args(args_text))
     fleets = [sample_fleet(seed, nodes, 3 * nodes) for seed in range(seeds)]
-    checks = run_checks(subject, fleets)
+    with watched(Deadlines().plugin_s):
+        checks = run_checks(subject, fleets)
     print_checks(path, subject, checks, form)
     if any(check.outcome is Outcome.FAILED for check in checks):
         ctx.exit(FAILED)

@@ -53,6 +53,7 @@ from roadstead.framework.plugin import (
     SummarizesFilter,
     SummarizesScore,
 )
+from roadstead.framework.plugin_calls import CALLS, NotAskedError, PluginInterrupt
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.nodes.columns import I64
 from roadstead.protocol.errors import UnsupportedError, cut_short
@@ -124,10 +125,16 @@ def _guarded(name: str, how: Contained, method: Callable[..., object]) -> Callab
 
     def call(*args: object) -> object:
         try:
-            return check(method(*args), args)
+            return check(_watched(name, point, method, args), args)
         except (PluginFailure, UnsupportedError):
             # What this version lacks is refused for the whole run, whoever finds it out.
             raise
+        except NotAskedError as why:
+            failure = _failure(name, point, str(why))
+        except PluginInterrupt:
+            # It may have come just before the end of the call was noted.
+            CALLS.clear()
+            failure = _failure(name, point, f"did not return within {CALLS.limit_s:g} s")
         except WrongAnswerError as wrong:
             failure = _failure(name, point, str(wrong))
         except (Exception, SystemExit) as raised:
@@ -137,6 +144,19 @@ def _guarded(name: str, how: Contained, method: Callable[..., object]) -> Callab
         return instead(failure, args)
 
     return call
+
+
+def _watched(name: str, point: str, method: Callable[..., object], args: Args) -> object:
+    call = CALLS.enter(name, point, args)
+    if call is None:
+        return method(*args)
+    try:
+        return method(*args)
+    except PluginInterrupt:
+        call.is_delivered = True
+        raise
+    finally:
+        CALLS.leave(call)
 
 
 def _failure(name: str, point: str, text: str) -> PluginFailure:

@@ -1,8 +1,16 @@
 """A user's plugin that fails, fails the attempts of its pods, and neither others nor the run."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from roadstead.config.settings import Settings
+from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.names import BINDER, QUEUE
+from roadstead.actors.plugin_processes import last_call_of, plugins_watched
+from roadstead.config.settings import Deadlines, Settings
+from roadstead.framework.plugin_calls import PluginCalls
+from roadstead.plugin_watch import Mark
 from roadstead.run import RunInputs, RunPlan
 from tests.actors.world import pods_of, run_virtually
 from tests.builders import node, pod
@@ -43,17 +51,25 @@ FOR_SOME = {
 """Plugin → how the message of a pod begins for which it fails."""
 
 PATHS = {"holds the nodes": {}, "workers": {"shards": 3, "nodes_at": "workers"}}
+ROOT = str(Path(__file__).parents[2])
 SOUND, FAILING = ("a0", "a1", "a2"), ("b0", "b1")
 
 
-def run(path, *plugins):
+def fleet():
     """Six nodes in three zones; pods of 200m, and pods of 100m for which plugins may fail."""
     labels = [{"topology.kubernetes.io/zone": f"z{i % 3}"} for i in range(6)]
     nodes = tuple(node(f"n{i}", labels=labels[i]) for i in range(6))
     pods = pods_of(*SOUND, facts=pod(cpu=200)) + pods_of(*FAILING, facts=pod(cpu=100))
-    settings = Settings(runtime="inline", batch=16, **PATHS[path])
-    plan = RunPlan(settings, config_with(*plugins), "mine.yaml", plugins=faulty(*plugins))
-    return run_virtually(RunInputs(nodes, (), pods), plan)
+    return RunInputs(nodes, (), pods)
+
+
+def plan_of(path, *plugins, **settings):
+    given = Settings(runtime="inline", batch=16, **PATHS[path], **settings)
+    return RunPlan(given, config_with(*plugins), "mine.yaml", plugins=faulty(*plugins))
+
+
+def run(path, *plugins):
+    return run_virtually(fleet(), plan_of(path, *plugins))
 
 
 def placed(outcome):
@@ -88,3 +104,40 @@ def test_all_pods_are_placed_where_nothing_follows_from_a_failure_or_another_att
     plugin, path
 ):
     assert placed(run(path, plugin)) == sorted([*SOUND, *FAILING])
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_pods_for_which_a_plugin_never_returns_are_pending_and_the_others_are_placed(path):
+    plugin = "LoopsAtScoreForSome"
+    plan = plan_of(path, plugin, deadlines=Deadlines(plugin_s=0.5))
+    with plugins_watched(plan) as watched:
+        outcome = run_virtually(fleet(), watched)
+
+    assert placed(outcome) == [*SOUND]
+    for each in outcome.pending:
+        assert "did not return within 0.5 s" in each.message
+
+
+@pytest.mark.ray
+def test_on_ray_a_process_that_a_plugin_ends_is_replaced_and_its_pods_are_pending():
+    plugin = "CrashesAtScoreForSome"
+    settings = Settings(runtime="ray", **PATHS["holds the nodes"])
+    plan = RunPlan(settings, config_with(plugin), "mine.yaml", plugins=faulty(plugin))
+
+    outcome = ActorLauncher().run(fleet(), replace(plan, plugin_dir=ROOT), lambda progress: None)
+
+    assert placed(outcome) == [*SOUND]
+    for each in outcome.pending:
+        assert each.message.startswith(SCORE.format(plugin) + "is not asked about such pods any")
+
+
+def test_the_end_of_a_process_is_told_with_the_plugin_that_it_was_calling(tmp_path):
+    plan = replace(plan_of("workers", "RaisesAtQueueSort"), marks=str(tmp_path))
+    calls = PluginCalls()
+    Mark(tmp_path / QUEUE).take_over(calls, QUEUE)
+    calls.enter("RaisesAtQueueSort", "QueueSort", (pod(cpu=100), 0.0))
+
+    told = ' It was calling plugin "RaisesAtQueueSort" at QueueSort.'
+    assert last_call_of(BINDER, plan) == told
+    assert last_call_of("worker-0", plan) == ""
+    assert last_call_of(BINDER, replace(plan, marks="")) == ""

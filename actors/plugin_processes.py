@@ -1,0 +1,83 @@
+"""Users' plugins in the processes of a run: each is watched, and says with what it ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from roadstead.actors.logs import log
+from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.seam import Directory, Factory
+from roadstead.framework.plugin_calls import CALLS, PluginCall
+from roadstead.plugin_watch import (
+    FINDERS,
+    STUCK,
+    Mark,
+    PluginWatch,
+    left_at,
+    story,
+    watched,
+)
+from roadstead.run import RunPlan
+
+
+@contextmanager
+def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
+    """Watches the plugins of this process for as long as a run goes on.
+
+    The plan for its actors: on Ray with a folder for what their processes mark.
+    """
+    if not plan.plugins:
+        yield plan
+        return
+    journal = plan.settings.journal
+    kept = (
+        f"What the binder acknowledged is in {journal}, and --resume goes on with it."
+        if journal is not None
+        else "There is no journal of what was bound."
+    )
+    CALLS.forget()
+    with watched(plan.settings.deadlines.plugin_s, kept):
+        if plan.settings.runtime == "inline":
+            yield plan
+            return
+        with TemporaryDirectory(prefix="roadstead-plugins-") as folder:
+            yield replace(plan, marks=folder)
+
+
+def last_call_of(name: str, plan: RunPlan) -> str:
+    """Which plugin the process of an actor was calling when it ended; "" for none."""
+    if not plan.marks:
+        return ""
+    together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
+    for process in (name, QUEUE) if together else (name,):
+        if call := left_at(Path(plan.marks) / process):
+            return f' It was calling plugin "{call[0]}" at {call[1]}.'
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLife:
+    """A Factory of an actor with users' plugins, in a process of several."""
+
+    build: Factory
+    name: str
+    plan: RunPlan
+
+    def __call__(self, directory: Directory) -> object:
+        if self.plan.marks and CALLS.mark is None:
+            Mark(Path(self.plan.marks) / self.name).take_over(CALLS, self.name)
+            deadline_s = self.plan.settings.deadlines.plugin_s
+            PluginWatch(deadline_s, self._end).start()
+        actor = self.build(directory)
+        if find := getattr(actor, "key_of", None):
+            FINDERS[self.name] = find
+        return actor
+
+    def _end(self, call: PluginCall) -> None:
+        log(self.name, f"{story(call)}; the process ends")
+        os._exit(STUCK)

@@ -1,0 +1,166 @@
+"""The watch over users' plugins: a thread that interrupts calls which take too long.
+
+    call ──deadline──► interrupted (an exception in its thread) ──GRACE_S──► stuck
+
+Code of Python is interrupted between two of its steps. What waits in native code is not: it is
+stuck, and what follows is for the process to say: one of several is ended and replaced, one that is
+all there is ends with the name of the plugin and of the pod.
+
+A mark names the call under way in a file that outlives the process, so that the life that follows
+knows with which plugin the one before it ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.plugin_calls import CALLS, PluginCall, PluginCalls, PluginInterrupt
+
+GRACE_S = 2.0
+"""Until a call that was interrupted counts as stuck."""
+
+STUCK = 70
+"""Exit status of a process that ended itself because of a plugin."""
+
+_LOOKS_PER_DEADLINE, _LONGEST_LOOK_S = 8, 0.25
+_MARK_BYTES = 4096
+_CALL, _ENDED = ".call", ".ended"
+
+OnStuck = Callable[[PluginCall], None]
+
+
+class PluginWatch:
+    """Looks at the calls of this process from a thread of its own."""
+
+    def __init__(self, deadline_s: float, on_stuck: OnStuck, grace_s: float = GRACE_S) -> None:
+        self._deadline_s, self._grace_s, self._on_stuck = deadline_s, grace_s, on_stuck
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="plugin-watch", daemon=True)
+
+    def start(self) -> None:
+        CALLS.limit_s = self._deadline_s
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        wait_s = min(_LONGEST_LOOK_S, self._deadline_s / _LOOKS_PER_DEADLINE)
+        seen: PluginCall | None = None
+        since_s = 0.0
+        while not self._is_over.wait(wait_s):
+            call, now_s = CALLS.current, time.monotonic()
+            if call is not seen:
+                seen, since_s = call, now_s
+            elif call is not None and now_s - since_s >= self._deadline_s:
+                if not call.is_interrupted:
+                    CALLS.interrupt(call, _raise_in)
+                elif now_s - since_s >= self._deadline_s + self._grace_s:
+                    self._on_stuck(call)
+                    return
+
+
+def _raise_in(thread: int) -> None:
+    """Has a thread raise PluginInterrupt at its next step."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), ctypes.py_object(PluginInterrupt)
+    )
+
+
+@contextmanager
+def watched(deadline_s: float, kept: str = "") -> Iterator[None]:
+    """Watches the plugins of this process, which is all there is; a stuck one ends it.
+
+    kept: what of its work is kept, for the message.
+    """
+    watch = PluginWatch(deadline_s, lambda call: end_process(call, kept))
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.stop()
+
+
+def end_process(call: PluginCall, kept: str) -> None:
+    """Ends the process with the name of the plugin and of the pod, and status 1."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    text = f"The run failed: {story(call)}, and cannot be interrupted. {kept}".rstrip()
+    os.write(2, f"{text}\n".encode())
+    os._exit(1)
+
+
+def story(call: PluginCall) -> str:
+    """Which plugin did not return, and from what."""
+    of = "" if call.facts is None else f" for {pod_named(call.facts)}"
+    return f'plugin "{call.plugin}" did not return from {call.point}{of} in time'
+
+
+FINDERS: dict[str, Callable[[PodFacts], str | None]] = {}
+"""By actor of this process: the key of a pod of these facts, if the actor knows one."""
+
+
+def pod_named(facts: PodFacts) -> str:
+    """A pod by its name, where an actor of this process knows it; else by what it asks for."""
+    for find in FINDERS.values():
+        if key := find(facts):
+            return f'pod "{key}"'
+    asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
+    return f'a pod of namespace "{facts.namespace}" that asks for {asked}'
+
+
+def left_at(path: Path) -> tuple[str, str, str] | None:
+    """The call (plugin, point, class) that was under way when the process of a mark ended."""
+    file = path.with_suffix(_CALL)
+    text = file.read_bytes().rstrip(b"\0") if file.exists() else b""
+    if not text or text[:1] == b"\0":
+        return None
+    plugin, point, pod_class = json.loads(text)
+    return plugin, point, pod_class
+
+
+class Mark:
+    """The call under way, in a file of this process; what its earlier lives left there counts.
+
+    path: without an ending; `.call` holds the call, `.ended` a line for each that never returned.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        file = os.open(path.with_suffix(_CALL), os.O_RDWR | os.O_CREAT, 0o600)
+        os.ftruncate(file, _MARK_BYTES)
+        self._map = mmap.mmap(file, _MARK_BYTES)
+        os.close(file)
+
+    def take_over(self, calls: PluginCalls, process: str) -> None:
+        """Strikes for every call with which an earlier life ended; from now on calls are marked."""
+        ended = self._path.with_suffix(_ENDED)
+        if call := left_at(self._path):
+            with ended.open("a") as file:
+                file.write(f"{json.dumps(call)}\n")
+            self._write(None)
+        for line in ended.read_text().splitlines() if ended.exists() else ():
+            plugin, point, pod_class = json.loads(line)
+            calls.strike(plugin, pod_class, f"ended the process {process} at {point}")
+        calls.mark = self._write
+
+    def _write(self, call: PluginCall | None) -> None:
+        if call is None:
+            # An empty first byte is an empty mark.
+            self._map[0:1] = b"\0"
+            return
+        text = json.dumps((call.plugin, call.point, call.pod_class)).encode()
+        # The first byte last: a mark is whole or none.
+        self._map[1:] = text[1:].ljust(_MARK_BYTES - 1, b"\0")
+        self._map[0:1] = text[:1]

@@ -1,0 +1,185 @@
+"""The watch over users' plugins: deadlines, strikes, and the mark that outlives a process."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.guarded import PluginFailure, guard
+from roadstead.framework.plugin import Reads, ScorePlugin
+from roadstead.framework.plugin_calls import (
+    CALLS,
+    MAX_FOR_CLASS,
+    MAX_IN_PROCESS,
+    NotAskedError,
+    PluginCalls,
+)
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugin_watch import FINDERS, Mark, PluginWatch, left_at, pod_named, story
+from tests.builders import node, pod, table_of
+
+SOON_S = 0.05
+
+
+@pytest.fixture(autouse=True)
+def _no_strikes():
+    yield
+    CALLS.forget()
+
+
+class Asked(ScorePlugin):
+    """Does what it is given when it is asked for a score."""
+
+    name = "Asked"
+    reads = Reads.ROW
+
+    def __init__(self, does):
+        self.does = does
+
+    def score(self, state, pod, table):
+        self.does()
+        return np.zeros(len(table), np.int64)
+
+
+def ask(does):
+    """One score, of a plugin that does something before."""
+    table = table_of(node("n1"))
+    info = table.classes.info(pod(cpu=100))
+    return guard(Asked(does)).score(CycleState(1), info, table)
+
+
+def for_ever():
+    while True:
+        pass
+
+
+def swallowing():
+    try:
+        for_ever()
+    except BaseException:
+        return
+
+
+@pytest.fixture
+def stuck():
+    """Calls that were found to be stuck, while a watch looks at this process."""
+    found = []
+    watch = PluginWatch(SOON_S, lambda call: (found.append(call), release.set()), grace_s=SOON_S)
+    release = threading.Event()
+    watch.start()
+    yield found, release
+    watch.stop()
+
+
+@pytest.mark.parametrize("does", [for_ever, swallowing])
+def test_a_call_that_never_returns_is_interrupted_and_fails_by_name(stuck, does):
+    with pytest.raises(PluginFailure) as failed:
+        ask(does)
+
+    told = 'plugin "Asked" failed at Score: did not return within 0.05 s'
+    assert str(failed.value) == told
+    assert stuck[0] == []
+
+
+def test_after_two_interrupts_a_plugin_is_not_asked_about_such_pods(stuck):
+    asked = []
+    for _ in range(MAX_FOR_CLASS + 1):
+        with pytest.raises(PluginFailure) as failed:
+            ask(lambda: (asked.append(1), for_ever()))
+
+    assert len(asked) == MAX_FOR_CLASS
+    assert "is not asked about such pods any more: it did not return within" in str(failed.value)
+
+
+def test_a_call_that_waits_in_native_code_is_stuck_and_told_with_its_pod(stuck):
+    found, release = stuck
+    with pytest.raises(PluginFailure):
+        ask(release.wait)
+
+    (call,) = found
+    asks = 'a pod of namespace "default" that asks for cpu=100'
+    assert story(call) == f'plugin "Asked" did not return from Score for {asks} in time'
+
+
+def test_a_pod_is_named_by_an_actor_that_knows_it():
+    facts = pod(cpu=100)
+    FINDERS["scheduler-0"] = lambda asked: "default/p" if asked == facts else None
+    try:
+        assert pod_named(facts) == 'pod "default/p"'
+        assert "asks for cpu=200" in pod_named(pod(cpu=200))
+    finally:
+        FINDERS.clear()
+
+
+def test_a_process_that_is_all_there_is_ends_with_status_1_and_says_why():
+    program = (
+        "from roadstead.plugin_watch import end_process\n"
+        "from roadstead.framework.plugin_calls import PluginCall\n"
+        "print('before')\n"
+        "end_process(PluginCall('Mine', 'Filter', 0, None), 'The journal is kept.')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stdout) == (1, "before\n")
+    told = 'The run failed: plugin "Mine" did not return from Filter in time, '
+    assert done.stderr == told + "and cannot be interrupted. The journal is kept.\n"
+
+
+def entered(calls, info, plugin="Mine"):
+    return calls.enter(plugin, "Score", (None, info))
+
+
+def lives(path, ends):
+    """The calls of lives of one process that each ended in a call, and of the one that follows."""
+    for plugin, info in ends:
+        calls = PluginCalls()
+        Mark(path).take_over(calls, "worker-0")
+        entered(calls, info, plugin)
+    calls = PluginCalls()
+    Mark(path).take_over(calls, "worker-0")
+    return calls
+
+
+def infos(*amounts):
+    classes = PodClasses()
+    return [classes.info(pod(cpu=amount)) for amount in amounts]
+
+
+def test_a_class_with_which_a_process_ended_twice_is_not_asked_about_in_its_next_lives(tmp_path):
+    one, other = infos(100, 200)
+    once = lives(tmp_path / "a", [("Mine", one)])
+    twice = lives(tmp_path / "b", [("Mine", one)] * 2)
+
+    once.leave(entered(once, one))
+    with pytest.raises(NotAskedError, match="it ended the process worker-0 at Score"):
+        entered(twice, one)
+    twice.leave(entered(twice, other))
+    twice.leave(entered(twice, one, "Another"))
+
+
+def test_a_plugin_that_ends_its_process_with_one_class_after_the_other_is_not_asked_at_all(
+    tmp_path,
+):
+    *classes, last = infos(*range(100, 100 * (MAX_IN_PROCESS + 2), 100))
+    calls = lives(tmp_path / "a", [("Mine", each) for each in classes])
+
+    with pytest.raises(NotAskedError, match="is not asked any more"):
+        entered(calls, last)
+    calls.leave(entered(calls, last, "Another"))
+
+
+def test_a_call_that_returned_leaves_no_mark(tmp_path):
+    (one,) = infos(100)
+    calls = PluginCalls()
+    Mark(tmp_path / "a").take_over(calls, "worker-0")
+
+    call = entered(calls, one)
+    assert left_at(tmp_path / "a") == ("Mine", "Score", call.pod_class)
+    calls.leave(call)
+    assert left_at(tmp_path / "a") is None
+    assert left_at(tmp_path / "never") is None
