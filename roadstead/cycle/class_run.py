@@ -277,8 +277,10 @@ class ClassRun:
 
     def only_row(self) -> int | None:
         """The one feasible row of all nodes, where there is one, and it is among the candidates."""
-        rows = np.flatnonzero(self.evaluation.feasible)
-        return int(rows[0]) if len(rows) == 1 and self.feasible_count() == 1 else None
+        feasible = self.evaluation.feasible
+        if np.count_nonzero(feasible) != 1 or self.feasible_count() != 1:
+            return None
+        return int(feasible.argmax())
 
     def feasible_count(self) -> int:
         """Feasible rows of all nodes."""
