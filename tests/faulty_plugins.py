@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from roadstead.framework.plugin import (
     Reads,
     ReservePlugin,
     ScorePlugin,
+    SummarizesFilter,
+    SummarizesScore,
 )
 from roadstead.protocol.status import SUCCESS
 
@@ -316,3 +319,92 @@ class CrashesAtScoreForSome(Faulty, ScorePlugin):
         if is_odd(pod.facts):
             os.abort()
         return np.zeros(len(table), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A summary: how many nodes; merging fails where one is told to."""
+
+    nodes: int
+    merges: bool = True
+
+    def merge(self, other):
+        if not self.merges:
+            raise RuntimeError("the oracle is silent")
+        return Count(self.nodes + other.nodes)
+
+
+class LooksAcross(Faulty, FilterPlugin, SummarizesFilter):
+    """Lets every node pass, and sends how many there are."""
+
+    name = "LooksAcross"
+    reads = Reads.CLUSTER
+    filter_summary_type = Count
+
+    def filter_summary(self, pod, table):
+        return Count(len(table))
+
+    def filter(self, state, pod, table):
+        return FilterResult()
+
+
+class RaisesAtFilterSummaryForSome(LooksAcross):
+    name = "RaisesAtFilterSummaryForSome"
+
+    def filter_summary(self, pod, table):
+        return self.fail() if is_odd(pod.facts) else Count(len(table))
+
+
+class SummarizesFalselyForSome(LooksAcross):
+    name = "SummarizesFalselyForSome"
+
+    def filter_summary(self, pod, table):
+        return "many" if is_odd(pod.facts) else Count(len(table))
+
+
+class RaisesAtMergeForSome(LooksAcross):
+    """Fails only where several workers have something to merge."""
+
+    name = "RaisesAtMergeForSome"
+
+    def filter_summary(self, pod, table):
+        return Count(len(table), not is_odd(pod.facts))
+
+
+class RaisesAtScoreSummaryForSome(Faulty, ScorePlugin, SummarizesScore):
+    name = "RaisesAtScoreSummaryForSome"
+    reads = Reads.CLUSTER
+    score_summary_type = Count
+
+    def score_summary(self, state, pod, table, feasible):
+        return self.fail() if is_odd(pod.facts) else Count(len(table))
+
+    def score(self, state, pod, table):
+        return np.zeros(len(table), np.int64)
+
+
+class RaisesInAdvice(LooksAcross):
+    """Answers every phase, and fails wherever it is asked what may be reused."""
+
+    name = "RaisesInAdvice"
+
+    def sign(self, pod):
+        return self.fail()
+
+    def known_state(self, pod):
+        return self.fail()
+
+    def affected_by(self, pod, placed):
+        return self.fail()
+
+    def filter_affected_by(self, pod, placed):
+        return self.fail()
+
+    def effect(self, placed):
+        return self.fail()
+
+    def admits(self, pod, table, row):
+        return self.fail()
+
+    def admits_all(self, pods, table, rows):
+        return self.fail()

@@ -82,7 +82,7 @@ class _ClassInBatch:
 
     def forget(self) -> None:
         """The shards' tables are others than was believed: all is asked anew."""
-        self.filters = self.scores = self.narrowing = None
+        self.filters = self.scores = self.narrowing = self.failure = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,7 @@ def _refuse_unsupported(pod: PodInCycle, parts: Sequence[ClassAnswer]) -> None:
 
 
 def _waits_for_merge(asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> bool:
-    """As `_merge_summaries`; a class whose summaries a plugin fails to merge has failed."""
+    """As `_merge_summaries`; where a plugin fails to, the class has failed, and nobody waits."""
     if asked.failure is not None:
         return False
     try:
@@ -330,7 +330,8 @@ def _waits_for_merge(asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> bool
     except PluginFailure as failure:
         phase = "PreFilter" if asked.filters is None else "PreScore"
         asked.failure = phase_failure(phase, failure.status)
-        return False
+        asked.filters, asked.scores = asked.filters or {}, {}
+        return True
 
 
 def _merge_summaries(asked: _ClassInBatch, parts: Sequence[ClassAnswer]) -> bool:

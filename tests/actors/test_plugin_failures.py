@@ -29,6 +29,9 @@ FOR_SOME = {
     "RaisesAtPreEnqueueForSome": 'running PreEnqueue plugin "{}": ' + SILENT,
     "RaisesAtPreFilterForSome": 'running PreFilter plugin "{}": ' + SILENT,
     "RaisesAtFilterForSome": FILTER + SILENT,
+    "RaisesAtFilterSummaryForSome": 'running PreFilter plugin "{}": ' + SILENT,
+    "SummarizesFalselyForSome": 'running PreFilter plugin "{}": returned "many", want a Summary',
+    "RaisesAtScoreSummaryForSome": 'running PreScore plugin "{}": ' + SILENT,
     "RaisesAtPreScoreForSome": 'running PreScore plugin "{}": ' + SILENT,
     "RaisesAtScoreForSome": SCORE + SILENT,
     "RaisesAtNormalizeForSome": NORMALIZE + SILENT,
@@ -96,6 +99,7 @@ def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_the_others_
         "RaisesAtQueueSort",
         "RaisesAtPostBind",
         "RaisesInHints",
+        "RaisesInAdvice",
         "RaisesAtPostFilter",
         "RaisesAtFirst",
     ],
@@ -104,6 +108,15 @@ def test_all_pods_are_placed_where_nothing_follows_from_a_failure_or_another_att
     plugin, path
 ):
     assert placed(run(path, plugin)) == sorted([*SOUND, *FAILING])
+
+
+def test_a_merge_of_what_workers_sent_fails_the_pods_that_it_is_for():
+    plugin = "RaisesAtMergeForSome"
+    outcome = run("workers", plugin)
+
+    assert placed(outcome) == [*SOUND]
+    for each in outcome.pending:
+        assert each.message == f'running PreFilter plugin "{plugin}": {SILENT}'
 
 
 @pytest.mark.parametrize("path", PATHS)

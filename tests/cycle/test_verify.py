@@ -8,10 +8,12 @@ from roadstead.config.model import default_config
 from roadstead.cycle.verify import Verifier
 from roadstead.framework.plugin import Handle, PreFilterPlugin, PreFilterResult
 from roadstead.framework.profile import Profile
+from roadstead.framework.registry import extension_points
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
+from tests import faulty_plugins
 from tests.actors import fleets
 from tests.builders import evaluated, named, node, pod, profile_of, put, table_of, taint
 from tests.strategies import clusters, nodes, pods
@@ -58,6 +60,29 @@ class Scripted(PreFilterPlugin):
 
     def sign(self, pod):
         return ""
+
+
+FAILING = {
+    "RaisesAtPreFilterForSome": 'running PreFilter plugin "{}": RuntimeError: the oracle is silent',
+    "RaisesAtFilterSummaryForSome": 'running PreFilter plugin "{}": RuntimeError: the oracle is si',
+    "RaisesAtFilterForSome": 'running "{}" filter plugin: RuntimeError: the oracle is silent',
+    "FiltersNoneForSome": 'running "{}" filter plugin: returned None, want a FilterResult',
+}
+
+
+@pytest.mark.parametrize("plugin", FAILING)
+def test_a_users_plugin_that_fails_refuses_the_pods_for_which_it_does(plugin):
+    kind = getattr(faulty_plugins, plugin)
+    (point,) = extension_points(kind)
+    profile = profile_of({point: [plugin]}, plugins=[kind])
+    world = World(profiles={"default-scheduler": profile})
+
+    for _ in range(4):
+        assert world.verify(pod(cpu=200)) == SUCCESS
+        refusal = world.verify(pod(cpu=100))
+        assert (refusal.code, refusal.plugin) == (Code.ERROR, plugin)
+        assert refusal.message.startswith(FAILING[plugin].format(plugin))
+    assert not world.verifier.verify_all([pod(cpu=100)] * 4, ["n1"] * 4)
 
 
 def narrows(*names):

@@ -1,0 +1,192 @@
+"""What a guard makes of the answers of a user's plugin, method by method."""
+
+import numpy as np
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    EVERYTHING,
+    ActionType,
+    Change,
+    ClusterEvent,
+    EventResource,
+    HintError,
+    RegisteredEvent,
+)
+from roadstead.framework.guarded import PluginFailure, guard
+from roadstead.framework.plugin import (
+    EnqueueExtensions,
+    FilterPlugin,
+    FilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    QueueSortPlugin,
+    Reads,
+    ScorePlugin,
+)
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import Code, Status, unschedulable
+from tests.builders import node, pod, table_of
+
+ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
+
+
+class Says(PreFilterPlugin, FilterPlugin, ScorePlugin, QueueSortPlugin, EnqueueExtensions):
+    """Answers what it is given, or raises it."""
+
+    name = "Says"
+    reads = Reads.ROW
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def say(self):
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def pre_filter(self, state, pod):
+        return self.say()
+
+    def filter(self, state, pod, table):
+        return self.say()
+
+    def score(self, state, pod, table):
+        return self.say()
+
+    def sort_key(self, pod, queued_s):
+        return self.say()
+
+    def events_to_register(self):
+        return self.say()
+
+
+def says(answer, **how):
+    return guard(Says(answer), **how)
+
+
+def asked():
+    """(state, pod, table of two nodes)."""
+    table = table_of(node("n1"), node("n2"))
+    return CycleState(2), table.classes.info(pod(cpu=100)), table
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint16, np.int64])
+def test_scores_of_any_whole_type_are_taken_as_int64(kind):
+    scores = says(np.array([3, 4], kind)).score(*asked())
+
+    assert (scores.dtype, scores.tolist()) == (np.int64, [3, 4])
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ([1, 2], "list of 2, want int64[2]"),
+        (np.array([1.0, 2.0]), "float64[2], want int64[2]"),
+        (np.array([True, False]), "bool[2], want int64[2]"),
+        (np.array([1, 2], np.uint64), "uint64[2], want int64[2]"),
+        (np.array([1, 2, 3]), "int64[3], want int64[2]"),
+        (np.array([[1, 2]]), "int64[1, 2], want int64[2]"),
+        (np.array([1.0, np.nan]), "NaN, want int64[2]"),
+        (np.array(["a", "b"]), "<U1[2], want int64[2]"),
+    ],
+)
+def test_scores_of_another_type_or_shape_are_a_failure(answer, told):
+    with pytest.raises(PluginFailure) as failed:
+        says(answer).score(*asked())
+
+    assert failed.value.status == Status(Code.ERROR, (f"returned {told}",), "Says")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (None, "None, want a FilterResult"),
+        (FilterResult(np.array([0, 1])), "code 1, want 0..0"),
+        (FilterResult(np.array([0, -1]), (unschedulable("no"),)), "code -1, want 0..1"),
+        (FilterResult(np.array([0, 1]), ("no",)), '"no", want a Status'),
+        (FilterResult(np.array([0]), ()), "int64[1], want int64[2]"),
+    ],
+)
+def test_a_wrong_answer_of_filter_refuses_all_rows_with_an_error(answer, told):
+    result = says(answer).filter(*asked())
+
+    assert result.codes.tolist() == [1, 1]
+    assert result.statuses == (Status(Code.ERROR, (f"returned {told}",), "Says"),)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        PreFilterResult(None),
+        PreFilterResult(Status("Success")),
+        PreFilterResult(Status(reasons=["list"])),
+        PreFilterResult(Status(reasons=(1,))),
+        PreFilterResult(node_names=["n1"]),
+        PreFilterResult(node_names=frozenset([1])),
+        SystemExit(3),
+        MemoryError("no room"),
+        RecursionError(),
+    ],
+)
+def test_a_wrong_answer_of_prefilter_is_an_error(answer):
+    status = says(answer).pre_filter(*asked()[:2]).status
+
+    assert (status.code, status.plugin) == (Code.ERROR, "Says")
+
+
+def test_keys_of_any_types_compare_and_keep_their_order():
+    answers = [(1, "a"), (1, 2.5), ("x",), (0,), (), (2, "a", 1)]
+    keys = [says(each).sort_key(pod(), 0.0) for each in answers]
+    failed = says(ValueError("no")).sort_key(pod(), 0.0)
+
+    assert sorted(keys) == [
+        says(each).sort_key(pod(), 0.0)
+        for each in [(), (0,), (1, 2.5), (1, "a"), (2, "a", 1), ("x",)]
+    ]
+    assert max([failed, *keys]) == failed
+    for wrong in (7, (None,), (float("nan"),)):
+        assert says(wrong).sort_key(pod(), 0.0) == failed
+
+
+def test_a_plugin_that_fails_to_register_events_hears_of_all():
+    assert says(ValueError("no")).events_to_register() == EVERYTHING
+    assert says([1]).events_to_register() == EVERYTHING
+
+
+def test_a_hint_that_raises_is_a_hint_that_failed():
+    def hint(*_):
+        raise ZeroDivisionError("by zero")
+
+    (registered,) = says([RegisteredEvent(ADDED, hint)]).events_to_register()
+
+    with pytest.raises(HintError, match="ZeroDivisionError: by zero"):
+        registered.hint(pod(), Change(None, None), ClusterFacts())
+
+
+def test_what_this_version_lacks_is_refused_as_ever():
+    with pytest.raises(UnsupportedError):
+        says(UnsupportedError("DynamicResources", "", "x")).filter(*asked())
+
+
+def test_a_strict_guard_raises_whatever_fails():
+    with pytest.raises(PluginFailure, match='plugin "Says" failed at Filter: returned None'):
+        says(None, is_strict=True).filter(*asked())
+
+
+def test_a_long_text_of_a_failure_is_cut():
+    (text,) = says(ValueError("x" * 1000)).pre_filter(*asked()[:2]).status.reasons
+
+    assert text == "ValueError: " + "x" * 288 + "…"
+
+
+def test_the_class_of_a_guarded_plugin_is_as_it_was():
+    plugin = says(None)
+
+    assert type(plugin) is Says
+    assert "score" not in vars(PodClasses)
+    assert Says(None).is_guarded is False
+    assert plugin.is_guarded is True
