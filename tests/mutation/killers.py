@@ -31,6 +31,7 @@ def program(rounds: int) -> Iterator[tuple[str, int]]:
     for seed in range(rounds):
         yield "quiet", seed
         yield "wide", WAYS * seed
+        yield "sampled", seed
         yield "plain", seed
         yield "modes", seed
         yield "wide", WAYS * seed + 1 + seed % (WAYS - 1)

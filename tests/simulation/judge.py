@@ -25,6 +25,7 @@ from roadstead.protocol.status import Code
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
 from tests.simulation.bystanders import Bystanders, identity_of
+from tests.simulation.sampling import Sampling
 
 ASKED_EVERY = 5
 """Of so many pods, bystanders are asked about one."""
@@ -51,6 +52,7 @@ class Judge:
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._chooser = Chooser(self._tie_break)
         self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
+        self._sampling = Sampling(plan)
         self._bystanders = Bystanders(plan, self._tie_break, members)
         self._changes = []
         self._placed = {}
@@ -59,6 +61,7 @@ class Judge:
         self.problems = []
 
     def node_comes(self, facts):
+        self._sampling.node_comes(facts)
         if facts.name in self._table.node_names():
             self._table.update_node(facts)
             return
@@ -68,6 +71,7 @@ class Judge:
                 self._table.add_pod(name, info, uid=uid, key=key)
 
     def node_goes(self, name):
+        self._sampling.node_goes(name)
         if name in self._table.node_names():
             self._table.remove_node(name)
 
@@ -118,11 +122,16 @@ class Judge:
             if said is not None and said != wanted:
                 text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
                 self.problems.append(f"{text}, the judge says {wanted}")
-            elif facts.pod_group is None and self.judged % ASKED_EVERY == 0 and not wanted.error:
+            elif self._may_ask(facts) and not wanted.error:
                 self._ask_bystanders(pod, facts, wanted)
             if decision.node_name is not None:
                 self._place(pod, facts, decision.node_name)
         self.heed(effects)
+
+    def _may_ask(self, facts):
+        """Whether to ask bystanders; they do not know where searches start."""
+        is_due = self.judged % ASKED_EVERY == 0
+        return is_due and facts.pod_group is None and not self._sampling.shares
 
     def _ask_bystanders(self, pod, facts, wanted):
         names = set(self._table.node_names())
@@ -172,6 +181,9 @@ class Judge:
         passed = evaluation.pre_filter.status.is_success
         rows = np.flatnonzero(evaluation.feasible).tolist() if passed else []
         name_of = self._table.names
+        lone = facts.nominated_node_name
+        if passed and self._sampling.shares and lone not in [name_of[row] for row in rows]:
+            rows = self._sampled(facts, evaluation, rows)
         rows.sort(key=lambda row: name_of[row].encode())
         self._view = {
             "feasible": [name_of[row] for row in rows],
@@ -182,7 +194,6 @@ class Judge:
         if not rows:
             return self._failed(profile, pod, facts, evaluation)
         status, _ = evaluation.update_scores(evaluation.own_score_summaries())
-        lone = facts.nominated_node_name
         if lone not in self._view["feasible"]:
             lone = self._view["feasible"][0] if len(rows) == 1 else ""
         if not status.is_success:
@@ -205,6 +216,14 @@ class Judge:
             return Verdict(lone)
         row = self._chooser.one_of(self._table, best, pod.key, pod.attempt)
         return Verdict(name_of[row])
+
+    def _sampled(self, facts, evaluation, rows):
+        """The feasible rows that a search meets; scoring sees no others."""
+        feasible = {self._table.names[row] for row in rows}
+        met = self._sampling.search(facts.scheduler_name, feasible)
+        rows = [row for row in rows if self._table.names[row] in met]
+        evaluation.feasible = np.isin(np.arange(len(self._table)), rows)
+        return rows
 
     def _failed(self, profile, pod, facts, evaluation):
         diagnosis = _diagnosis(evaluation)

@@ -5,13 +5,16 @@ schedulers, in every mode and with every knob turned. beside: one scheduler that
 itself. kernel: with the compiled kernel, and enough pods of a class for it. resume: runs as the
 command line makes them, whose process is killed. wide: more of what manifests may say, in each of
 these ways by turns.
+sampled: a share of many nodes is scored.
 """
 
+import json
 import random
 from dataclasses import replace
 
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Owner, PodIdentity
 from tests.builders import GIB, node, pod
 from tests.simulation.limits import shrunk_of
@@ -137,8 +140,10 @@ def quiet(scenario, seed):
     settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
     plan = replace(scenario.plan, settings=settings)
     waves = tuple(part for wave in scenario.waves for part in _one_by_one(wave))
-    kernel = settings.kernel
-    return replace(scenario, plan=plan, waves=waves, is_quiet=True, has_kernel=kernel)
+    # A binder that is busy refuses pods while others are decided: the judge would have to guess.
+    limits = replace(scenario.limits, binder={**scenario.limits.binder, "max_unflushed": 1000})
+    scenario = replace(scenario, plan=plan, waves=waves, limits=limits)
+    return replace(scenario, is_quiet=True, has_kernel=settings.kernel)
 
 
 def _one_by_one(wave):
@@ -157,6 +162,57 @@ VARIANTS = {
     "resume": resumable,
 }
 PLAIN = tuple(VARIANTS)
+
+
+def sampled(scenario, seed):
+    """More nodes than a search looks for, of which a share is scored; quiet, so that it is judged.
+
+    Whole fleets are few, so that every search starts where others have been before.
+    """
+    draw = random.Random(f"sampled {seed}")
+    hosts = tuple(
+        node(
+            f"s{number}",
+            cpu=draw.choice((300, 500, 1000)),
+            memory=8 * GIB,
+            pods=draw.choice((2, 8)),
+            labels={HOSTNAME: f"s{number}", ZONE: draw.choice(ZONES)},
+        )
+        for number in range(draw.randint(101, 140))
+    )
+    kinds = draw.sample(("plain", "spread", "apart", "near", "ranked", "port"), 2)
+    named = [
+        (f"s{number}", KINDS[draw.choice(kinds)](draw, number))
+        for number in range(draw.randint(20, 80))
+    ]
+    pods = tuple((PodIdentity(f"uid-{name}", "default", name), facts) for name, facts in named)
+    if draw.random() < 0.5:
+        facts = KINDS[draw.choice(kinds)](draw, 0)
+        alike = (f"t{number}" for number in range(60))
+        pods += tuple((PodIdentity(f"uid-{name}", "default", name), facts) for name in alike)
+    cut = draw.randint(1, len(pods))
+    share = draw.choice((0, 1, 50, 80, 95))
+    plan = replace(
+        scenario.plan,
+        config_text=json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "percentageOfNodesToScore": share,
+            }
+        ),
+        config_source="simulated.yaml",
+        cluster=ClusterFacts(),
+    )
+    waves = (Wave(0.0, (), pods[:cut]), Wave(1.0, (), pods[cut:]))
+    scenario = replace(scenario, plan=plan, nodes=hosts, waves=waves, kinds=tuple(kinds))
+    scenario = quiet(scenario, seed * 4)
+    settings = scenario.plan.settings.model_copy(update={"kernel": bool(seed % 2)})
+    plan = replace(scenario.plan, settings=settings)
+    return replace(scenario, plan=plan, has_kernel=settings.kernel)
+
+
+VARIANTS["sampled"] = sampled
 
 
 def wide(scenario, seed):

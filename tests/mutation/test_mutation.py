@@ -1,0 +1,100 @@
+"""The mutation run's own parts: which changes it finds, how it makes one, and what it says."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.planting import module_name
+from tests.mutation.sites import mutants_of, mutate
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCE = '''
+"""A module."""
+LIMIT = 3
+Names = tuple[str] | None
+
+
+def pick(rows, least=0):
+    """Say "less" of numbers below 1."""
+    assert rows, "there are rows"
+    found = [row for row in rows if row < LIMIT]
+    if not found:
+        raise ValueError("0 rows")
+    log.info("found %d", 7)
+    found.sort()
+    return min(found) + least
+
+
+def validate(self):
+    return 1 == 1
+'''
+
+
+def changes(source=SOURCE):
+    return [(each.before, each.after) for each in mutants_of("m.py", source)]
+
+
+def test_comparisons_arithmetic_calls_conditions_and_numbers_are_changed():
+    found = changes()
+
+    for change in (
+        ("3", "4"),
+        ("0", "1"),
+        ("row < LIMIT", "True"),
+        ("row < LIMIT", "row <= LIMIT"),
+        ("not found", "found"),
+        ("found.sort()", "pass"),
+        ("min(found) + least", "min(found) - least"),
+        ("min(found)", "max(found)"),
+    ):
+        assert change in found
+
+
+def test_checks_texts_errors_logs_and_types_are_left_alone():
+    texts = [text for change in changes() for text in change]
+
+    assert not any("assert" in text or "raise ValueError('0" in text for text in texts)
+    assert not any("log.info" in text or "7" in text for text in texts)
+    assert not any("tuple[str]" in text or "1 == 1" in text for text in texts)
+
+
+def test_a_number_names_one_change_and_nothing_else_differs():
+    before = ast.unparse(ast.parse(SOURCE)).splitlines()
+    for mutant in mutants_of("m.py", SOURCE):
+        after = ast.unparse(mutate("m.py", SOURCE, mutant.number)).splitlines()
+        differing = [pair for pair in zip(before, after, strict=False) if pair[0] != pair[1]]
+        assert differing or len(before) != len(after), mutant
+
+
+def test_an_unknown_number_is_an_error():
+    with pytest.raises(IndexError, match=r"there is no number 99"):
+        mutate("m.py", SOURCE, 99)
+
+
+def test_modules_of_linked_folders_and_packages_have_the_names_they_are_imported_by():
+    assert module_name("actors/recovery.py") == "roadstead.actors.recovery"
+    assert module_name("roadstead/queue/core.py") == "roadstead.queue.core"
+    assert module_name("roadstead/queue/__init__.py") == "roadstead.queue"
+
+
+PLANTED = """
+from tests.mutation.planting import plant
+from tests.mutation.sites import mutants_of
+path = "roadstead/cache/deadlines.py"
+mutant = mutants_of(path, open(path).read())[0]
+plant(mutant)
+import roadstead.cache.core
+import roadstead.cache.deadlines as planted
+print(type(planted.__spec__.loader).__name__, planted.__name__)
+"""
+
+
+def test_a_planted_mutant_is_imported_in_place_of_its_module():
+    ran = subprocess.run(
+        [sys.executable, "-c", PLANTED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout.split() == ["_Loader", "roadstead.cache.deadlines"]
