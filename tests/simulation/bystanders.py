@@ -13,6 +13,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.run import build_profiles
 
 SHARDS = 2
+EXCLUDED = "excluded"
 
 
 class Bystanders:
@@ -87,6 +88,8 @@ def _shown(explanation, view):
         "feasible": entry["feasible"],
         "best": entry["best"],
         "message": entry.get("message", ""),
+        "pre_filter": (entry["preFilter"]["status"]["code"], entry["preFilter"]["skipped"]),
+        "refused": _refused(explanation.names, entry),
     }
     if view["scores"] is not None:
         shown["scores"] = {
@@ -97,6 +100,19 @@ def _shown(explanation, view):
     else:
         shown |= {"scores": None, "total": None}
     return shown
+
+
+def _refused(names, entry):
+    """node → (code, plugin, reasons) of the nodes that a filter refused, EXCLUDED for others."""
+    statuses = [
+        (each["code"], each["plugin"], tuple(each["reasons"]))
+        for each in entry.get("filterStatuses", ())
+    ]
+    return {
+        name: EXCLUDED if code < 0 else statuses[code - 1]
+        for name, code in zip(names, entry.get("filter", [0] * len(names)), strict=True)
+        if code
+    }
 
 
 def _differing(told, view):

@@ -24,6 +24,7 @@ from roadstead.preemption.dry_run import dry_run, merge
 from roadstead.protocol.status import Code
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
+from tests.simulation.bystanders import EXCLUDED as LEFT_OUT
 from tests.simulation.bystanders import Bystanders, identity_of
 from tests.simulation.sampling import Sampling
 
@@ -188,6 +189,11 @@ class Judge:
         self._view = {
             "feasible": [name_of[row] for row in rows],
             "best": [],
+            "pre_filter": (
+                evaluation.pre_filter.status.code.upstream_name,
+                list(evaluation.pre_filter.skipped),
+            ),
+            "refused": _refused(evaluation) if passed else {},
             "scores": None,
             "total": None,
         }
@@ -245,6 +251,19 @@ class Judge:
             return names[in_order(names, draw)[0]]
 
         return _verdict(diagnosis, run_post_filter(profile, facts, diagnosis, tried, pick))
+
+
+def _refused(evaluation):
+    """node → (code, plugin, sorted reasons) of the nodes that a filter refused."""
+    refused = {}
+    for name, code in zip(evaluation.table.names, evaluation.codes.tolist(), strict=True):
+        if code == EXCLUDED:
+            refused[name] = LEFT_OUT
+        elif code != PASSED:
+            status = evaluation.statuses[code - 1]
+            told = status.code.upstream_name, status.plugin, tuple(sorted(status.reasons))
+            refused[name] = told
+    return refused
 
 
 def _score_lines(evaluation, feasible):

@@ -8,7 +8,11 @@ and each of its decisions must be the one that a naive judge finds.
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.binder import Acknowledge
 from roadstead.binder.pods import RejectCause, Rejected
+from roadstead.queue import PodState
 from tests.simulation.judge import Judge
+
+LATE_S = 1.0
+"""How late a queue may be with a timer: it looks four times a second."""
 
 CORE_CALLS = ("lease", "assumed", "allow", "reject", "tick", "bind_answered", "lost", "deleted")
 """Methods of CycleCore that return effects, besides `decided`."""
@@ -35,6 +39,7 @@ class Watch:
             self._watch_cycle(actor)
         elif name == QUEUE:
             self._expect_nothing(core, "expire", lambda ended: ended and f"leases ended: {ended}")
+            self._watch_timers(core)
         elif name == CACHE:
             self._expect_nothing(core, "expire", lambda asks: asks and f"assumptions: {asks}")
         elif name == BINDER:
@@ -57,6 +62,25 @@ class Watch:
             return result
 
         setattr(core, method, watched)
+
+    def _watch_timers(self, core):
+        """Nobody backs off for long after the time for it is over, while schedulers ask for pods.
+
+        Pods of gangs, which are woken together, may wait for each other.
+        """
+        original = core.lease
+
+        def lease(owner, epoch, max_pods, now_s, profile=""):
+            late = [
+                f"{entry.uid} since {entry.backoff_until_s:g}"
+                for entry in core._board.entries(PodState.BACKOFF)
+                if entry.backoff_until_s < now_s - LATE_S and entry.facts.pod_group is None
+            ]
+            if late:
+                self._repairs.append(f"at {now_s:g} these still back off: {late}")
+            return original(owner, epoch, max_pods, now_s, profile)
+
+        core.lease = lease
 
     def _watch_cycle(self, actor):
         core = actor.core

@@ -240,8 +240,12 @@ def widened(scenario, seed):
             if draw.random() < 0.5
         ),
     )
+    settings = plan.settings.model_copy(
+        update={"tie_break": draw.choice(("random", "random", "first"))}
+    )
     plan = replace(
         plan,
+        settings=settings,
         cluster=cluster,
         config_text=_config(draw, plan.config_text),
         config_source="simulated.yaml",
