@@ -1,9 +1,10 @@
 """An extender of this process that answers wrongly, for tests and for simulated runs.
 
     faults = Faults(seed, drop=0.1, refuse=0.1, slow=0.2)
-    Supervisor(runtime, plan_with(extender()), caller_of=faults.caller_of)
+    plan = RunPlan(settings, config_of(extender()))
+    Supervisor(runtime, plan, caller_of=faults.caller_of)
 
-The plan's configuration names it as any other extender (`extender`); no socket is opened and no
+The plan's configuration names it as any other extender; no socket is opened and no
 thread is started, and the time that answers take passes on the loop's clock.
 """
 
@@ -11,6 +12,8 @@ import json
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+
+import yaml
 
 from roadstead.extenders.caller import InProcess, TransportError
 from roadstead.extenders.http import HttpCaller
@@ -29,9 +32,10 @@ def extender(**fields):
     return {"urlPrefix": URL, "weight": 1, "nodeCacheCapable": True, **verbs, **fields}
 
 
-def config_of(*extenders):
-    """A KubeSchedulerConfiguration with these extenders."""
-    return json.dumps(HEAD | {"extenders": list(extenders)})
+def config_of(*extenders, config=""):
+    """A KubeSchedulerConfiguration with these extenders, besides what `config` has."""
+    document = yaml.safe_load(config) if config else HEAD
+    return json.dumps(document | {"extenders": list(extenders)})
 
 
 @dataclass
@@ -41,8 +45,9 @@ class Faults:
     refuse: nobody listens. drop: the connection closes without an answer. status: HTTP 500.
     garbage: no JSON. error: the reply's error field. unknown: the reply names a node that was not
     asked about. none_left: all nodes fail, half of them for good. late: no answer before the
-    deadline. slow: it takes up to `slow_max_s`. verbs: to which calls that happens.
-    happened: how often each fault was drawn.
+    deadline. slow: it takes up to `slow_max_s`. verbs: to which calls that happens. per_pod: how
+    often at the most a pod's calls fail; None for no limit. happened: how often each fault was
+    drawn.
     """
 
     seed: object = 0
@@ -57,19 +62,24 @@ class Faults:
     slow: float = 0.0
     slow_max_s: float = 2.0
     verbs: tuple = ("filter", "prioritize", "preempt", "bind")
+    per_pod: int | None = None
     happened: Counter = field(default_factory=Counter)
     calls: list = field(default_factory=list)
 
     def __post_init__(self):
         self.caller_of = InProcess(self._caller)
         self._random = random.Random(f"extender {self.seed}")
+        self._failed = Counter()
 
     def _caller(self, config, clock):
         return HttpCaller(config, _Transport(self, config, clock))
 
-    def drawn(self, fault, verb):
-        """Whether a fault happens to this call."""
+    def drawn(self, fault, verb, pod):
+        """Whether a fault happens to this call for a pod."""
         found = verb in self.verbs and self._random.random() < getattr(self, fault)
+        if found and fault != "slow":
+            self._failed[pod] += 1
+            found = self.per_pod is None or self._failed[pod] <= self.per_pod
         self.happened[fault] += found
         return found
 
@@ -87,42 +97,47 @@ class _Transport:
 
     def post(self, verb, body):
         faults, payload = self.faults, json.loads(body)
+        pod = _uid(payload)
         faults.calls.append(verb)
-        if faults.drawn("refuse", verb):
+        if faults.drawn("refuse", verb, pod):
             raise TransportError(REFUSED)
-        if faults.drawn("late", verb):
+        if faults.drawn("late", verb, pod):
             self.clock.spend(self.config.http_timeout_s)
             raise TransportError(LATE)
-        if faults.drawn("slow", verb):
+        if faults.drawn("slow", verb, pod):
             self.clock.spend(faults.uniform(faults.slow_max_s))
-        if faults.drawn("drop", verb):
+        if faults.drawn("drop", verb, pod):
             raise TransportError("EOF")
-        if faults.drawn("status", verb):
+        if faults.drawn("status", verb, pod):
             return 500, b""
-        if faults.drawn("garbage", verb):
+        if faults.drawn("garbage", verb, pod):
             return 200, b"not json"
-        return 200, json.dumps(self._reply(verb, payload)).encode()
+        return 200, json.dumps(self._reply(verb, payload, pod)).encode()
 
-    def _reply(self, verb, payload):
+    def _reply(self, verb, payload, pod):
         faults = self.faults
         if verb == "prioritize":
             return [{"Host": name, "Score": len(name) % 10} for name in _names(payload)]
         if verb == "preempt":
             return {"NodeNameToMetaVictims": _meta_victims(payload)}
-        if faults.drawn("error", verb):
+        if faults.drawn("error", verb, pod):
             return {"Error": SAYS_NO}
         if verb == "bind":
             return {}
         names = _names(payload)
-        if faults.drawn("none_left", verb):
+        if faults.drawn("none_left", verb, pod):
             for_good = dict.fromkeys(names[::2], "broken for good")
             failed = dict.fromkeys(names[1::2], "busy")
             return {"FailedNodes": failed, "FailedAndUnresolvableNodes": for_good}
-        if faults.drawn("unknown", verb):
+        if faults.drawn("unknown", verb, pod):
             names = [*names, NO_NODE]
         if payload.get("Nodes") is None:
             return {"NodeNames": names}
         return {"Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
+
+
+def _uid(payload):
+    return payload["PodUID"] if "PodUID" in payload else payload["Pod"]["metadata"]["uid"]
 
 
 def _names(payload):

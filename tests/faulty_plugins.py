@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
+import yaml
 
 from roadstead.framework.per_node import NodePlugin
 from roadstead.framework.plugin import (
@@ -39,6 +40,7 @@ from roadstead.protocol.status import SUCCESS
 
 MODULE = __name__
 TENTH_MILLI = 100
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
 def faulty(*names):
@@ -46,16 +48,21 @@ def faulty(*names):
     return tuple(f"{MODULE}:{name}" for name in names)
 
 
-def config_with(*names):
-    """A KubeSchedulerConfiguration that adds these plugins to the default ones."""
+def config_with(*names, config=""):
+    """A KubeSchedulerConfiguration that adds these plugins to those of each profile of `config`,
+    or to the default ones."""
     sorting = [name for name in names if issubclass(globals()[name], QueueSortPlugin)]
     others = [{"name": name} for name in names if name not in sorting]
-    plugins = {"multiPoint": {"enabled": others}}
-    if sorting:
-        enabled = [{"name": name} for name in sorting]
-        plugins["queueSort"] = {"disabled": [{"name": "*"}], "enabled": enabled}
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return json.dumps(head | {"profiles": [{"plugins": plugins}]})
+    document = yaml.safe_load(config) if config else HEAD
+    document = {**document, "profiles": document.get("profiles") or [{}]}
+    for profile in document["profiles"]:
+        plugins = profile.setdefault("plugins", {})
+        enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
+        enabled += others
+        if sorting:
+            enabled = [{"name": name} for name in sorting]
+            plugins["queueSort"] = {"disabled": [{"name": "*"}], "enabled": enabled}
+    return json.dumps(document)
 
 
 def is_odd(facts):
