@@ -90,12 +90,13 @@ def pods_in_cycle(
     """
     known: dict[int, tuple[PodInfo, Hashable]] = {}
     pods = []
-    for (uid, key, facts), attempt in zip(leased.pods.keyed(), leased.attempts, strict=True):
+    numbers = zip(leased.attempts, leased.draws, strict=True)
+    for (uid, key, facts), tries in zip(leased.pods.keyed(), numbers, strict=True):
         found = known.get(id(facts))
         if found is None:
             profile, info = profiles[facts.scheduler_name], classes.info(facts)
             found = info, profile.class_of(info, uid)
             if profile.is_signed(info):
                 known[id(facts)] = found
-        pods.append(PodInCycle(uid, key, *found, attempt))
+        pods.append(PodInCycle(uid, key, *found, *tries))
     return pods

@@ -170,8 +170,9 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
                 continue
         pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
         attempts = tuple(pod.attempts for pod in batch.pods)
+        draws = tuple(pod.draw for pod in batch.pods)
         turn, gangs = self._turn(now_s), self._bound_of_gangs(batch.pods)
-        return Leased(batch.lease_id, pods, attempts, self.core.waiting, turn, gangs)
+        return Leased(batch.lease_id, pods, attempts, draws, self.core.waiting, turn, gangs)
 
     def _turn(self, now_s: float) -> int:
         refresh_s = self._plan.settings.partition_refresh_s

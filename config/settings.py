@@ -138,7 +138,8 @@ class Settings(Part):
     """Pods that a scheduler takes at a time. One round trip to the workers per batch."""
 
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    """Start of every random choice. Same inputs, settings and seed: same placement."""
+    """Start of every random choice. Same inputs, settings and seed: same placement, with one
+    scheduler; limits after deaths: docs/ARCHITECTURE.md, Determinism."""
 
     tie_break: Literal["random", "first"] = "random"
     """Among equally good nodes: one at random, as kube-scheduler does, or the first by name."""

@@ -36,13 +36,15 @@ class LeaseAsk:
 class Leased:
     """Queue → scheduler: pods under a lease; lease_id 0 means that there are none.
 
-    waiting: how many more are in activeQ. turn: how often partitions have changed hands. gangs:
-    (namespace, name, how many of its pods are bound) of the pods' gangs.
+    attempts, draws: of each pod, see `QueuedPod`. waiting: how many more are in activeQ. turn: how
+    often partitions have changed hands. gangs: (namespace, name, how many of its pods are bound) of
+    the pods' gangs.
     """
 
     lease_id: int
     pods: PodBatch
     attempts: tuple[int, ...]
+    draws: tuple[int, ...]
     waiting: int = 0
     turn: int = 0
     gangs: tuple[tuple[str, str, int], ...] = ()

@@ -98,7 +98,8 @@ _SEED = click.option(
     "--seed",
     type=int,
     metavar="N",
-    help="Start of every random choice [default: 0]. Same seed, same placement.",
+    help="Start of every random choice [default: 0]. With one scheduler the same seed gives the "
+    "same placement.",
 )
 _LOG = click.option(
     "--log",

@@ -36,13 +36,14 @@ MAX_NAMED_BEST = 50
 
 
 class PodInCycle(NamedTuple):
-    """A pod as a cycle sees it. `attempt` makes a retry draw anew among equals."""
+    """A pod as a cycle sees it. draw: another one chooses anew among equals."""
 
     uid: str
     key: str
     info: PodInfo
     signature: Hashable
     attempt: int = 1
+    draw: int = 1
 
 
 class Decision(NamedTuple):
@@ -260,9 +261,7 @@ class BatchRun:
     def _place(self, pod: PodInCycle, run: ClassRun, best: Rows, total: int) -> Decision:
         """Places a pod on one of some rows that are equally good."""
         feasible = run.feasible_count()
-        name = self.table.columns.names[
-            self._chooser.one_of(self.table, best, pod.key, pod.attempt)
-        ]
+        name = self.table.columns.names[self._chooser.one_of(self.table, best, pod.key, pod.draw)]
         self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
         if pod.info.facts.nominated_node_name:
             # Its node is free for others now, who were told that it is not.

@@ -123,7 +123,7 @@ class CycleCore(Outcomes):
         todo: dict[str, Decision] = {}
         undecided = self._ledger.undecided
         for decision in decisions:
-            uid, _, _, _, attempt = decision.pod
+            uid, _, _, _, attempt, _ = decision.pod
             record = undecided.get(uid)
             # Nearly always it is the first word on a pod of this attempt.
             if (

@@ -46,7 +46,7 @@ class Outcomes:
         records = [undecided[uid] for uid in node_of]
         tokens = self._ledger.next_tokens(len(records))
         for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
-            uid, key, info, _, attempt = record.pod
+            uid, key, info, _, attempt, _ = record.pod
             read = read_versions.get(node_name, 0)
             record.refusal, record.decided = None, (attempt, node_name, "")
             record.attempt = trial = Attempt(token, uid, key, node_name, info.facts, read)

@@ -62,4 +62,4 @@ def conclude(
 
 
 def _draw(pod: PodInCycle, tie_break: TieBreak) -> int | None:
-    return None if tie_break.kind == "first" else tie_break.draw(pod.key, pod.attempt)
+    return None if tie_break.kind == "first" else tie_break.draw(pod.key, pod.draw)

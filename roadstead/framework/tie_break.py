@@ -34,9 +34,9 @@ class TieBreak:
     kind: TieBreakKind = "random"
     seed: int = 0
 
-    def draw(self, pod_key: str, attempt: int) -> int:
-        """64 bits for one attempt of one pod."""
-        text = f"{self.seed}/{attempt}/{pod_key}".encode()
+    def draw(self, pod_key: str, number: int) -> int:
+        """64 bits for a pod; number: 1, and one more for each choice that came to nothing."""
+        text = f"{self.seed}/{number}/{pod_key}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
@@ -96,13 +96,13 @@ class Chooser:
         self._ranks: Rows = np.zeros(0, dtype=np.intp)
         self._ranks_of: tuple[NodeTable, int] | None = None
 
-    def one_of(self, table: NodeTable, rows: Rows, pod_key: str, attempt: int) -> int:
+    def one_of(self, table: NodeTable, rows: Rows, pod_key: str, number: int) -> int:
         """One row of `rows`, the same for the same set of nodes whatever its order."""
         if len(rows) == 1:
             return int(rows[0])
         if self.tie_break.kind == "first":
             return int(rows[self.name_ranks(table)[rows].argmin()])
-        draw = self.tie_break.draw(pod_key, attempt)
+        draw = self.tie_break.draw(pod_key, number)
         return int(rows[ranked(draw, table.columns.name_hash[rows]).argmax()])
 
     def name_ranks(self, table: NodeTable) -> Rows:

@@ -74,7 +74,7 @@ class KernelPod(Protocol):
     @property
     def signature(self) -> Hashable: ...
     @property
-    def attempt(self) -> int: ...
+    def draw(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Kernel:
             names = (each.each.evaluation.profile.scheduler_name for each in self._covered)
             to_find = [sampling.to_find.get(name, 0) for name in names]
         random = self._tie_break.kind == "random"
-        draws = [self._tie_break.draw(pod.key, pod.attempt) for pod in pods] if random else []
+        draws = [self._tie_break.draw(pod.key, pod.draw) for pod in pods] if random else []
         return Log(
             classes=np.array([self._admitted[pod.signature].line for pod in pods], np.int64),
             draws=np.array(draws, np.uint64) if random else np.zeros(len(pods), np.uint64),

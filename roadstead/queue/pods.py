@@ -97,7 +97,9 @@ class QueuedPod(NamedTuple):
 
     seq: number of arrival, unique. timestamp_s: when it last came into the queue.
     initial_attempt_s: when it first came into activeQ. attempts: leases so far, this one included.
-    rejected_by: plugins that last rejected it (empty while in flight).
+    rejected_by: plugins that last rejected it (empty while in flight). draw: 1, and one more for
+    each node chosen for it that came to nothing, by a lost race or a failure: the next choice among
+    equals is another one then, and only then.
     """
 
     identity: PodIdentity
@@ -107,6 +109,7 @@ class QueuedPod(NamedTuple):
     initial_attempt_s: float | None
     attempts: int
     rejected_by: tuple[str, ...] = ()
+    draw: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,7 @@ class PodEntry(Generic[EventT]):
     state: PodState = PodState.NEW
     initial_attempt_s: float | None = None
     attempts: int = 0
+    draw: int = 1
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     backoff_until_s: float = 0.0
@@ -231,6 +235,7 @@ class PodEntry(Generic[EventT]):
             self.initial_attempt_s,
             self.attempts,
             self.rejected_by,
+            self.draw,
         )
 
 

@@ -162,6 +162,9 @@ class Returning(Generic[EventT]):
         self, entry: PodEntry[EventT], report: Requeue, hints: Hints[EventT], now_s: float
     ) -> None:
         """A leased pod comes back; `hints`: of the events that were seen while it was away."""
+        # Not for one that found no node, nor for a lease that ended with its owner: how often a
+        # pod is tried hangs on time, and the same seed is to give the same placement.
+        entry.draw += report.reason is not RequeueReason.UNSCHEDULABLE
         if report.reason is RequeueReason.CONFLICT:
             self.enter(entry, PodEvent.CONFLICT, now_s)
             return

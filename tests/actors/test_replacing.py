@@ -78,6 +78,27 @@ def test_an_actor_that_is_killed_is_replaced_and_the_run_goes_on(monkeypatch, tm
     prove(outcome, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("nodes_at", "names"),
+    [
+        ("workers", ("cache", "scheduler-0")),
+        ("workers", ("worker-0", "scheduler-0")),
+        ("workers", ("queue", "binder")),
+        ("scheduler", ("scheduler-0", "cache")),
+    ],
+)
+def test_one_seed_is_one_placement_whoever_is_killed(monkeypatch, tmp_path, nodes_at, names):
+    how = {"schedulers": 1, "nodes_at": nodes_at, "batch": 16, "control": "apart"}
+    whole = Run(monkeypatch, **how).kill()
+    run = Run(monkeypatch, journal=tmp_path, **how)
+
+    outcome = run.kill(*names)
+
+    assert run.killed == [*names]
+    assert set(outcome.placements) == set(whole.placements)
+    assert {each.uid for each in outcome.pending} == {each.uid for each in whole.pending}
+
+
 def test_each_kind_is_killed_once_in_one_run(monkeypatch, tmp_path):
     run = Run(monkeypatch, control="apart", journal=tmp_path)
     kinds = ("scheduler-0", "worker-1", "binder", "queue", "cache")

@@ -53,7 +53,7 @@ class World:
 
     def __init__(self, *leases, facts=None, nodes=ONE_NODE, **settings):
         self.leases = [
-            Leased(number, batch_of(*names, facts=facts), (1,) * len(names))
+            Leased(number, batch_of(*names, facts=facts), (1,) * len(names), (1,) * len(names))
             for number, names in enumerate(leases, start=1)
         ]
         self.nodes = nodes
@@ -289,7 +289,7 @@ async def test_the_lease_asks_for_a_batch_and_waits_a_little():
 
 async def test_a_lease_without_pods_is_asked_for_again():
     world = World([])
-    world.leases = [Leased(0, batch_of(), ()), *World(["a"]).leases]
+    world.leases = [Leased(0, batch_of(), (), ()), *World(["a"]).leases]
     async with world:
         assert [report.done for report in await world.reports()] == [("uid-a",)]
 

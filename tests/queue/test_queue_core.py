@@ -67,6 +67,42 @@ def parked(*names: str, plugin: str = FIT) -> QueueCore[str]:
     return core
 
 
+class TestDraws:
+    """Which of equal nodes a pod gets hangs on its draw: the same for the same decisions."""
+
+    def draws(self, core, owner="s", epoch=1, now_s=100.0):
+        core.tick(now_s)
+        core.activate(["uid-a"], now_s)
+        lease = core.lease(owner, epoch, 10, now_s)
+        return lease.lease_id, [(one.attempts, one.draw) for one in lease.pods]
+
+    def test_a_node_that_came_to_nothing_is_not_drawn_again(self):
+        core = queue_of("a")
+
+        for number, report in enumerate((conflict("a"), failed("a"), conflict("a")), 1):
+            lease_id, drawn = self.draws(core, now_s=100.0 * number)
+            assert drawn == [(number, number)]
+            core.requeue(lease_id, [report], 100.0 * number)
+
+        assert self.draws(core, now_s=400.0)[1] == [(4, 4)]
+
+    def test_how_often_a_pod_was_tried_does_not_change_its_draw(self):
+        core = queue_of("a")
+        lease_id, _ = self.draws(core)
+        core.requeue(lease_id, [rejected("a", FIT)], 100.0)
+
+        assert self.draws(core, now_s=200.0)[1] == [(2, 1)]
+
+    def test_a_lease_that_ended_with_its_owner_or_its_time_does_not_change_a_draw(self):
+        core = queue_of("a", lease_s=10.0)
+        self.draws(core)
+        core.revoke("s", 2, 101.0)
+        assert self.draws(core, epoch=2, now_s=102.0)[1] == [(2, 1)]
+        core.expire(113.0)
+
+        assert self.draws(core, epoch=2, now_s=114.0)[1] == [(3, 1)]
+
+
 class TestBeingDeleted:
     """Upstream: skipPodSchedule in pkg/scheduler/schedule_one.go."""
 
