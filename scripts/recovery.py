@@ -5,7 +5,9 @@
     scripts/recovery.py --pods 100000 --nodes 1000
 
 Writes a journal as the binder does, batch by batch, into a temporary folder, and recovers it in a
-process that knows nothing yet. Prints JSON; seconds of the clock and of the processor.
+process that knows nothing yet. Prints how far it is on standard error, and JSON: seconds of the
+clock and of the processor, what 20 million additions in a Python loop took just before, and the
+processor time where those take 1.05 s. The bound for a million binds is 10 s there.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from roadstead.actors.binder_actor import BinderActor  # noqa: E402
 from roadstead.actors.seam import ActorLostError, Ref  # noqa: E402
-from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
+from roadstead.bench.machine import calibrate, commit_of, this_machine  # noqa: E402
 from roadstead.binder import AppendJournal, BinderCore  # noqa: E402
 from roadstead.binder.pods import BindRequest  # noqa: E402
 from roadstead.binder.recovery import standing  # noqa: E402
@@ -34,6 +36,7 @@ from roadstead.config.settings import Settings  # noqa: E402
 from roadstead.facts.node import NodeFacts  # noqa: E402
 from roadstead.facts.node_list import NodeList  # noqa: E402
 from roadstead.facts.pod import PodFacts  # noqa: E402
+from roadstead.journal import Records  # noqa: E402
 from roadstead.journal.disk import RealDisk  # noqa: E402
 from roadstead.journal.files import FileJournal  # noqa: E402
 from roadstead.placements import TableStore  # noqa: E402
@@ -44,6 +47,33 @@ BATCH = 2048
 SHAPES = [
     PodFacts(requests=(("cpu", 100 * (n + 1)),), nonzero_cpu_milli=100 * (n + 1)) for n in range(10)
 ]
+
+
+class Steps:
+    """Says on standard error how far something is, ten times on the way."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._done, self._said = what, max(1, total), 0, 0
+
+    def add(self, count: int) -> None:
+        self._done += count
+        tenth = 10 * self._done // self._total
+        if tenth > self._said:
+            self._said = tenth
+            print(f"{self._what}: {self._done:,} of {self._total:,}", file=sys.stderr, flush=True)
+
+
+class ReadAloud(FileJournal):
+    """A journal that says how much of it is read."""
+
+    def __init__(self, folder: Path, records: int) -> None:
+        super().__init__(RealDisk(folder))
+        self._steps = Steps("recovered records", records)
+
+    def recovered_groups(self) -> Iterator[Records]:
+        for group in super().recovered_groups():
+            yield group
+            self._steps.add(len(group))
 
 
 def binder() -> BinderCore:
@@ -72,9 +102,13 @@ def write(folder: Path, nodes: int, pods: int, *, snapshot: bool) -> None:
                 core.flushed(each.last_lsn)
 
     perform(core.add_nodes(NodeList.of([NodeFacts(f"node-{n:07}") for n in range(nodes)])))
+    written = Steps("written records", nodes + 2 * pods)
+    written.add(nodes)
     for batch in batches(pods):
         perform(core.add_pods(batch))
+        written.add(len(batch))
     for first, batch in enumerate(batches(pods)):
+        written.add(len(batch))
         perform(
             core.bind(
                 [
@@ -92,16 +126,21 @@ def write(folder: Path, nodes: int, pods: int, *, snapshot: bool) -> None:
         journal.snapshot(standing(core))
 
 
-def recovered(folder: Path) -> dict[str, float]:
+def recovered(folder: Path, records: int) -> dict[str, float]:
     """Seconds until the actor knows all again, and how many pods it knows as bound."""
     plan = RunPlan(Settings(runtime="inline", journal=str(folder)))
+    calibration = calibrate()
     gc.collect()
     clock_s, processor_s = time.perf_counter(), time.process_time()
-    actor = BinderActor(plan, Nobody())
+    actor = BinderActor(plan, Nobody(), ReadAloud(folder, records))
+    clock_s, processor_s = time.perf_counter() - clock_s, time.process_time() - processor_s
     return {
         "bound": len(actor.core.placements),
-        "seconds": round(time.perf_counter() - clock_s, 2),
-        "processor_s": round(time.process_time() - processor_s, 2),
+        "seconds": round(clock_s, 2),
+        "processor_s": round(processor_s, 2),
+        "calibration_s": round(calibration.seconds, 2),
+        "calibration_processor_s": round(calibration.processor_s, 2),
+        "calibrated_s": round(calibration.scaled(processor_s), 2),
     }
 
 
@@ -134,7 +173,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             how = {"snapshot": name == "snapshot"}
             apart(write, Path(folder), asked.nodes, asked.pods, **how)
-            told[name] = apart(recovered, Path(folder))
+            records = asked.nodes + asked.pods * (1 if how["snapshot"] else 2)
+            told[name] = apart(recovered, Path(folder), records)
     print(json.dumps(told, indent=2))
     return 0
 
