@@ -77,7 +77,7 @@ class Bystanders:
 def _asked(path, pod, facts):
     info = path.classes.info(facts)
     signature = path.profiles[facts.scheduler_name].signature(facts, pod.uid)
-    return PodInCycle(pod.uid, pod.key, info, signature, pod.attempt)
+    return PodInCycle(pod.uid, pod.key, info, signature, pod.attempt, pod.draw)
 
 
 def _shown(explanation, view):

@@ -220,7 +220,7 @@ class Judge:
         }
         if lone:
             return Verdict(lone)
-        row = self._chooser.one_of(self._table, best, pod.key, pod.attempt)
+        row = self._chooser.one_of(self._table, best, pod.key, pod.draw)
         return Verdict(name_of[row])
 
     def _sampled(self, facts, evaluation, rows):
@@ -241,7 +241,7 @@ class Judge:
             return Verdict(None, diagnosis.message(""), "")
         draw = None
         if self._tie_break.kind != "first":
-            draw = self._tie_break.draw(pod.key, pod.attempt)
+            draw = self._tie_break.draw(pod.key, pod.draw)
         number, tried = candidates_wanted(profile, facts, diagnosis), None
         if number is not None:
             ask = DryRun(number, draw)
