@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +38,8 @@ def check_command(folder: Path, show: int, form: Form) -> None:
 
     DIR is the output folder of a run, or its journal. Every bind is held, in the order of the
     commits, against what the records before it say of the cluster: nothing overfilled, every hard
-    constraint met, no pod bound twice, gangs whole. The rules are written apart from the scheduler.
+    constraint met, volumes within reach, no pod bound twice or lost, gangs whole, nobody evicted
+    for a pod of no higher priority. The rules are written apart from the scheduler.
     The journal of a finished run must have its end, and the placements that were written must be
     those of the journal. What is torn or damaged is reported with file, offset and record.
 
@@ -122,6 +125,7 @@ def _as_json(found: _Found) -> dict[str, object]:
         "left_out": [asdict(each) for each in found.left_out],
         "placements_compared": found.compared,
         "binds_checked": found.result.binds_checked,
+        "counts": dict(found.result.counts),
         "violations": [asdict(each) for each in found.result.violations],
     }
 
@@ -134,6 +138,8 @@ def _tell(found: _Found, show: int) -> None:
         click.echo(f"End: {found.end.records:,} records, digest {found.end.digest:016x}")
     for left_out in found.left_out:
         click.echo(f"Left out: {left_out}")
+    for line in _counted(result.counts):
+        click.echo(line)
     shown = result.violations[: show or None]
     for each in shown:
         where = f"record {each.lsn}: " if each.lsn else ""
@@ -145,3 +151,16 @@ def _tell(found: _Found, show: int) -> None:
     if found.compared is not None:
         click.echo(f"{found.compared:,} bound pods compared with the placements that were written")
     click.echo(f"{result.binds_checked:,} binds checked: {held} violations")
+
+
+def _counted(counts: Counter[str]) -> Iterator[str]:
+    """What breaks no rule by itself, where there is any."""
+    if counts["claims_bound"]:
+        yield f"Claims: {counts['claims_bound']:,} bound with their pods"
+    if counts["evictions"]:
+        yield (
+            f"Evictions: {counts['evictions']:,}, {counts['beyond_budget']:,} beyond a disruption "
+            f"budget; {counts['preemptors_waiting']:,} preemptors wait at the end"
+        )
+    if counts["overtaken"]:
+        yield f"Order: {counts['overtaken']:,} binds while an equal pod waited that came before"

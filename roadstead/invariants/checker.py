@@ -1,4 +1,6 @@
-"""The checker: every record of a journal in commit order, held against I1-I3, I7, I8 and I10.
+"""The checker: every record of a journal in commit order, held against the rules.
+
+Which invariant is checked where: `docs/invariants.md`.
 
 A bind is checked on the cluster as the records before it describe it. Which rules a pod is under
 follows from the filters of its profile; a journal that does not say is held to all of them.
@@ -16,6 +18,10 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.facts.rules import Rules
 from roadstead.invariants import affinity, node_rules, spread
+from roadstead.invariants.claim_binding import ClaimBinding
+from roadstead.invariants.evictions import Evictions
+from roadstead.invariants.lives import Attempts, Lives
+from roadstead.invariants.order import Order
 from roadstead.invariants.world import World
 from roadstead.journal.records import JournalRecord, RecordKind
 
@@ -29,6 +35,7 @@ RULES: tuple[tuple[str, str, Rule], ...] = (
     ("I2", "TaintToleration", node_rules.tainted),
     ("I2", "NodeAffinity", node_rules.unwanted),
     ("I2", "VolumeRestrictions", node_rules.claim_shared),
+    ("I2", "VolumeRestrictions", node_rules.disk_shared),
     ("I2", "PodTopologySpread", spread.uneven),
     ("I2", "InterPodAffinity", affinity.lonely),
     ("I2", "InterPodAffinity", affinity.crowded),
@@ -49,11 +56,16 @@ class Violation:
 
 @dataclass(slots=True)
 class Checked:
-    """What came of a journal. records: by kind. binds_checked: binds held against the rules."""
+    """What came of a journal. records: by kind. binds_checked: binds held against the rules.
+
+    counts: what is worth knowing and breaks no rule by itself: `evictions`, those `beyond_budget`,
+    `preemptors_waiting` at the end, `claims_bound`, binds by which an equal pod was `overtaken`.
+    """
 
     records: Counter[str] = field(default_factory=Counter)
     binds_checked: int = 0
     violations: list[Violation] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 class Checker:
@@ -63,11 +75,8 @@ class Checker:
         self.world = World()
         self.result = Checked()
         self._filters: dict[str, tuple[str, ...]] = {}
-        self._node_of: dict[str, str] = {}
-        self._ever_bound: set[str] = set()
-        self._accepted: set[str] = set()
-        self._tokens: dict[str, str] = {}
-        self._epochs: dict[str, int] = {}
+        self._lives, self._attempts, self._order = Lives(), Attempts(), Order()
+        self._claims, self._evictions = ClaimBinding(), Evictions()
         self._bound_in_group: Counter[GroupKey] = Counter()
         self._least: dict[GroupKey, int] = {}
         self._last_lsn = 0
@@ -75,6 +84,8 @@ class Checker:
     def take(self, record: JournalRecord) -> None:
         """One record."""
         self.result.records[record.kind.value] += 1
+        if record.kind not in (RecordKind.BIND, RecordKind.STORAGE):
+            self._note_all(self._claims.flush())
         _TAKE[record.kind](self, record)
         # Records of a snapshot stand under the lsn of their commit, or 0 where there was none.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
@@ -83,17 +94,29 @@ class Checker:
 
     def finish(self) -> Checked:
         """After the last record: gangs are bound whole or not at all."""
+        self._note_all(self._claims.flush())
         for key, bound in sorted(self._bound_in_group.items()):
             least = self._least.get(key, 0)
             if 0 < bound < least:
                 name = "/".join(key)
                 text = f"{bound} of at least {least} pods of group {name} were bound"
                 self.result.violations.append(Violation(0, "I10", name, "", text))
+        self._evictions.finish(self._lives.waiting())
+        counts = {"overtaken": self._order.overtaken, "claims_bound": self._claims.bound}
+        self.result.counts = +Counter(counts) + self._evictions.counts
         return self.result
 
     def _broken(self, record: JournalRecord, invariant: str, text: str) -> None:
         found = Violation(record.lsn, invariant, record.key, record.node_name, text)
         self.result.violations.append(found)
+
+    def _note(self, record: JournalRecord, found: Iterable[tuple[str, str]]) -> None:
+        for invariant, text in found:
+            self._broken(record, invariant, text)
+
+    def _note_all(self, found: Iterable[tuple[JournalRecord, str, str]]) -> None:
+        for record, invariant, text in found:
+            self._broken(record, invariant, text)
 
     def _cluster(self, record: JournalRecord) -> None:
         if isinstance(record.subject, Rules):
@@ -101,6 +124,8 @@ class Checker:
         else:
             assert isinstance(record.subject, ClusterFacts), f"record {record.lsn} has no cluster"
             self.world.cluster = record.subject
+            self._claims.storage.begin(record.subject.storage)
+            self._evictions.begin(record.subject.budgets)
             for group in record.subject.pod_groups:
                 if group.min_member is not None:
                     self._least[group.key] = group.min_member
@@ -113,28 +138,28 @@ class Checker:
         self.world.nodes.pop(record.node_name, None)
 
     def _add(self, record: JournalRecord) -> None:
-        self._accepted.add(record.uid)
+        self._note(record, self._lives.add(record))
+        if record.facts is not None:
+            self._evictions.know(record.uid, record.key, record.facts)
+            self._order.wait(record.uid, record.facts)
 
     def _load(self, record: JournalRecord) -> None:
-        before = self._node_of.get(record.uid)
-        if before not in (None, record.node_name):
-            self._broken(record, "I3", f"it is on {before} already")
-            return
-        self._settle(record)
+        is_first = not self._lives.was_bound(record.uid)
+        self._note(record, self._attempts.commit(record))
+        found = list(self._lives.load(record))
+        self._note(record, found)
+        if not found:
+            self._put(record, is_first=is_first)
 
     def _bind(self, record: JournalRecord) -> None:
-        if record.uid in self._ever_bound:
-            self._broken(record, "I3", "it was bound before")
-        if self._accepted and record.uid not in self._accepted:
-            self._broken(record, "I4", "it was never accepted")
-        if record.token and self._tokens.setdefault(record.token, record.uid) != record.uid:
-            self._broken(record, "I8", f"its token is that of {self._tokens[record.token]}")
-        if record.epoch < self._epochs.get(record.owner, record.epoch):
-            newest = self._epochs[record.owner]
-            self._broken(record, "I8", f"{record.owner}: epoch {record.epoch} after {newest}")
-        self._epochs[record.owner] = max(record.epoch, self._epochs.get(record.owner, 0))
+        is_first, before = not self._lives.was_bound(record.uid), self._lives.places.get(record.uid)
+        self._note(record, self._lives.bind(record))
+        self._note(record, self._attempts.commit(record))
+        self._order.bind(record.uid)
         self._hold_to_the_rules(record)
-        self._settle(record)
+        if before:
+            self._take_off(record.uid, before)
+        self._put(record, is_first=is_first)
 
     def _hold_to_the_rules(self, record: JournalRecord) -> None:
         facts, node = record.facts, self.world.nodes.get(record.node_name)
@@ -148,28 +173,43 @@ class Checker:
             if filters is None or plugin in filters:
                 for text in rule(self.world, facts, node):
                     self._broken(record, invariant, text)
+        self._note_all(self._claims.bind(record, node, filters))
 
-    def _settle(self, record: JournalRecord) -> None:
+    def _put(self, record: JournalRecord, *, is_first: bool) -> None:
         assert record.facts is not None, f"record {record.lsn} has no facts"
         group = group_key(record.facts)
-        if group is not None and record.uid not in self._ever_bound:
+        if group is not None and is_first:
             self._bound_in_group[group] += 1
             membership = record.facts.pod_group
             if membership is not None and membership.min_member is not None:
                 self._least.setdefault(group, membership.min_member)
-        self._ever_bound.add(record.uid)
-        self._node_of[record.uid] = record.node_name
+        self._evictions.know(record.uid, record.key, record.facts)
         self.world.put(record.uid, record.node_name, record.facts)
+        if record.kind is RecordKind.LOAD:
+            self._order.leave(record.uid)
+            self._claims.storage.put(record.uid, record.node_name, record.facts)
 
-    def _told(self, record: JournalRecord) -> None:
-        """Of the run itself, or of claims: nothing to hold a bind against."""
+    def _claims_bound(self, record: JournalRecord) -> None:
+        self._note_all(self._claims.change(record))
+
+    def _mark(self, record: JournalRecord) -> None:
+        self._attempts.mark(record)
 
     def _release(self, record: JournalRecord) -> None:
-        node_name = self._node_of.pop(record.uid, None)
-        if node_name is not None:
-            self.world.take(record.uid, node_name)
-        elif record.kind is RecordKind.EVICT:
-            self._broken(record, "I3", "it is evicted and was not bound")
+        place = self._lives.places.get(record.uid)
+        self._note(record, self._lives.release(record))
+        self._order.leave(record.uid)
+        if not place:
+            return
+        victim = self.world.pods[place][record.uid]
+        if record.kind is RecordKind.EVICT:
+            for text in self._evictions.evict(record.key, victim, record.owner):
+                self._broken(record, "I2", text)
+        self._take_off(record.uid, place)
+
+    def _take_off(self, uid: str, node_name: str) -> None:
+        self.world.take(uid, node_name)
+        self._claims.storage.remove(uid, node_name)
 
 
 _TAKE: dict[RecordKind, Callable[[Checker, JournalRecord], None]] = {
@@ -181,8 +221,8 @@ _TAKE: dict[RecordKind, Callable[[Checker, JournalRecord], None]] = {
     RecordKind.BIND: Checker._bind,
     RecordKind.EVICT: Checker._release,
     RecordKind.DELETE: Checker._release,
-    RecordKind.RUN: Checker._told,
-    RecordKind.STORAGE: Checker._told,
+    RecordKind.RUN: Checker._mark,
+    RecordKind.STORAGE: Checker._claims_bound,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.resources import is_counted_resource
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement, parse_int64
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
@@ -85,11 +85,12 @@ def _fits(term: NodeSelectorTerm, labels: dict[str, str], name: str) -> bool:
     if term.error or not (term.expressions or term.fields):
         return False
     fields = {"metadata.name": name}
-    by_label = all(_meets(labels.get(each.key), each) for each in term.expressions)
-    return by_label and all(_meets(fields.get(each.key, ""), each) for each in term.fields)
+    by_label = all(meets(labels.get(each.key), each) for each in term.expressions)
+    return by_label and all(meets(fields.get(each.key, ""), each) for each in term.fields)
 
 
-def _meets(has: str | None, wanted: Requirement) -> bool:
+def meets(has: str | None, wanted: Requirement) -> bool:
+    """Whether the value of a label (None: there is none) meets a requirement."""
     if wanted.operator == "Exists":
         return has is not None
     if wanted.operator == "DoesNotExist":
@@ -123,3 +124,36 @@ def _claims(pod: PodFacts) -> set[tuple[str, str]]:
         if volume.kind == "persistentVolumeClaim":
             found.add((pod.namespace, dict(volume.source).get("claimName", "")))
     return found
+
+
+_DISKS = {
+    "gcePersistentDisk": "pdName",
+    "awsElasticBlockStore": "volumeID",
+    "iscsi": "iqn",
+    "rbd": "image",
+}
+"""In-tree volumes that two pods of a node must not share, and what names each."""
+
+
+def disk_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I2: a disk is on a node once, unless all read it only; one of EBS is never shared."""
+    for other in world.on(node.name):
+        for theirs in other.volumes:
+            for mine in pod.volumes:
+                if mine.kind == theirs.kind and mine.kind in _DISKS and _same_disk(mine, theirs):
+                    yield f"{mine.kind} {dict(mine.source).get(_DISKS[mine.kind], '')} is in use"
+
+
+def _same_disk(one: Volume, other: Volume) -> bool:
+    name, of_one, of_other = _DISKS[one.kind], dict(one.source), dict(other.source)
+    if of_one.get(name, "") != of_other.get(name, ""):
+        return False
+    if one.kind == "awsElasticBlockStore":
+        return True
+    if of_one.get("readOnly") == of_other.get("readOnly") == "true":
+        return False
+    if one.kind != "rbd":
+        return True
+    # Monitors are a list: one part of the source for each.
+    shared = {m for m in one.source if m[0] == "monitors"} & set(other.source)
+    return bool(shared) and of_one.get("pool", "") == of_other.get("pool", "")

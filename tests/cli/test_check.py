@@ -77,6 +77,26 @@ def test_each_violation_is_told_with_record_pod_and_node(run, journal):
     }  # fmt: skip
 
 
+def test_what_breaks_no_rule_by_itself_is_counted(run, journal):
+    small, urgent = pod(cpu=100), pod(cpu=100, priority=1)
+    records = [of_node(1)]
+    for uid, facts in (("d/a", small), ("d/b", small), ("d/c", urgent)):
+        kind = RecordKind.ADD
+        records.append(JournalRecord(len(records) + 1, kind, uid, uid, "", facts=facts))
+    records.append(bind(5, "d/b", 100))
+    records.append(JournalRecord(6, RecordKind.EVICT, "d/b", "d/b", "n1", owner="d/c"))
+
+    out = journal(*records)
+
+    assert run("check", str(out)).stdout.splitlines()[1:] == [
+        "Evictions: 1, 0 beyond a disruption budget; 1 preemptors wait at the end",
+        "Order: 1 binds while an equal pod waited that came before",
+        "1 binds checked: no violations",
+    ]
+    told = json.loads(run("check", str(out), "--format", "json").stdout)
+    assert told["counts"] == {"evictions": 1, "preemptors_waiting": 1, "overtaken": 1}
+
+
 def test_a_folder_without_a_journal_is_wrong_input(run, tmp_path):
     missing = run("check", str(tmp_path))
 

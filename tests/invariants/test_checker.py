@@ -4,43 +4,11 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, HostPort, Volume
 from roadstead.facts.pod_groups import PodGroup
 from roadstead.facts.rules import Rules
-from roadstead.facts.storage import ClaimFacts, StorageFacts
+from roadstead.facts.storage import ClaimFacts, StorageFacts, VolumeFacts
 from roadstead.invariants.checker import Checker, check
 from roadstead.journal import JournalRecord, RecordKind
 from tests.builders import node, pod
-
-
-class History:
-    """Records in order; each method adds one."""
-
-    def __init__(self):
-        self.records = []
-
-    def add(self, kind, uid="", node_name="", **more):
-        record = JournalRecord(len(self.records) + 1, kind, uid, uid, node_name, **more)
-        self.records.append(record)
-        return self
-
-    def node(self, facts):
-        return self.add(RecordKind.NODE, facts.name, facts.name, subject=facts)
-
-    def bind(self, uid, node_name="n1", facts=None, token="", owner="s", epoch=1):
-        return self.add(
-            RecordKind.BIND,
-            uid,
-            node_name,
-            token=token or f"t-{uid}",
-            owner=owner,
-            epoch=epoch,
-            facts=facts or pod(cpu=100),
-        )
-
-    def broken(self):
-        return [(each.invariant, each.lsn, each.text) for each in check(self.records).violations]
-
-
-def started(**facts):
-    return History().node(node("n1", **facts))
+from tests.invariants.history import History, started
 
 
 def test_a_history_in_which_all_holds_has_no_violations():
@@ -127,8 +95,9 @@ def test_what_is_evicted_was_bound():
 
 
 def test_a_claim_for_one_pod_alone_is_not_shared():
-    claim = ClaimFacts("default", "data", access_modes=("ReadWriteOncePod",))
-    cluster = ClusterFacts(storage=StorageFacts(claims=(claim,)))
+    alone = ("ReadWriteOncePod",)
+    claim = ClaimFacts("default", "data", "", "", "pv", has_bind_completed=True, access_modes=alone)
+    cluster = ClusterFacts(storage=StorageFacts((VolumeFacts("pv"),), (claim,)))
     user = pod(volumes=(Volume("v", "persistentVolumeClaim", (("claimName", "data"),)),))
     history = started().add(RecordKind.CLUSTER, subject=cluster)
 

@@ -1,0 +1,225 @@
+"""Pods that were bound with claims: the claims that waited for them are bound in the same commit.
+
+A commit writes its binds first, then a record for each claim that they bound. So what is held
+against the rules for volumes is kept until the last record of the commit is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.csi_migration import DRIVERS
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.storage import (
+    NO_PROVISIONER,
+    ClaimFacts,
+    ClaimReference,
+    StorageClassFacts,
+    VolumeFacts,
+)
+from roadstead.invariants.node_rules import meets
+from roadstead.invariants.storage import Storage, another_zone, reaches, unusable_claim
+from roadstead.invariants.volume_limits import too_many_volumes
+from roadstead.journal.records import JournalRecord
+
+StorageRule = Callable[[Storage, PodFacts, NodeFacts], Iterator[str]]
+
+STORAGE_RULES: tuple[tuple[str, str, StorageRule], ...] = (
+    ("I2", "VolumeBinding", unusable_claim),
+    ("I1", "NodeVolumeLimits", too_many_volumes),
+    ("I2", "VolumeZone", another_zone),
+)
+"""As `checker.RULES`, on the storage as it was before the pod's own claims were bound."""
+
+Broken = tuple[JournalRecord, str, str]
+"""(record, invariant, text)."""
+
+
+@dataclass(slots=True)
+class ClaimBinding:
+    """Collects the records of one commit. filters: of the pod's profile; None for all."""
+
+    storage: Storage = field(default_factory=Storage)
+    _binds: list[tuple[JournalRecord, NodeFacts, tuple[str, ...] | None]] = field(
+        default_factory=list
+    )
+    _changes: list[JournalRecord] = field(default_factory=list)
+    bound: int = 0
+
+    def bind(
+        self, record: JournalRecord, node: NodeFacts, filters: tuple[str, ...] | None
+    ) -> Iterator[Broken]:
+        """A pod is bound; if that begins another commit, what the one before broke."""
+        if self._changes:
+            yield from self.flush()
+        facts = record.facts
+        if facts is not None and facts.volumes:
+            self._binds.append((record, node, filters))
+
+    def change(self, record: JournalRecord) -> Iterator[Broken]:
+        """Claims are bound. In a snapshot (no number of its own) they are as they were before."""
+        if record.lsn:
+            self._changes.append(record)
+        else:
+            self.storage.change(_of(record))
+        yield from ()
+
+    def flush(self) -> Iterator[Broken]:
+        """No more records of this commit follow."""
+        binds, changes = self._binds, self._changes
+        self._binds, self._changes = [], []
+        for record, node, filters in binds:
+            assert record.facts is not None
+            for invariant, plugin, rule in STORAGE_RULES:
+                if filters is None or plugin in filters:
+                    for text in rule(self.storage, record.facts, node):
+                        yield record, invariant, text
+            if filters is None or "VolumeBinding" in filters:
+                yield from self._bind_claims(record, node, changes)
+            self.storage.put(record.uid, record.node_name, record.facts)
+        for left in changes:
+            keys = ", ".join(each.key for each in _of(left).claims)
+            yield left, "I2", f"claim {keys} is bound, and no pod of the commit waited for it"
+            self.storage.change(_of(left))
+
+    def _bind_claims(
+        self, record: JournalRecord, node: NodeFacts, changes: list[JournalRecord]
+    ) -> Iterator[Broken]:
+        """The changes of a pod's own claims; they leave the list and enter the storage."""
+        assert record.facts is not None
+        waiting = {
+            key: claim
+            for _, key, claim in self.storage.claims_of(record.facts)
+            if claim is not None and self.storage.waits(claim)
+        }
+        for key, claim in waiting.items():
+            own = [each for each in changes if key in [c.key for c in _of(each).claims]]
+            if not own:
+                yield record, "I2", f"claim {key} was not bound with the pod"
+            for each in own:
+                for text in wrong_with(self.storage, claim, _of(each), node):
+                    yield each, "I2", text
+                self.storage.change(_of(each))
+                changes.remove(each)
+                self.bound += 1
+
+
+def _of(record: JournalRecord) -> BoundClaims:
+    assert isinstance(record.subject, BoundClaims), f"record {record.lsn} has no claims"
+    return record.subject
+
+
+def wrong_with(
+    storage: Storage, claim: ClaimFacts, change: BoundClaims, node: NodeFacts
+) -> Iterator[str]:
+    """What forbids that an unbound claim gets the volume of a change on a node."""
+    if len(change.claims) != 1 or len(change.volumes) != 1 or change.removed:
+        yield f"claim {claim.key}: not one claim with one volume"
+        return
+    (after,), (volume,) = change.claims, change.volumes
+    if after != replace(claim, volume_name=volume.name, has_bind_completed=True):
+        yield f"claim {claim.key} is not as it was before, but for its volume {volume.name}"
+    if volume.claim != ClaimReference(claim.namespace, claim.name, claim.uid):
+        yield f"volume {volume.name} does not say that it is that of claim {claim.key}"
+    for other in storage.claims.values():
+        if other.volume_name == volume.name and other.key != claim.key:
+            yield f"volume {volume.name} is that of claim {other.key}"
+    if claim.selected_node not in (None, node.name):
+        yield f"claim {claim.key} is to be bound on node {claim.selected_node}"
+    if not reaches(volume.node_terms, node):
+        yield f"the node does not reach volume {volume.name} of claim {claim.key}"
+    for rule in (_unlike, _taken, _unmakable):
+        yield from rule(storage, claim, volume, node)
+
+
+def _unlike(
+    storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
+) -> Iterator[str]:
+    """The volume is what the claim asks for."""
+    least = claim.requested_bytes or 0
+    for what, has, wanted in (
+        ("class", volume.storage_class, claim.storage_class),
+        ("mode", volume.volume_mode, claim.volume_mode),
+        ("attributes class", volume.attributes_class, claim.attributes_class),
+    ):
+        if has != wanted:
+            yield f"volume {volume.name} has {what} {has}, claim {claim.key} wants {wanted}"
+    if volume.capacity_bytes < least:
+        yield f"volume {volume.name} has {volume.capacity_bytes} of {least} bytes"
+
+
+def _taken(
+    storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
+) -> Iterator[str]:
+    """A volume that was there was free, or said that it is the claim's already."""
+    before = storage.volumes.get(volume.name)
+    if before is None:
+        return
+    if replace(before, claim=volume.claim, phase=volume.phase) != volume:
+        yield f"volume {volume.name} is not as it was before, but for its claim"
+    if before.is_terminating:
+        yield f"volume {volume.name} is being deleted"
+    owner = before.claim
+    if owner is not None:
+        is_own = (owner.namespace, owner.name) == (claim.namespace, claim.name)
+        if not is_own or owner.uid not in ("", claim.uid):
+            yield f"volume {volume.name} is that of claim {owner.namespace}/{owner.name}"
+        return
+    if before.phase != "Available":
+        yield f"volume {volume.name} is {before.phase or 'not available'}"
+    if not set(claim.access_modes) <= set(before.access_modes):
+        yield f"volume {volume.name} lacks an access mode of claim {claim.key}"
+    if claim.selected_node is not None:
+        yield f"claim {claim.key} waits for a volume to be made"
+    labels = dict(before.labels)
+    selector = claim.selector
+    if selector is not None and not all(
+        meets(labels.get(each.key), each) for each in selector.requirements
+    ):
+        yield f"volume {volume.name} is not one that claim {claim.key} selects"
+
+
+def _unmakable(
+    storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
+) -> Iterator[str]:
+    """A volume that was not there was made: by the class's provisioner, where it may."""
+    if volume.name in storage.volumes:
+        return
+    found = storage.classes.get(claim.storage_class)
+    if found is None or found.provisioner in ("", NO_PROVISIONER):
+        yield f"volume {volume.name} is not there, and its class makes none"
+        return
+    if tuple(volume.access_modes) != tuple(claim.access_modes):
+        yield f"volume {volume.name} has not the access modes of claim {claim.key}"
+    if volume.csi is None or volume.csi.driver not in (
+        found.provisioner,
+        DRIVERS.get(found.provisioner),
+    ):
+        yield f"volume {volume.name} was not made by {found.provisioner}"
+    labels = dict(node.labels)
+    terms = found.allowed_topologies
+    if terms and not any(
+        bool(term) and all(labels.get(key) in values for key, values in term) for term in terms
+    ):
+        yield f"class {found.name} makes no volumes for the node"
+    if not _has_room(storage, found, claim, labels):
+        yield f"no storage of class {found.name} has room for claim {claim.key} near the node"
+
+
+def _has_room(
+    storage: Storage, found: StorageClassFacts, claim: ClaimFacts, labels: dict[str, str]
+) -> bool:
+    driver = storage.csi_drivers.get(found.provisioner)
+    if driver is None or not driver.tracks_capacity or claim.requested_bytes is None:
+        return True
+    return any(
+        each.storage_class == found.name
+        and each.limit_bytes is not None
+        and each.limit_bytes >= claim.requested_bytes
+        and each.selector is not None
+        and all(meets(labels.get(r.key), r) for r in each.selector.requirements)
+        for each in storage.capacities
+    )

@@ -1,0 +1,109 @@
+"""Pods, tokens and owners over a whole journal: each pod is in one place, what is over is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from roadstead.facts.run_mark import EPOCH, VOID, RunMark
+from roadstead.journal.records import JournalRecord, RecordKind
+
+Broken = tuple[str, str]
+"""(invariant, text)."""
+
+PENDING, GONE = "", None
+
+
+@dataclass(slots=True)
+class Lives:
+    """Where every pod is: on a node (its name), pending (""), or gone (None)."""
+
+    places: dict[str, str | None] = field(default_factory=dict)
+    _ever_bound: set[str] = field(default_factory=set)
+    _knows_accepted: bool = False
+
+    def was_bound(self, uid: str) -> bool:
+        """Whether a pod was ever bound."""
+        return uid in self._ever_bound
+
+    def waiting(self) -> set[str]:
+        """Pods that are accepted and not bound."""
+        return {uid for uid, place in self.places.items() if place == PENDING}
+
+    def add(self, record: JournalRecord) -> Iterator[Broken]:
+        """A pod is accepted, or, if it waits, updated."""
+        self._knows_accepted = True
+        place = self.places.get(record.uid)
+        if place:
+            yield "I4", f"it is accepted again and is on {place}"
+            return
+        self.places[record.uid] = PENDING
+
+    def load(self, record: JournalRecord) -> Iterator[Broken]:
+        """A pod runs already, or was bound before a snapshot."""
+        place = self.places.get(record.uid)
+        if place and place != record.node_name:
+            yield "I3", f"it is on {place} already"
+            return
+        self._put(record)
+
+    def bind(self, record: JournalRecord) -> Iterator[Broken]:
+        """A pod is bound: once in its life, after it was accepted and while it waits."""
+        uid = record.uid
+        if uid in self._ever_bound:
+            yield "I3", "it was bound before"
+        elif self._knows_accepted and uid not in self.places:
+            yield "I4", "it was never accepted"
+        elif uid in self.places and self.places[uid] is GONE:
+            yield "I4", "it was deleted before"
+        self._put(record)
+
+    def release(self, record: JournalRecord) -> Iterator[Broken]:
+        """A pod is deleted or evicted, from where it is."""
+        place = self.places.get(record.uid)
+        is_there = place is not None
+        if record.kind is RecordKind.EVICT and not place:
+            yield "I3", "it is evicted and was not bound"
+        elif record.lsn and self._knows_accepted and not is_there:
+            yield "I4", "it is deleted and was not there"
+        elif record.lsn and is_there and place != record.node_name:
+            yield "I5", f"its room is given back, but it is on {place or 'no node'}"
+        self.places[record.uid] = GONE
+
+    def _put(self, record: JournalRecord) -> None:
+        self._ever_bound.add(record.uid)
+        self.places[record.uid] = record.node_name
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Tokens and epochs: one token is for one pod, and what was ended commits nothing."""
+
+    _tokens: dict[str, str] = field(default_factory=dict)
+    _voided: set[str] = field(default_factory=set)
+    _epochs: dict[str, int] = field(default_factory=dict)
+
+    def mark(self, record: JournalRecord) -> None:
+        """An owner is fenced, or a token is void."""
+        assert isinstance(record.subject, RunMark), f"record {record.lsn} has no mark"
+        if record.subject.what == EPOCH:
+            self._see(record.owner, record.epoch)
+        elif record.subject.what == VOID:
+            self._voided.add(record.token)
+
+    def commit(self, record: JournalRecord) -> Iterator[Broken]:
+        """I8 and I6: a BIND, or the LOAD that stands for it in a snapshot."""
+        token, owner = record.token, record.owner
+        if not token:
+            return
+        if self._tokens.setdefault(token, record.uid) != record.uid:
+            yield "I8", f"its token is that of {self._tokens[token]}"
+        if token in self._voided:
+            yield "I6", f"its token {token} was void before"
+        newest = self._epochs.get(owner, record.epoch)
+        if record.kind is RecordKind.BIND and record.epoch < newest:
+            yield "I8", f"{owner}: epoch {record.epoch} after {newest}"
+        self._see(owner, record.epoch)
+
+    def _see(self, owner: str, epoch: int) -> None:
+        self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))

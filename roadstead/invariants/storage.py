@@ -1,0 +1,148 @@
+"""Volumes and claims at one moment of a journal; the rules for volumes that are bound already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.csi_migration import moves_topology
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, Volume
+from roadstead.facts.storage import (
+    AttachmentFacts,
+    CapacityFacts,
+    ClaimFacts,
+    CsiDriverFacts,
+    CsiNodeFacts,
+    NodeTerms,
+    StorageClassFacts,
+    StorageFacts,
+    VolumeFacts,
+)
+from roadstead.invariants.node_rules import meets
+from roadstead.invariants.world import value
+
+CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
+_BETA = "failure-domain.beta.kubernetes.io/"
+_STABLE = "topology.kubernetes.io/"
+_PLACES = tuple(start + place for start in (_BETA, _STABLE) for place in ("zone", "region"))
+
+
+@dataclass(slots=True)
+class Storage:
+    """Claims by `namespace/name`, the rest by name; users: node name → uid → pod with volumes."""
+
+    claims: dict[str, ClaimFacts] = field(default_factory=dict)
+    volumes: dict[str, VolumeFacts] = field(default_factory=dict)
+    classes: dict[str, StorageClassFacts] = field(default_factory=dict)
+    csi_nodes: dict[str, CsiNodeFacts] = field(default_factory=dict)
+    csi_drivers: dict[str, CsiDriverFacts] = field(default_factory=dict)
+    capacities: tuple[CapacityFacts, ...] = ()
+    attachments: tuple[AttachmentFacts, ...] = ()
+    users: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
+
+    def begin(self, facts: StorageFacts) -> None:
+        """The storage that a cluster is said to have."""
+        self.claims = {each.key: each for each in facts.claims}
+        self.volumes = {each.name: each for each in facts.volumes}
+        self.classes = {each.name: each for each in facts.classes}
+        self.csi_nodes = {each.name: each for each in facts.csi_nodes}
+        self.csi_drivers = {each.name: each for each in facts.csi_drivers}
+        self.capacities, self.attachments = facts.capacities, facts.attachments
+
+    def change(self, change: BoundClaims) -> None:
+        """Claims and volumes as a record has them."""
+        self.claims.update((each.key, each) for each in change.claims)
+        self.volumes.update((each.name, each) for each in change.volumes)
+        for name in change.removed:
+            self.volumes.pop(name, None)
+
+    def put(self, uid: str, node_name: str, facts: PodFacts) -> None:
+        """A pod is on a node."""
+        if facts.volumes:
+            self.users.setdefault(node_name, {})[uid] = facts
+
+    def remove(self, uid: str, node_name: str) -> None:
+        """A pod has left a node."""
+        self.users.get(node_name, {}).pop(uid, None)
+
+    def claims_of(self, pod: PodFacts) -> Iterator[tuple[Volume, str, ClaimFacts | None]]:
+        """(volume, key of its claim, the claim) of a pod's volumes that stand for claims."""
+        for volume in pod.volumes:
+            if volume.kind in (CLAIM, EPHEMERAL):
+                key = f"{pod.namespace}/{dict(volume.source).get('claimName', '')}"
+                yield volume, key, self.claims.get(key)
+
+    def waits(self, claim: ClaimFacts) -> bool:
+        """Whether a claim is bound together with the first pod that uses it."""
+        found = self.classes.get(claim.storage_class)
+        return not claim.is_bound and not claim.volume_name and found is not None and found.waits
+
+
+def reaches(terms: NodeTerms, node: NodeFacts) -> bool:
+    """Whether a node has the labels that a volume asks for; upstream looks at labels alone."""
+    labels = dict(node.labels)
+    return terms is None or any(
+        not term.error
+        and bool(term.expressions or term.fields)
+        and all(meets(labels.get(each.key), each) for each in term.expressions)
+        for term in terms
+    )
+
+
+def unusable_claim(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I2: each claim is there and usable; the node reaches the volume of each bound one."""
+    for volume, key, claim in storage.claims_of(pod):
+        if claim is None:
+            yield f"claim {key} is not there"
+        elif claim.is_lost or claim.is_terminating:
+            yield f"claim {key} is {'lost' if claim.is_lost else 'being deleted'}"
+        elif volume.kind == EPHEMERAL and claim.owner_uid != _pod_uid(volume):
+            yield f"claim {key} belongs to another object"
+        elif claim.is_bound:
+            yield from _unreached(storage, claim, node)
+        elif not storage.waits(claim):
+            yield f"claim {key} is not bound, and does not wait for a pod"
+
+
+def _pod_uid(volume: Volume) -> str:
+    return dict(volume.source).get("podUID", "")
+
+
+def _unreached(storage: Storage, claim: ClaimFacts, node: NodeFacts) -> Iterator[str]:
+    volume = storage.volumes.get(claim.volume_name)
+    if volume is None:
+        yield f"volume {claim.volume_name} of claim {claim.key} is not there"
+        return
+    csi_node = storage.csi_nodes.get(node.name)
+    has_moved = csi_node is not None and moves_topology(volume.in_tree, csi_node.migrated)
+    if not reaches(volume.migrated_terms if has_moved else volume.node_terms, node):
+        yield f"the node does not reach volume {volume.name} of claim {claim.key}"
+
+
+def another_zone(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I2: a volume with zone or region labels is used where the node, if it has any, has those."""
+    for volume, key, claim in storage.claims_of(pod):
+        if volume.kind != CLAIM:
+            continue
+        if claim is None or not (claim.volume_name or storage.waits(claim)):
+            yield f"claim {key} has no volume"
+        elif claim.volume_name:
+            found = storage.volumes.get(claim.volume_name)
+            if found is None:
+                yield f"volume {claim.volume_name} of claim {key} is not there"
+            elif any(value(node, place) is not None for place in _PLACES):
+                yield from _elsewhere(found, node)
+
+
+def _elsewhere(volume: VolumeFacts, node: NodeFacts) -> Iterator[str]:
+    for place, values in volume.labels:
+        wanted = [each.strip() for each in values.split("__")]
+        if place not in _PLACES or not all(wanted):
+            continue
+        has = value(node, place)
+        if has is None and place.startswith(_BETA):
+            has = value(node, place.replace(_BETA, _STABLE))
+        if has not in wanted:
+            yield f"volume {volume.name} is in {place} {values}, the node is not"

@@ -1,0 +1,93 @@
+"""How many volumes of a CSI driver a node takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from roadstead.facts.csi_migration import (
+    DRIVERS,
+    PLUGIN_OF,
+    MigrationError,
+    counts_for_limits,
+    inline_handle,
+)
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, Volume
+from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, VolumeFacts
+from roadstead.invariants.storage import CLAIM, EPHEMERAL, Storage
+
+Attached = tuple[str, str]
+"""(driver, the volume's name there)."""
+
+
+def too_many_volumes(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+    """I1: no new volume on a node that has as many of the driver as it takes; each counts once."""
+    csi_node = storage.csi_nodes.get(node.name)
+    if csi_node is None:
+        return
+    there: set[Attached] = set()
+    for other in storage.users.get(node.name, {}).values():
+        there |= set(_attached(storage, other, csi_node))
+    # As upstream: what is attached and used by no pod of the node counts twice if it is used now.
+    new = set(_attached(storage, pod, csi_node)) - there
+    for each in storage.attachments:
+        volume = storage.volumes.get(each.volume_name)
+        if each.node_name == node.name and volume is not None:
+            there |= set(_of_volume(volume, csi_node))
+    used = Counter(driver for driver, _ in there)
+    coming = Counter(driver for driver, _ in new)
+    for driver in csi_node.drivers:
+        count, more = used[driver.name], coming[driver.name]
+        if driver.limit is not None and more and count + more > driver.limit:
+            yield f"volumes of {driver.name}: {count} + {more} of {driver.limit}"
+
+
+def _attached(storage: Storage, pod: PodFacts, node: CsiNodeFacts) -> Iterator[Attached]:
+    """The volumes of a pod, up to the first that cannot be translated or is another object's."""
+    for volume in pod.volumes:
+        if volume.kind in PLUGIN_OF:
+            plugin = PLUGIN_OF[volume.kind]
+            if counts_for_limits(plugin, node.migrated):
+                try:
+                    yield DRIVERS[plugin], inline_handle(volume.kind, dict(volume.source))
+                except MigrationError:
+                    return
+        elif volume.kind in (CLAIM, EPHEMERAL):
+            key = f"{pod.namespace}/{dict(volume.source).get('claimName', '')}"
+            claim = storage.claims.get(key)
+            if claim is None:
+                continue
+            if _is_of_another(volume, claim):
+                return
+            yield from _of_claim(storage, claim, node)
+
+
+def _is_of_another(volume: Volume, claim: ClaimFacts) -> bool:
+    uid = dict(volume.source).get("podUID", "")
+    return volume.kind == EPHEMERAL and claim.owner_uid != uid
+
+
+def _of_claim(storage: Storage, claim: ClaimFacts, node: CsiNodeFacts) -> Iterator[Attached]:
+    volume = storage.volumes.get(claim.volume_name)
+    if volume is not None:
+        for driver, handle in _of_volume(volume, node):
+            if driver and handle:
+                yield driver, handle
+        return
+    # A claim without a volume counts for the driver that would make one, under its own name.
+    found = storage.classes.get(claim.storage_class)
+    if found is None or not found.provisioner:
+        return
+    if found.provisioner not in DRIVERS:
+        yield found.provisioner, f"unbound {claim.key}"
+    elif counts_for_limits(found.provisioner, node.migrated):
+        yield DRIVERS[found.provisioner], f"unbound {claim.key}"
+
+
+def _of_volume(volume: VolumeFacts, node: CsiNodeFacts) -> Iterator[Attached]:
+    source = volume.csi
+    if source is None and counts_for_limits(volume.in_tree, node.migrated):
+        source = volume.migrated
+    if source is not None:
+        yield source.driver, source.handle

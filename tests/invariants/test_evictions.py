@@ -1,0 +1,83 @@
+"""Evictions: whom a pod may drive out, and what is counted."""
+
+import pytest
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.disruption import DisruptionBudget
+from roadstead.facts.selectors import LabelSelector
+from roadstead.invariants.checker import check
+from roadstead.journal import RecordKind
+from tests.builders import pod, require
+from tests.invariants.history import started
+
+
+def evicted(victim, preemptor, budget=None):
+    history = started()
+    if budget is not None:
+        history.add(RecordKind.CLUSTER, subject=ClusterFacts(budgets=(budget,)))
+    history.accept("d/victim", victim).bind("d/victim", facts=victim)
+    return history.accept("d/urgent", preemptor).evict("d/victim", "d/urgent")
+
+
+def test_a_pod_is_evicted_for_one_of_higher_priority():
+    history = evicted(pod(priority=1), pod(priority=2)).bind("d/urgent", facts=pod(priority=2))
+
+    assert history.broken() == []
+    assert check(history.records).counts == {"evictions": 1}
+
+
+@pytest.mark.parametrize("priority", [1, 0])
+def test_nobody_is_evicted_for_a_pod_of_no_higher_priority(priority):
+    history = evicted(pod(priority=1), pod(priority=priority))
+
+    assert history.broken() == [
+        ("I2", 5, f"priority 1, evicted for d/urgent of priority {priority}")
+    ]
+
+
+def test_a_pod_that_never_preempts_drives_nobody_out():
+    history = evicted(pod(), pod(priority=1, preemption_policy="Never"))
+
+    assert history.broken() == [("I2", 5, "evicted for d/urgent, which preempts never")]
+
+
+def test_evictions_for_pods_that_the_journal_does_not_know_are_let_pass():
+    history = started().bind("a").evict("a", "d/long-gone")
+
+    assert history.broken() == []
+
+
+def test_a_preemptor_that_waits_at_the_end_is_counted():
+    history = evicted(pod(priority=1), pod(priority=2))
+
+    assert check(history.records).counts == {"evictions": 1, "preemptors_waiting": 1}
+    history.delete("d/urgent")
+    assert check(history.records).counts == {"evictions": 1}
+
+
+@pytest.mark.parametrize(("allowed", "beyond"), [(0, 1), (1, 0)])
+def test_evictions_beyond_a_budget_are_counted_and_allowed(allowed, beyond):
+    selector = LabelSelector((require("app", "In", "web"),))
+    budget = DisruptionBudget("default", "keep", selector, allowed)
+    history = evicted(pod(labels={"app": "web"}), pod(priority=2), budget)
+
+    assert history.broken() == []
+    assert check(history.records).counts["beyond_budget"] == beyond
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        DisruptionBudget("other", "keep", LabelSelector((require("app", "In", "web"),))),
+        DisruptionBudget("default", "keep", LabelSelector((require("app", "In", "db"),))),
+        DisruptionBudget("default", "keep", LabelSelector()),
+        DisruptionBudget("default", "keep", None),
+        DisruptionBudget(
+            "default", "keep", LabelSelector((require("app", "In", "web"),)), 0, ("victim",)
+        ),
+    ],
+)
+def test_budgets_that_do_not_count_the_victim_are_not_charged(budget):
+    history = evicted(pod(labels={"app": "web"}), pod(priority=2), budget)
+
+    assert check(history.records).counts["beyond_budget"] == 0
