@@ -2,6 +2,7 @@
 
 from roadstead.cycle.effects import Bind, Report, ReportKind, Requeue
 from roadstead.cycle.pods import BindOutcome, PodState
+from roadstead.framework.guarded import guard
 from roadstead.framework.plugin import RemembersPods
 from roadstead.framework.waiting import WaitingPods
 from tests.cycle.core_world import WAIT, World, only, tokens
@@ -130,7 +131,7 @@ def test_the_end_of_a_bound_pod_is_told_to_plugins_that_remember_it():
 
 def test_a_plugin_that_fails_to_forget_is_told_of():
     world = World()
-    memory = Remembers()
+    memory = guard(Remembers())
     world.core._profiles["default-scheduler"].remembers_pods = (memory,)
     world.binding("u1", "u2")
     for token in ("s/1/1", "s/1/2"):
