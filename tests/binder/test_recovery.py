@@ -325,3 +325,44 @@ def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
         for owner in ("s0", "s1", "s2"):
             for read in range(core.last_lsn + 1):
                 assert again.rows.missed(node, owner, read) == core.rows.missed(node, owner, read)
+
+
+def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
+    """Fenced epochs, void tokens, what was answered, who is gone, who waits: over files."""
+    disk = SimulatedDisk()
+    core, journal, _ = recovered(disk)
+
+    def do(effects):
+        waiting = list(effects)
+        while waiting:
+            effect = waiting.pop(0)
+            if isinstance(effect, AppendJournal):
+                journal.append(effect.records)
+                journal.flush()
+                waiting += core.flushed(effect.last_lsn)
+
+    do(core.add_node(NodeFacts("n1")))
+    do(core.add_pods([(uid, uid, FACTS[0]) for uid in ("bound", "gone", "late", "waits")]))
+    first = BindRequest("t-bound", "bound", "bound", "n1", FACTS[0], "s", 3)
+    do(core.bind([first]))
+    do(core.delete(["gone"]))
+    do(core.void(["t-late"]))
+    core.advance_epoch("idle", 5)
+    journal.snapshot(standing(core))
+    disk.crash()
+
+    again, *_ = recovered(disk)
+
+    def cause(uid, token, owner="s", epoch=3):
+        request = BindRequest(token, uid, uid, "n1", FACTS[0], owner, epoch)
+        (answer,) = [e for e in again.bind([request]) if isinstance(e, Acknowledge)]
+        return answer.decision.cause
+
+    assert (again.current_epoch("s"), again.current_epoch("idle")) == (3, 5)
+    assert cause("waits", "t-1", epoch=2) == "stale_epoch"
+    assert cause("waits", "t-2", owner="idle", epoch=4) == "stale_epoch"
+    assert cause("late", "t-late") == "expired"
+    assert cause("gone", "t-3") == "deleted"
+    assert cause("bound", "t-4") == "already_bound"
+    (same,) = again.bind([first])
+    assert (same.decision.node_name, same.decision.lsn) == ("n1", core.pods()[0].lsn)
