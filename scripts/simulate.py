@@ -1,6 +1,7 @@
 """Simulated runs: many seeds in virtual time, faults of every kind, and what must hold after each.
 
     scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--among V] [--processes P]
+                        [--reached]
 
 A failure prints its seed and the command that replays it; the exit status is then 1.
 """
@@ -20,7 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.simulation.modes import VARIANTS
-from tests.simulation.simulation import KINDS, Outcome, simulate
+from tests.simulation.reached import gaps, told
+from tests.simulation.simulation import KINDS, Outcome, simulate, simulate_counted
 
 SHOWN = 5
 """Problems that are shown of one seed."""
@@ -60,12 +62,17 @@ def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
 
 
 def run(
-    seeds: Sequence[int], kinds: Sequence[str], processes: int, among: str = "plain"
+    seeds: Sequence[int],
+    kinds: Sequence[str],
+    processes: int,
+    among: str = "plain",
+    *,
+    counts: bool = False,
 ) -> list[Outcome]:
     """All seeds, side by side, told as they end."""
     outcomes = []
     with multiprocessing.Pool(processes, initializer=logging.disable) as pool:
-        one = partial(simulate, kinds=kinds, among=among)
+        one = partial(simulate_counted if counts else simulate, kinds=kinds, among=among)
         for number, outcome in enumerate(pool.imap(one, seeds), 1):
             outcomes.append(outcome)
             if outcome.problems:
@@ -82,7 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", default=",".join(KINDS), help=f"of {','.join(KINDS)}")
     parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
     parser.add_argument(
-        "--among", default="plain", choices=VARIANTS, help="the scenarios (default plain)"
+        "--among",
+        default="plain",
+        choices=[*VARIANTS, "all"],
+        help="the scenarios (default plain; all: every variant, one after the other)",
+    )
+    parser.add_argument(
+        "--reached",
+        action="store_true",
+        help="count arrows, refusals and faults on messages; exit status 1 where any is missed",
     )
     asked = parser.parse_args(arguments)
     kinds = [kind for kind in asked.faults.split(",") if kind]
@@ -90,9 +105,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--faults: {', '.join(unknown)} is none of {', '.join(KINDS)}")
     began_s = time.monotonic()
     seeds = range(asked.start, asked.start + asked.seeds)
-    outcomes = run(seeds, kinds, asked.processes, asked.among)
+    variants = VARIANTS if asked.among == "all" else [asked.among]
+    outcomes = [
+        outcome
+        for among in variants
+        for outcome in run(seeds, kinds, asked.processes, among, counts=asked.reached)
+    ]
     print("\n".join(figures(outcomes, time.monotonic() - began_s)))
-    return 1 if any(each.problems for each in outcomes) else 0
+    missed = False
+    if asked.reached:
+        reached = sum((each.reached for each in outcomes), Counter())
+        print("\n".join(told(reached)))
+        missed = bool(gaps(reached))
+    return 1 if missed or any(each.problems for each in outcomes) else 0
 
 
 if __name__ == "__main__":

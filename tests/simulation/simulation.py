@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
 from roadstead.actors.edits import DELETE_PODS, LEAVE, REMOVE_NODES, NodeNames
@@ -30,6 +30,7 @@ from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.damage import unnoticed
 from tests.simulation.modes import VARIANTS
 from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
+from tests.simulation.reached import counting
 from tests.simulation.scenarios import make
 from tests.simulation.watch import Watch
 
@@ -62,6 +63,7 @@ class Outcome:
     pods: int = 0
     evicted: int = 0
     problems: list = field(default_factory=list)
+    reached: Counter = field(default_factory=Counter)
 
 
 def faults_of(seed, kinds):
@@ -82,6 +84,14 @@ def faults_of(seed, kinds):
     wanted = sorted(set(kinds) & chosen.keys())
     rates = {name: rate for kind in wanted for name, rate in chosen[kind].items()}
     return Faults(**rates, until_s=draw.choice((4.0, 10.0)))
+
+
+def simulate_counted(seed, kinds=(), among="plain"):
+    """As `simulate`, and counts what is reached."""
+    counts = Counter()
+    with counting(counts):
+        outcome = simulate(seed, kinds, among=among)
+    return replace(outcome, reached=counts)
 
 
 def simulate(seed, kinds=(), room_bytes=None, among="plain"):

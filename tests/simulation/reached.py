@@ -1,0 +1,90 @@
+"""What simulated runs reach: arrows of the tables, refusals of the binder, faults on messages.
+
+"Sometimes" assertions: a run that never takes an arrow proves nothing of it. `scripts/simulate.py
+--reached` counts over many seeds and prints what is never reached: a gap of the scenarios, unless
+`UNREACHABLE` has the reason.
+"""
+
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+from roadstead.actors.simulated_network import Network
+from roadstead.binder import commits
+from roadstead.binder.pods import TABLE as BINDER
+from roadstead.binder.pods import RejectCause
+from roadstead.cache.pods import TABLE as CACHE
+from roadstead.cycle.pods import TABLE as CYCLE
+from roadstead.queue.board import TABLE as QUEUE
+from roadstead.transitions import TransitionTable
+
+TABLES = (QUEUE, CACHE, BINDER, CYCLE)
+FATES = ("lost", "duplicated", "slow", "cut off")
+
+ENOUGH = 200
+"""Messages of a kind of which each fate must have met some."""
+
+UNREACHABLE = {
+    "binder refuses halted": "the first failed flush ends the run",
+}
+
+
+@contextmanager
+def counting(counts):
+    """Counts what is reached meanwhile, by the names of `wanted` and of messages."""
+    follow, note, rejected = TransitionTable.follow, Network.note, commits.Rejected
+
+    def followed(self, name, state, event, history):
+        arrow = follow(self, name, state, event, history)
+        counts[f"{self.machine}: {state.value}, {event.value}"] += 1
+        return arrow
+
+    def noted(self, what, *parties):
+        counts[f"message {what}"] += 1
+        return note(self, what, *parties)
+
+    def refused(uid, cause, *more):
+        counts[f"binder refuses {cause.value}"] += 1
+        return rejected(uid, cause, *more)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(TransitionTable, "follow", followed))
+        stack.enter_context(patch.object(Network, "note", noted))
+        stack.enter_context(patch.object(commits, "Rejected", refused))
+        yield
+
+
+def wanted(counts):
+    """All that should be reached, given the kinds of messages that were sent."""
+    for table in TABLES:
+        yield from (f"{table.machine}: {state.value}, {event.value}" for state, event, _ in table)
+    yield from (f"binder refuses {cause.value}" for cause in RejectCause)
+    for kind in sorted(_kinds(counts)):
+        yield from (f"message {kind} {fate}" for fate in FATES)
+
+
+def _kinds(counts):
+    """The kinds of messages that were sent often, and are not those of an observer."""
+    sent = Counter()
+    for name, count in counts.items():
+        kind, _, fate = name.removeprefix("message ").rpartition(" ")
+        if name.startswith("message ") and (fate == "sent" or kind.endswith(" cut")):
+            sent[kind] += count
+    faulty = {kind for kind in sent if any(counts.get(f"message {kind} {fate}") for fate in FATES)}
+    return {kind for kind in faulty if sent[kind] >= ENOUGH}
+
+
+def told(counts):
+    """Lines for a person: how much of each group is reached, and all that is not."""
+    names = list(wanted(counts))
+    missed = [name for name in names if not counts.get(name)]
+    lines = [f"reached {len(names) - len(missed)} of {len(names)}"]
+    for name in missed:
+        reason = UNREACHABLE.get(name)
+        lines.append(f"  never: {name}" + (f" ({reason})" if reason else ""))
+    return lines
+
+
+def gaps(counts):
+    """What is not reached and has no reason not to be."""
+    return [each for each in wanted(counts) if not counts.get(each) and each not in UNREACHABLE]
