@@ -118,12 +118,16 @@ class SimulatedRef:
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         data = self.stamp.envelope(method.name, message)
+        ended = self.runtime.called(self.name, method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
                 reply = await self._ask(method.name, data)
         except TimeoutError:
             raise late(self.name, method.name, timeout_s) from None
-        return open_reply(self.name, method, reply, self.runtime.limits)
+        answer = open_reply(self.name, method, reply, self.runtime.limits)
+        if ended is not None:
+            ended(answer)
+        return answer
 
     async def _ask(self, kind: str, data: bytes) -> bytes:
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -168,7 +172,8 @@ class SimulatedRuntime:
     """Starts, finds, crashes and ends actors. Make it on the running loop.
 
     instead: factories by actor name that stand for those it is told to start. listen: is told of
-    every reply (method, bytes) as it leaves an actor.
+    every reply (method, bytes) as it leaves an actor. called: gets each call (actor, method,
+    message) as its caller makes it, and returns what is to get the answer, if anything.
     """
 
     def __init__(
@@ -178,6 +183,9 @@ class SimulatedRuntime:
         self.limits = limits
         self.lives: dict[str, SimulatedActor] = {}
         self.listen: Callable[[str, bytes], None] = lambda kind, reply: None
+        self.called: Callable[[str, str, object], Callable[[object], None] | None] = (
+            lambda name, method, message: None
+        )
         self._instead = dict(instead or {})
         self._processes: list[tuple[str, ...]] = []
         asyncio.get_running_loop().set_task_factory(_make_task)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from roadstead.actors.client import Client
 from roadstead.actors.journals import seen_in
 from roadstead.actors.launch import first_of
 from roadstead.actors.messages import BIND
-from roadstead.actors.names import BINDER
+from roadstead.actors.names import BINDER, QUEUE
 from roadstead.actors.seam import open_reply
 from roadstead.actors.simulated_runtime import SimulatedRuntime
 from roadstead.actors.supervisor import Supervisor
@@ -23,16 +23,20 @@ MANY = 1000
 class _Runtime(SimulatedRuntime):
     """code: of the kernel, which schedulers have from their beginning; no thread brings it in.
 
-    watch: is shown every life of an actor.
+    watch: is shown every life of an actor. histories: of all calls, and of lives of the queue.
     """
 
-    def __init__(self, network, limits, instead, code=None, watch=None):
+    def __init__(self, network, limits, instead, histories, code=None, watch=None):
         super().__init__(network, limits, instead)
+        self._histories = histories
+        self.called = histories.listen
         self._code, self._watch = code, watch
         self._watched = {}
 
     async def start(self, groups, *, timeout_s):
         started = await super().start(groups, timeout_s=timeout_s)
+        if any(QUEUE in group for group in groups.values()):
+            self._histories.restarted()
         for name, life in self.lives.items() if self._watch else ():
             if self._watched.get(name) is not life:
                 self._watched[name] = life
@@ -44,12 +48,17 @@ class _Runtime(SimulatedRuntime):
 
 
 class Process:
-    """heard: uid → node of every bind of which an acknowledgement leaves the binder."""
+    """heard: uid → node of every bind of which an acknowledgement leaves the binder.
 
-    def __init__(self, plan, network, disk, heard, code=None, watch=None, limits=USUAL):
+    histories: of the calls of all processes of a run.
+    """
+
+    def __init__(
+        self, plan, network, disk, heard, histories, code=None, watch=None, limits=USUAL
+    ):
         self.plan, self.network = plan, network
         binder = _binder(plan, disk, limits.segment_bytes)
-        self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, code, watch)
+        self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, histories, code, watch)
         self.runtime.listen = _listen(plan, heard)
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True)
         # Faults come faster here than in a run that somebody should look after.

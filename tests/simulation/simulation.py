@@ -28,6 +28,7 @@ from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.damage import unnoticed
+from tests.simulation.histories import Histories
 from tests.simulation.modes import VARIANTS
 from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
 from tests.simulation.reached import counting
@@ -135,22 +136,28 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes):
         problems += unnoticed(disk, list(Reader(disk).records()), seed)
     finally:
         chaos.cancel()
+    problems += run.histories.problems()
     found.append(_outcome(seed, scenario, run, problems))
     await run.process.runtime.stop()
 
 
 class _Run:
-    """The processes of a run, of which there is one at a time. heard: what the binder told."""
+    """The processes of a run, of which there is one at a time.
+
+    heard: what the binder told. histories: what its callers, and those of the queue, saw.
+    """
 
     def __init__(self, scenario, network, disk, code):
         self.scenario, self.network, self.disk, self._code = scenario, network, disk, code
         self.heard = {}
+        lease_s = scenario.plan.settings.deadlines.lease_s
+        self.histories = Histories(lease_s, lambda: network.spent_s)
         self.watch = Watch(scenario.plan) if scenario.is_quiet else None
         self.process = self._begin(scenario.plan)
 
     def _begin(self, plan):
         how = self._code, self.watch, self.scenario.limits
-        return Process(plan, self.network, self.disk, self.heard, *how)
+        return Process(plan, self.network, self.disk, self.heard, self.histories, *how)
 
     async def driven(self):
         """One process, to which things happen as the scenario says."""

@@ -1,0 +1,291 @@
+"""Histories: what the callers of queue and binder saw, held against what one at a time could be.
+
+A call begins when its caller sends it and ends when its caller has the answer, or never. What took
+effect did so somewhere between. So a rule holds of what surely came first: a call that ended before
+another one began. General checkers of linearizability search for an order of all calls; here each
+pod, token and lease has an order of its own, in which nothing needs to be searched.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from roadstead.actors.edits import DELETE_PODS, LEAVE
+from roadstead.actors.messages import ADD_PENDING, BIND, EVICT, LEASE, REPORT
+from roadstead.actors.names import BINDER, QUEUE
+from roadstead.actors.recovery import FENCE_OWNER, OWNER_ENDS, RESOLVE, STANDING
+
+SAYS_NOTHING = "halted"
+"""Why a bind is refused, where that may become otherwise."""
+
+NEVER = -1
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """What was asked and answered. begun, ended: numbers of what happened, in their order.
+
+    began, end: by virtual time. lives: how often queue and binder had been started, at both ends.
+    """
+
+    what: str
+    asked: object
+    begun: int
+    began_s: float
+    life: int
+    ended: int | None = None
+    ended_s: float = 0.0
+    last_life: int = 0
+    answer: object = None
+
+
+@dataclass
+class Histories:
+    """Records calls; `problems` is what could not be. lease_s: how long a lease lasts at least.
+
+    Calls by kind, what is asked and what is answered:
+        bind     {token: (uid, owner, epoch)}   {token: (node, "") or ("", cause)}
+        accept   uids                           None
+        delete   uids                           uids that are gone
+        word     [(uid, token or "")]           a node, "" (it waits) or None (it is gone) for each
+        fence    (owner, epoch)                 None
+        lease    (owner, epoch)                 (lease, uids)
+        end      (lease or None, owner or None, uids)   None
+    """
+
+    lease_s: float
+    now: object = lambda: 0.0
+    calls: list = field(default_factory=list)
+    _happened: int = 0
+    _lives: int = 0
+
+    def begin(self, what, asked):
+        call = Call(what, asked, self._next(), self.now(), self._lives)
+        self.calls.append(call)
+        return call
+
+    def end(self, call, answer=None):
+        call.ended, call.ended_s, call.answer = self._next(), self.now(), answer
+        call.last_life = self._lives
+
+    def restarted(self):
+        """The queue begins another life, without the leases of the one before."""
+        self._lives += 1
+
+    def _next(self):
+        self._happened += 1
+        return self._happened
+
+    def listen(self, target, method, message):
+        """A message is sent to an actor; what is to be called with the answer, or None."""
+        asking = _ASKING.get((target, method))
+        if asking is None:
+            return None
+        what, asked_of, answer_of = asking
+        call = self.begin(what, asked_of(message))
+        return lambda answer: self.end(call, answer_of(message, answer))
+
+    def problems(self):
+        """One line for each thing that could not be."""
+        ends = [(call.ended, call) for call in self.calls if call.ended is not None]
+        events = sorted([*((each.begun, each) for each in self.calls), *ends], key=_place)
+        binds, leases = Binds(), Leases(self.lease_s)
+        for place, call in events:
+            part = leases if call.what in ("lease", "end") else binds
+            (part.begin if place == call.begun else part.end)(call)
+        return [*binds.problems, *leases.problems]
+
+
+def _place(event):
+    return event[0]
+
+
+class Binds:
+    """What callers of the binder may see, pod by pod and token by token."""
+
+    def __init__(self):
+        self.problems = []
+        self._asked = {}
+        self._answers = {}
+        self._bound = {}
+        self._accepted = {}
+        self._delete_begun = {}
+        self._gone = {}
+        self._accept_begun = defaultdict(lambda: NEVER)
+        self._void = set()
+        self._fences = {}
+        self._known = {}
+
+    def begin(self, call):
+        if call.what == "bind":
+            for token in call.asked:
+                self._asked.setdefault(token, call.begun)
+        elif call.what == "accept":
+            self._accept_begun.update(dict.fromkeys(call.asked, call.begun))
+        elif call.what == "delete":
+            for uid in call.asked:
+                self._delete_begun.setdefault(uid, call.begun)
+        elif call.what == "word":
+            bound, gone = self._bound, self._gone
+            self._known[call] = {
+                uid: (bound.get(uid, (None, None))[1], self._is_gone(uid))
+                for uid, _ in call.asked
+                if uid in bound or uid in gone
+            }
+
+    def end(self, call):
+        getattr(self, f"_{call.what}")(call)
+
+    def _accept(self, call):
+        for uid in call.asked:
+            self._accepted.setdefault(uid, call.ended)
+
+    def _delete(self, call):
+        for uid in call.answer:
+            self._gone.setdefault(uid, call)
+
+    def _fence(self, call):
+        owner, epoch = call.asked
+        if epoch > self._fences.get(owner, (0, 0))[0]:
+            self._fences[owner] = epoch, call.ended
+
+    def _is_gone(self, uid):
+        """Whether a pod surely went, and nobody wanted it to come again."""
+        gone = self._gone.get(uid)
+        return gone is not None and self._accept_begun[uid] < gone.begun
+
+    def _bind(self, call):
+        for token, (node, cause) in call.answer.items():
+            uid, owner, epoch = call.asked[token]
+            if cause == SAYS_NOTHING:
+                continue
+            before = self._answers.setdefault(token, node)
+            if before != node:
+                self._wrong(uid, f"token {token}: answered {node or cause!r}, before {before!r}")
+            elif node:
+                self._bound_by(uid, token, node, owner, epoch)
+            elif cause == "unknown_pod" and self._accepted.get(uid, call.begun) < call.begun:
+                if uid not in self._delete_begun:
+                    self._wrong(uid, "accepted, and refused as unknown")
+
+    def _bound_by(self, uid, token, node, owner, epoch):
+        before = self._bound.setdefault(uid, (token, node))
+        if before != (token, node):
+            self._wrong(uid, f"bound under {before} and {(token, node)}")
+        asked = self._asked[token]
+        if self._is_gone(uid) and self._gone[uid].ended < asked:
+            self._wrong(uid, f"bound under {token}, which was asked after it was gone")
+        if token in self._void:
+            self._wrong(uid, f"bound under {token}, which was resolved as void")
+        newest, since = self._fences.get(owner, (0, 0))
+        if epoch < newest and since < asked:
+            self._wrong(uid, f"bound by {owner} of epoch {epoch} after {newest} was fenced")
+
+    def _word(self, call):
+        known = self._known.pop(call)
+        for (uid, token), word in zip(call.asked, call.answer, strict=True):
+            if token and word == "":
+                self._void.add(token)
+            if uid not in known:
+                continue
+            node, was_gone = known[uid]
+            if was_gone and self._is_gone(uid) and word is not None:
+                self._wrong(uid, f"it was gone, and is said to be on {word!r}")
+            elif uid not in self._delete_begun and word != node:
+                self._wrong(uid, f"it was bound on {node}, and is said to be on {word!r}")
+
+    def _wrong(self, uid, text):
+        self.problems.append(f"history of the binder: {uid}: {text}")
+
+
+class Leases:
+    """A pod is in the hands of one scheduler at a time."""
+
+    def __init__(self, lease_s):
+        self.problems = []
+        self._lease_s = lease_s
+        self._holders = {}
+
+    def begin(self, call):
+        """What ends leases may do so from the moment at which it is asked."""
+        if call.what == "end":
+            lease, owner, uids = call.asked
+            if owner is not None:
+                self._drop(lambda held: held.asked[0] == owner)
+            for uid in uids:
+                held = self._holders.get(uid)
+                if held is not None and lease in (None, held.answer[0]):
+                    del self._holders[uid]
+
+    def _drop(self, is_over):
+        self._holders = {
+            uid: held for uid, held in self._holders.items() if not is_over(held)
+        }
+
+    def end(self, call):
+        if call.what != "lease":
+            return
+        (owner, epoch), (lease, uids) = call.asked, call.answer
+        for uid in uids:
+            held = self._holders.get(uid)
+            if held is not None and self._are_both_live(held, call):
+                by, of = held.asked
+                text = f"leased to {owner} ({lease}) while {by} ({held.answer[0]}) has it"
+                # Another life of an owner takes over what the one before had.
+                if owner != by or epoch == of:
+                    self.problems.append(f"history of the queue: {uid}: {text}")
+            self._holders[uid] = call
+
+    def _are_both_live(self, one, other):
+        lasts_until_s = min(one.began_s, other.began_s) + self._lease_s
+        return one.life == other.last_life and other.ended_s < lasts_until_s
+
+
+def _binds_asked(batch):
+    rows = zip(batch.tokens, batch.pods.uids, strict=True)
+    return {token: (uid, batch.owner, batch.epoch) for token, uid in rows}
+
+
+def _binds_answered(_, answers):
+    return {
+        each.token: ("" if each.cause else each.node_name, each.cause) for each in answers.answers
+    }
+
+
+def _nothing(message, answer):
+    return None
+
+
+_ASKING = {
+    (BINDER, BIND.name): ("bind", _binds_asked, _binds_answered),
+    (BINDER, ADD_PENDING.name): ("accept", lambda batch: batch.uids, _nothing),
+    (BINDER, DELETE_PODS.name): ("delete", lambda gone: gone.uids, lambda _, gone: gone.uids),
+    (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, told: told.gone.uids),
+    (BINDER, STANDING.name): (
+        "word",
+        lambda ask: [(uid, "") for uid in ask.uids],
+        lambda _, words: words.nodes,
+    ),
+    (BINDER, RESOLVE.name): (
+        "word",
+        lambda ask: list(zip(ask.uids, ask.tokens, strict=True)),
+        lambda _, words: words.nodes,
+    ),
+    (BINDER, FENCE_OWNER.name): ("fence", lambda owner: (owner.name, owner.epoch), _nothing),
+    (QUEUE, LEASE.name): (
+        "lease",
+        lambda ask: (ask.owner, ask.epoch),
+        lambda _, leased: (leased.lease_id, leased.pods.uids),
+    ),
+    (QUEUE, REPORT.name): (
+        "end",
+        lambda report: (
+            report.lease_id,
+            None,
+            (*report.done, *(each.uid for each in report.given_back)),
+        ),
+        _nothing,
+    ),
+    (QUEUE, LEAVE.name): ("end", lambda gone: (None, None, gone.uids), _nothing),
+    (QUEUE, OWNER_ENDS.name): ("end", lambda end: (None, end.owner.name, end.uids), _nothing),
+}
+"""(actor, method) → (kind of call, what of the message is asked, what of the answer is kept)."""
