@@ -42,6 +42,8 @@ class Call:
 class Histories:
     """Records calls; `problems` is what could not be. lease_s: how long a lease lasts at least.
 
+    snapshots: what journals lost by theirs, see `snapshots.py`.
+
     Calls by kind, what is asked and what is answered:
         bind     {token: (uid, owner, epoch)}   {token: (node, "") or ("", cause)}
         accept   uids                           None
@@ -55,6 +57,7 @@ class Histories:
     lease_s: float
     now: object = lambda: 0.0
     calls: list = field(default_factory=list)
+    snapshots: list = field(default_factory=list)
     _happened: int = 0
     _lives: int = 0
 
@@ -92,7 +95,7 @@ class Histories:
         for place, call in events:
             part = leases if call.what in ("lease", "end") else binds
             (part.begin if place == call.begun else part.end)(call)
-        return [*binds.problems, *leases.problems]
+        return [*binds.problems, *leases.problems, *self.snapshots]
 
 
 def _place(event):
@@ -153,6 +156,10 @@ class Binds:
         gone = self._gone.get(uid)
         return gone is not None and self._accept_begun[uid] < gone.begun
 
+    def _is_here(self, uid, begun):
+        """Whether a pod had surely been accepted, and nobody wanted it to go."""
+        return uid not in self._delete_begun and self._accepted.get(uid, begun) < begun
+
     def _bind(self, call):
         for token, (node, cause) in call.answer.items():
             uid, owner, epoch = call.asked[token]
@@ -163,9 +170,8 @@ class Binds:
                 self._wrong(uid, f"token {token}: answered {node or cause!r}, before {before!r}")
             elif node:
                 self._bound_by(uid, token, node, owner, epoch)
-            elif cause == "unknown_pod" and self._accepted.get(uid, call.begun) < call.begun:
-                if uid not in self._delete_begun:
-                    self._wrong(uid, "accepted, and refused as unknown")
+            elif cause == "unknown_pod" and self._is_here(uid, call.begun):
+                self._wrong(uid, "accepted, and refused as unknown")
 
     def _bound_by(self, uid, token, node, owner, epoch):
         before = self._bound.setdefault(uid, (token, node))
@@ -217,9 +223,7 @@ class Leases:
                     del self._holders[uid]
 
     def _drop(self, is_over):
-        self._holders = {
-            uid: held for uid, held in self._holders.items() if not is_over(held)
-        }
+        self._holders = {uid: held for uid, held in self._holders.items() if not is_over(held)}
 
     def end(self, call):
         if call.what != "lease":

@@ -12,10 +12,10 @@ from roadstead.actors.names import BINDER, QUEUE
 from roadstead.actors.seam import open_reply
 from roadstead.actors.simulated_runtime import SimulatedRuntime
 from roadstead.actors.supervisor import Supervisor
-from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs
 from tests.simulation.limits import USUAL
+from tests.simulation.snapshots import WatchedJournal
 
 MANY = 1000
 
@@ -53,11 +53,9 @@ class Process:
     histories: of the calls of all processes of a run.
     """
 
-    def __init__(
-        self, plan, network, disk, heard, histories, code=None, watch=None, limits=USUAL
-    ):
+    def __init__(self, plan, network, disk, heard, histories, code=None, watch=None, limits=USUAL):
         self.plan, self.network = plan, network
-        binder = _binder(plan, disk, limits.segment_bytes)
+        binder = _binder(plan, disk, limits.segment_bytes, histories.snapshots)
         self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, histories, code, watch)
         self.runtime.listen = _listen(plan, heard)
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True)
@@ -80,7 +78,7 @@ class Process:
         return {name: life.actor for name, life in self.runtime.lives.items()}
 
 
-def _binder(plan, disk, segment_bytes):
+def _binder(plan, disk, segment_bytes, problems):
     lives = []
 
     def build(directory):
@@ -89,7 +87,8 @@ def _binder(plan, disk, segment_bytes):
             _stop_machine(disk)
         disk.unlock()
         lives.append(directory)
-        return BinderActor(plan, directory, FileJournal(disk, segment_bytes=segment_bytes))
+        journal = WatchedJournal(disk, problems, segment_bytes=segment_bytes)
+        return BinderActor(plan, directory, journal)
 
     return build
 

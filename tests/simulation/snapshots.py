@@ -1,0 +1,87 @@
+"""A snapshot keeps all that the records before it say: pods, nodes, claims, epochs, void tokens."""
+
+from dataclasses import dataclass, field
+
+from roadstead.facts.run_mark import EPOCH, VOID, RunMark
+from roadstead.journal import RecordKind
+from roadstead.journal.files import FileJournal
+from roadstead.journal.segments import Reader
+
+TOKENS_KEPT = 64
+"""Void tokens that a binder remembers at least (`tests/simulation/limits.py`)."""
+
+
+@dataclass
+class Kept:
+    """What records say. pods: uid → (node, token, owner, epoch, facts), or None for one that is
+    gone. void: tokens in order. told: subjects beside nodes, in order.
+    """
+
+    pods: dict = field(default_factory=dict)
+    nodes: dict = field(default_factory=dict)
+    epochs: dict = field(default_factory=dict)
+    void: dict = field(default_factory=dict)
+    told: list = field(default_factory=list)
+
+    @classmethod
+    def of(cls, records):
+        kept = cls()
+        for record in records:
+            kept._take(record)
+        return kept
+
+    def _take(self, record):
+        kind, subject = record.kind, record.subject
+        if kind in (RecordKind.ADD, RecordKind.LOAD, RecordKind.BIND):
+            by = record.token, record.owner, record.epoch if record.token else 0
+            self.pods[record.uid] = (record.node_name, *by, record.facts)
+            if record.token:
+                self._fence(record)
+        elif kind in (RecordKind.EVICT, RecordKind.DELETE):
+            self.pods[record.uid] = None
+        elif kind is RecordKind.NODE:
+            self.nodes[record.node_name] = subject
+        elif kind is RecordKind.NODE_GONE:
+            self.nodes.pop(record.node_name, None)
+        elif isinstance(subject, RunMark) and subject.what == EPOCH:
+            self._fence(record)
+        elif isinstance(subject, RunMark) and subject.what == VOID:
+            self.void[record.token] = None
+        else:
+            self.told.append(subject)
+
+    def _fence(self, record):
+        self.epochs[record.owner] = max(record.epoch, self.epochs.get(record.owner, 0))
+
+    def lost(self, after):
+        """What a snapshot, of which `after` is made, does not keep of this."""
+        for name in ("pods", "nodes"):
+            before, now = getattr(self, name), getattr(after, name)
+            changed = [each for each in before.keys() | now.keys() if _other(each, before, now)]
+            if changed:
+                yield f"I4: a snapshot changes {name} {sorted(changed)[:3]}"
+        if behind := [own for own, e in self.epochs.items() if after.epochs.get(own, -1) < e]:
+            yield f"I8: a snapshot forgets epochs of {sorted(behind)}"
+        void = list(self.void)[-TOKENS_KEPT:]
+        if missing := [each for each in void if each not in after.void]:
+            yield f"I6: a snapshot forgets void tokens {missing[:3]}"
+        if self.told != after.told:
+            yield "I9: a snapshot says something else of claims, rules or the run"
+
+
+def _other(name, before, now):
+    return name not in before or name not in now or before[name] != now[name]
+
+
+class WatchedJournal(FileJournal):
+    """A journal whose snapshots are compared with what they replace."""
+
+    def __init__(self, disk, problems, **how):
+        super().__init__(disk, **how)
+        self._watched, self._problems = disk, problems
+
+    def snapshot(self, standing):
+        self.flush()
+        before = Kept.of(Reader(self._watched).records())
+        super().snapshot(standing)
+        self._problems += before.lost(Kept.of(Reader(self._watched).records()))
