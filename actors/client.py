@@ -60,6 +60,9 @@ NODES_CHUNK = 20_000
 LOOK_S = 0.1
 """How often the client looks how far the run is."""
 
+COLLECTIONS = 10
+"""How often results are collected: again where the queue was replaced in the meantime."""
+
 
 class Client:
     """One run, from inputs to outcome."""
@@ -84,11 +87,17 @@ class Client:
         started = time.perf_counter()
         with self._phase("submit pods"):
             await self._submit(inputs)
-        with self._phase("schedule"):
-            await self._follow(len(inputs.pending))
-        scheduling_s = time.perf_counter() - started
-        with self._phase("collect results"):
-            return await self._collect(inputs, scheduling_s)
+        for _ in range(COLLECTIONS):
+            with self._phase("schedule"):
+                await self._follow(len(inputs.pending))
+            scheduling_s = time.perf_counter() - started
+            with self._phase("collect results"):
+                outcome = await self._collect(inputs, scheduling_s)
+                if not _missing(inputs, outcome) and _settled(await self._queue_state()):
+                    return outcome
+            # A queue that was replaced meanwhile has pods tried again, or did not have them all.
+        missing = len(_missing(inputs, outcome))
+        raise RunFailedError(f"{missing} pods are neither placed nor pending: the queue kept going")
 
     async def end(self, outcome: RunOutcome) -> None:
         """Keep the outcome beside the journal, and say in the journal that the run ended.
@@ -103,7 +112,8 @@ class Client:
     def _phase(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
         yield
-        self.timings_s[name] = time.perf_counter() - started
+        spent = time.perf_counter() - started
+        self.timings_s[name] = self.timings_s.get(name, 0.0) + spent
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
@@ -184,13 +194,16 @@ class Client:
         for index in range(self._plan.settings.scheduler_count):
             await self._call(scheduler_name(index), RUN, NOTHING)
         while True:
-            state = await self._call(QUEUE, QUEUE_STATE, NOTHING)
+            state = await self._queue_state()
             waiting = state.unschedulable + state.gated
             self._progress(Progress("scheduling", state.done, waiting, total))
             if _settled(state):
                 self._followed_s = clock_s() - began_s
                 return
             await asyncio.sleep(LOOK_S)
+
+    async def _queue_state(self) -> QueueState:
+        return await self._call(QUEUE, QUEUE_STATE, NOTHING)
 
     async def _collect(self, inputs: RunInputs, scheduling_s: float) -> RunOutcome:
         self._progress(Progress("collecting results", total=len(inputs.pending)))
@@ -217,9 +230,11 @@ class Client:
         statuses = {name: await heard_of(name) for name in self._supervisor.refs}
         for name, status in statuses.items():
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
+        replaced: dict[str, float] = {}
         for each in self._supervisor.restarts:
             phase = f"replace {', '.join(each.gone)}"
-            self.timings_s[phase] = self.timings_s.get(phase, 0.0) + each.took_s
+            replaced[phase] = replaced.get(phase, 0.0) + each.took_s
+        self.timings_s |= replaced
         return RunOutcome(
             tuple(placements),
             tuple(pending),
@@ -236,6 +251,12 @@ class Client:
             found += [PreemptedPod(n.key, n.uid, n.node_name, n.preemptor) for n in page.notes]
             if len(found) >= page.total:
                 return tuple(found)
+
+
+def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
+    """Pods of the inputs that the outcome says nothing of."""
+    told = (outcome.placements, outcome.pending, outcome.preempted)
+    return {who.uid for who, _ in inputs.pending} - {each.uid for part in told for each in part}
 
 
 def _settled(state: QueueState) -> bool:

@@ -50,6 +50,9 @@ _SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
 WATCH_KNOWS_S = 5.0
 """How long the watch may take to tell it."""
 
+CLOSE_LOOKS, CLOSE_LOOK_S = 50, 0.1
+"""How often, and how long after each other, it is tried to close a journal that is still in use."""
+
 
 class ActorLauncher:
     """Runs on Ray or inline, as the plan's settings say."""
@@ -221,10 +224,21 @@ async def _carry_out(
             await supervisor.stop()
         close_logs()
         if is_over:
-            # A binder that could not be stopped has the folder still; `check` says what is missing.
-            with contextlib.suppress(JournalError):
-                close_journal(plan)
+            await _close(plan)
             let_finish()
+
+
+async def _close(plan: RunPlan) -> None:
+    """Gives the journal its end, where the binder could not.
+
+    A binder that was not asked to stop, as where Ray was lost, has the folder a moment longer. One
+    that does not end keeps it: `check` says what is missing.
+    """
+    for _ in range(CLOSE_LOOKS):
+        with contextlib.suppress(JournalError):
+            close_journal(plan)
+            return
+        await asyncio.sleep(CLOSE_LOOK_S)
 
 
 def _compare_on_signal(supervisor: Supervisor) -> None:

@@ -174,7 +174,17 @@ class Supervisor:
 
     async def _start(self, groups: dict[str, dict[str, Factory]]) -> dict[str, Ref]:
         timeout_s = self._plan.settings.deadlines.start_s
-        return dict(await self._runtime.start(groups, timeout_s=timeout_s))
+        starting = asyncio.create_task(self._runtime.start(groups, timeout_s=timeout_s))
+        ground = asyncio.create_task(self._watch_ground())
+        try:
+            await asyncio.wait({starting, ground}, return_when=asyncio.FIRST_COMPLETED)
+            # Ray itself would wait for the whole deadline.
+            self._check_ground()
+            return dict(await starting)
+        finally:
+            starting.cancel()
+            ground.cancel()
+            await asyncio.gather(starting, ground, return_exceptions=True)
 
     def raw(self, name: str) -> Ref:
         """A way to the present life of an actor, and no other."""

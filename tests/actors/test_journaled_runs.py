@@ -1,5 +1,6 @@
 """A run with a journal: what was placed stands there, flushed, and the checker finds nothing."""
 
+import asyncio
 import json
 import shutil
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.actors import client
+from roadstead.actors import client, launch
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.seam import NOTHING
@@ -279,11 +280,16 @@ def test_what_is_left_out_at_the_end_is_said_when_a_run_goes_on(tmp_path):
     assert said[0].endswith("It was never acknowledged.")
 
 
-def test_a_journal_whose_binder_could_not_end_it_is_ended_by_the_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("after_s", [0.0, 0.01])
+def test_a_journal_whose_binder_could_not_end_it_is_ended_by_the_run(
+    tmp_path, monkeypatch, after_s
+):
     async def gone(self, _):
-        self._journal.close()
+        # Where Ray was lost, the binder's process ends a moment later.
+        asyncio.get_running_loop().call_later(after_s, self._journal.close)
         return NOTHING
 
+    monkeypatch.setattr(launch, "CLOSE_LOOK_S", 0.005)
     monkeypatch.setattr(BinderActor, "stop", gone)
 
     run(fleet(), journal=tmp_path)

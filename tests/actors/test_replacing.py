@@ -78,6 +78,26 @@ def test_an_actor_that_is_killed_is_replaced_and_the_run_goes_on(monkeypatch, tm
     prove(outcome, tmp_path)
 
 
+@pytest.mark.parametrize("name", ACTORS)
+def test_an_actor_that_is_killed_while_results_are_collected_loses_no_pod(
+    monkeypatch, tmp_path, name
+):
+    run = Run(monkeypatch, control="apart", journal=tmp_path)
+    whole = Run(monkeypatch, control="apart", journal=None).kill()
+    monkeypatch.setattr(launch, "open_runtime", run.open)
+
+    def on_progress(progress):
+        if progress.phase == "collecting results" and not run.kills:
+            run.kills.append(asyncio.ensure_future(run.runtime.kill(name)))
+
+    outcome = ActorLauncher().run(fleet(), run.plan, on_progress)
+
+    assert len(run.kills) == 1
+    prove(outcome, tmp_path)
+    assert whole.pending
+    assert not [each for each in outcome.pending if "not been tried" in each.message]
+
+
 @pytest.mark.parametrize(
     ("nodes_at", "names"),
     [

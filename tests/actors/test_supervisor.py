@@ -340,6 +340,18 @@ async def test_a_run_that_does_not_start_for_want_of_its_ground_says_so():
         await Supervisor(runtime, plan_of()).start()
 
 
+async def test_a_run_that_loses_its_ground_while_it_starts_does_not_wait_for_its_deadline():
+    class Waiting(Runtime):
+        """Loses its ground, and waits for actors that will not come."""
+
+        async def start(self, groups, *, timeout_s):
+            self.gone = LOST
+            await asyncio.Event().wait()
+
+    with pytest.raises(RunFailedError, match="gcs_server"):
+        await asyncio.wait_for(Supervisor(Waiting(), plan_of()).start(), GENEROUS_S)
+
+
 async def test_where_the_ground_is_gone_nobody_is_asked_to_stop():
     supervisor, runtime = await started()
     runtime.gone = LOST
