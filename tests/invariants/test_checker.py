@@ -122,6 +122,16 @@ def test_a_gang_of_which_some_are_bound_is_broken():
     assert history.bind("b", facts=member).broken() == []
 
 
+def test_members_of_a_gang_may_have_gone_before_a_snapshot():
+    member = pod(pod_group=GroupMembership("g", 2))
+    history = started().add(RecordKind.LOAD, "a", "n1", token="t", facts=member)
+
+    assert history.broken() == [("I10", 0, "1 of at least 2 pods of group default/g were bound")]
+    history.delete("b")
+    history.records[-1] = history.records[-1]._replace(lsn=0)
+    assert history.broken() == []
+
+
 def test_the_least_number_of_a_gang_may_stand_in_the_cluster():
     member = pod(pod_group=GroupMembership("g"))
     cluster = ClusterFacts(pod_groups=(PodGroup("default", "g", 3), PodGroup("default", "h")))
