@@ -1,0 +1,44 @@
+"""What `docs/invariants.md` names exists."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "invariants.md").read_text()
+REFERENCE = re.compile(r"`([\w/]+\.py)(?:::([\w.]+))?`")
+
+
+def names_in(path):
+    """Functions, classes, their members and assigned names of a module."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        found |= _names_of(node)
+        for member in getattr(node, "body", ()) if isinstance(node, ast.ClassDef) else ():
+            found |= {f"{node.name}.{name}" for name in _names_of(member)}
+    return found
+
+
+def _names_of(node):
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", ())
+    return {each.id for each in targets if isinstance(each, ast.Name)}
+
+
+def test_every_file_and_name_that_the_page_of_invariants_names_exists():
+    references = REFERENCE.findall(PAGE)
+    missing = [
+        (path, name)
+        for path, name in references
+        if not (ROOT / path).is_file() or (name and name not in names_in(ROOT / path))
+    ]
+
+    assert missing == []
+    assert len(references) > 40
+
+
+def test_each_of_the_twelve_invariants_has_its_row():
+    rows = re.findall(r"^\| (I\d+) \|", PAGE, re.MULTILINE)
+
+    assert rows == [f"I{number}" for number in range(1, 13)]
