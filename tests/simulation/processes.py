@@ -8,13 +8,14 @@ from roadstead.actors.client import Client
 from roadstead.actors.journals import seen_in
 from roadstead.actors.launch import first_of
 from roadstead.actors.messages import BIND
-from roadstead.actors.names import BINDER, QUEUE
+from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.seam import open_reply
 from roadstead.actors.simulated_runtime import SimulatedRuntime
 from roadstead.actors.supervisor import Supervisor
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs
 from tests.simulation.limits import USUAL
+from tests.simulation.shadow_cache import ShadowCache
 from tests.simulation.snapshots import WatchedJournal
 
 MANY = 1000
@@ -24,6 +25,7 @@ class _Runtime(SimulatedRuntime):
     """code: of the kernel, which schedulers have from their beginning; no thread brings it in.
 
     watch: is shown every life of an actor. histories: of all calls, and of lives of the queue.
+    shadows: of the cores that have one, a life each.
     """
 
     def __init__(self, network, limits, instead, histories, code=None, watch=None):
@@ -32,14 +34,19 @@ class _Runtime(SimulatedRuntime):
         self.called = histories.listen
         self._code, self._watch = code, watch
         self._watched = {}
+        self.shadows = []
 
     async def start(self, groups, *, timeout_s):
         started = await super().start(groups, timeout_s=timeout_s)
         if any(QUEUE in group for group in groups.values()):
             self._histories.restarted()
-        for name, life in self.lives.items() if self._watch else ():
-            if self._watched.get(name) is not life:
-                self._watched[name] = life
+        for name, life in self.lives.items():
+            if self._watched.get(name) is life:
+                continue
+            self._watched[name] = life
+            if name == CACHE:
+                self.shadows.append(ShadowCache(life.actor.core))
+            if self._watch:
                 self._watch.show(name, life.actor)
         for life in self.lives.values() if self._code else ():
             if loader := getattr(life.actor, "_kernel", None):

@@ -132,6 +132,7 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes):
             problems += problems_of_journal(disk, run.heard)
     else:
         problems += run.watch.problems if run.watch else []
+        problems += (each for one in run.process.runtime.shadows for each in one.problems)
         problems += problems_of(scenario, run.process.actors, disk, run.heard)
         problems += unnoticed(disk, list(Reader(disk).records()), seed)
     finally:
