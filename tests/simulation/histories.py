@@ -70,6 +70,13 @@ class Histories:
         call.ended, call.ended_s, call.answer = self._next(), self.now(), answer
         call.last_life = self._lives
 
+    def resumed(self):
+        """Another process goes on, with callers of its own; all of the one before has ended.
+
+        Its epochs begin behind those of the journal, which fences and refusals are not in.
+        """
+        self.begin("process", None)
+
     def restarted(self):
         """The queue begins another life, without the leases of the one before."""
         self._lives += 1
@@ -134,6 +141,9 @@ class Binds:
                 for uid, _ in call.asked
                 if uid in bound or uid in gone
             }
+        elif call.what == "process":
+            self._asked, self._fences = {}, {}
+            self._answers = {token: node for token, node in self._answers.items() if node}
 
     def end(self, call):
         getattr(self, f"_{call.what}")(call)

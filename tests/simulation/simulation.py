@@ -184,6 +184,7 @@ class _Run:
             await self.process.kill()
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+            self.histories.resumed()
             self.process = self._begin(going_on(self.process.plan, self.disk))
         return await self.process.work(drive)
 

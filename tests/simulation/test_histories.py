@@ -133,6 +133,15 @@ def test_a_life_that_was_fenced_binds_nothing_that_it_asks_for_later():
     )
 
 
+def test_a_process_that_goes_on_may_begin_with_an_epoch_that_bound_nothing():
+    history = Recorded().bind("t", "a", cause="constraint").done("fence", ("s", 2))
+    history.resumed()
+
+    assert history.bind("t", "b", "n1", epoch=1).problems() == []
+    # What is bound stays bound.
+    assert len(history.bind("u", "b", "n2").problems()) == 1
+
+
 def test_a_pod_is_leased_to_one_scheduler_at_a_time():
     history = Recorded().lease("s0", 1, "a", "b").lease("s1", 2, "c", "a")
 
