@@ -141,8 +141,7 @@ class BinderRecovery:
         """
         pairs = zip(ask.uids, ask.tokens, strict=True)
         self._perform(self.core.void(token for uid, token in pairs if not self._word(uid)))
-        if self.core.halted is not None:
-            raise RoadsteadError(f"binder: halted: {self.core.halted.reason}")
+        self._check_halted()
         return Words(tuple(self._word(uid) for uid in ask.uids))
 
     def _word(self, uid: str) -> str | None:
@@ -150,9 +149,17 @@ class BinderRecovery:
         return "" if state is PodState.PENDING else node_name
 
     async def fence_owner(self, owner: Owner) -> Nothing:
-        """Earlier lives of a scheduler commit nothing any more."""
-        self.core.advance_epoch(owner.name, owner.epoch)
+        """Earlier lives of a scheduler commit nothing any more, also after a recovery.
+
+        RoadsteadError where that could not be made durable.
+        """
+        self._perform(self.core.fence(owner.name, owner.epoch))
+        self._check_halted()
         return NOTHING
+
+    def _check_halted(self) -> None:
+        if self.core.halted is not None:
+            raise RoadsteadError(f"binder: halted: {self.core.halted.reason}")
 
     async def evicted_pods(self, _: Nothing) -> PodBatch:
         """All that was evicted."""

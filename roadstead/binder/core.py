@@ -24,7 +24,7 @@ from roadstead.binder.pods import (
 )
 from roadstead.binder.validation import check_invariants
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.run_mark import VOID, RunMark
+from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
 
@@ -155,6 +155,21 @@ class BinderCore(Commits):
                 of_nobody = (self.last_lsn, RecordKind.RUN, "", "", "")
                 journal.append(JournalRecord(*of_nobody, token, subject=RunMark(VOID)))
         return to_journal(journal)
+
+    def fence(self, owner: str, epoch: int) -> list[Effect]:
+        """Requests of an owner's epochs before `epoch` are refused; once flushed, that is final.
+
+        Journaled by itself: until the new epoch binds something, no other record says so.
+        """
+        self._check_running()
+        known = self.current_epoch(owner)
+        if known is not None and known >= epoch:
+            return []
+        self.advance_epoch(owner, epoch)
+        self.last_lsn += 1
+        of_nobody = (self.last_lsn, RecordKind.RUN, "", "", "")
+        mark = RunMark(EPOCH)
+        return to_journal([JournalRecord(*of_nobody, owner=owner, epoch=epoch, subject=mark)])
 
     def _note_void(self, token: str) -> None:
         self._voided[token] = None

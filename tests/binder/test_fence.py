@@ -1,0 +1,47 @@
+"""An owner that is fenced commits nothing any more, also where the binder is recovered before the
+next life of that owner binds something."""
+
+import pytest
+
+from roadstead.binder import BinderHaltedError
+from roadstead.binder.recovery import recover, runs_of, standing
+from roadstead.facts.run_mark import EPOCH
+from roadstead.journal import RecordKind
+from tests.binder.test_binder_core import ask, binder, causes
+from tests.binder.test_recovery import new_core
+from tests.binder.test_void import records_of
+
+
+def test_a_fence_is_a_record_of_its_own_and_written_once():
+    core = binder("a")
+
+    (record,) = records_of(core.fence("s", 2))
+
+    assert (record.kind, record.subject.what) == (RecordKind.RUN, EPOCH)
+    assert (record.owner, record.epoch) == ("s", 2)
+    assert core.fence("s", 2) == core.fence("s", 1) == []
+    assert causes(core.bind([ask("a", owner="s", epoch=1)])) == ["stale_epoch"]
+
+
+@pytest.mark.parametrize("from_snapshot", [False, True])
+def test_a_recovered_binder_refuses_who_was_fenced_and_bound_nothing_since(from_snapshot):
+    core = binder("a")
+    records = records_of(core.fence("s", 2))
+    core.flushed(core.last_lsn)
+    told = list(standing(core)) if from_snapshot else records
+
+    recovered = new_core()
+    recover(recovered, runs_of([told]))
+
+    assert recovered.current_epoch("s") == 2
+    request = ask("a", owner="s", epoch=1)
+    recovered.add_pods([(request.uid, request.key, request.facts)])
+    assert causes(recovered.bind([request])) == ["stale_epoch"]
+
+
+def test_a_halted_binder_fences_nobody():
+    core = binder("a")
+    core.flush_failed("disk is full")
+
+    with pytest.raises(BinderHaltedError):
+        core.fence("s", 2)
