@@ -37,6 +37,7 @@ def program(rounds: int) -> Iterator[tuple[str, int]]:
         yield "wide", WAYS * seed + 1 + seed % (WAYS - 1)
         yield "beside", seed
         yield "resume", seed
+        yield "strained", seed
         if seed % 2:
             yield "kernel", seed
 

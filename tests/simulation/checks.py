@@ -3,6 +3,7 @@
 from collections import Counter
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.queue_actor import FAILS_AGAIN
 from roadstead.binder import PodState as BinderState
 from roadstead.cache import PodState as CacheState
 from roadstead.facts.pod_groups import group_key
@@ -151,6 +152,8 @@ def _left_lying(scenario, actors, records):
         facts = facts_of[identity.uid]
         key, state = group_key(facts), queue.state_of(identity.uid)
         if state not in LIVING or facts.scheduling_gates:
+            continue
+        if scenario.is_strained and queue.rejected_by(identity.uid) == (FAILS_AGAIN,):
             continue
         if any("local" in _claim(each) for each in facts.volumes):
             continue

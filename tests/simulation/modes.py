@@ -5,7 +5,7 @@ schedulers, in every mode and with every knob turned. beside: one scheduler that
 itself. kernel: with the compiled kernel, and enough pods of a class for it. resume: runs as the
 command line makes them, whose process is killed. wide: more of what manifests may say, in each of
 these ways by turns.
-sampled: a share of many nodes is scored.
+sampled: a share of many nodes is scored. strained: plugins of a user and an extender that fail.
 """
 
 import json
@@ -17,6 +17,8 @@ from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Owner, PodIdentity
 from tests.builders import GIB, node, pod
+from tests.faulty_extender import Faults, config_of, extender
+from tests.faulty_plugins import config_with, faulty
 from tests.simulation.limits import shrunk_of
 from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES, Wave
 from tests.simulation.wide import widened
@@ -213,6 +215,31 @@ def sampled(scenario, seed):
 
 
 VARIANTS["sampled"] = sampled
+
+STRAINED = ("plain", "modes", "beside", "resume")
+
+
+def strained(scenario, seed):
+    """With plugins of a user that fail and an extender that answers wrongly, each a few times."""
+    draw = random.Random(f"strained {seed}")
+    names = draw.choice(((), ("RaisesAtFirst",), ("RaisesAtFirst", "RaisesInAdvice")))
+    config, outside = config_with(*names, config=scenario.plan.config_text), None
+    if not names or draw.random() < 0.5:
+        config = config_of(extender(ignorable=draw.random() < 0.3), config=config)
+        rates = {name: draw.choice((0.0, 0.1, 0.3)) for name in ("refuse", "drop", "garbage")}
+        rates |= {name: draw.choice((0.0, 0.1)) for name in ("status", "error", "late", "slow")}
+        outside = Faults(seed, per_pod=1, **rates)
+    plan = replace(
+        scenario.plan,
+        config_text=config,
+        config_source="simulated.yaml",
+        plugins=faulty(*names),
+    )
+    scenario = replace(scenario, plan=plan, outside=outside, is_strained=True)
+    return VARIANTS[STRAINED[seed % len(STRAINED)]](scenario, seed)
+
+
+VARIANTS["strained"] = strained
 
 
 def wide(scenario, seed):

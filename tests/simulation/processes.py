@@ -57,15 +57,27 @@ class _Runtime(SimulatedRuntime):
 class Process:
     """heard: uid → node of every bind of which an acknowledgement leaves the binder.
 
-    histories: of the calls of all processes of a run.
+    histories: of the calls of all processes of a run. outside: what goes wrong with extenders.
     """
 
-    def __init__(self, plan, network, disk, heard, histories, code=None, watch=None, limits=USUAL):
+    def __init__(
+        self,
+        plan,
+        network,
+        disk,
+        heard,
+        histories,
+        code=None,
+        watch=None,
+        limits=USUAL,
+        outside=None,
+    ):
         self.plan, self.network = plan, network
         binder = _binder(plan, disk, limits.segment_bytes, histories.snapshots)
         self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, histories, code, watch)
         self.runtime.listen = _listen(plan, heard)
-        self.supervisor = Supervisor(self.runtime, plan, has_journal=True)
+        caller_of = None if outside is None else outside.caller_of
+        self.supervisor = Supervisor(self.runtime, plan, has_journal=True, caller_of=caller_of)
         # Faults come faster here than in a run that somebody should look after.
         self.supervisor._budget.TIMES = MANY
 

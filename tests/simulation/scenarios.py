@@ -82,6 +82,8 @@ class Scenario:
     kills_s: when the process ends with all actors, and another one goes on. is_quiet: there are no
     faults, and a wave comes only when nothing moves any more. has_kernel: schedulers have compiled
     code from their beginning. limits: of the cores and the journal.
+    outside: what goes wrong with the extender, if there is one. is_strained: attempts may fail that
+    say nothing of a pod.
     """
 
     plan: RunPlan
@@ -93,6 +95,8 @@ class Scenario:
     is_quiet: bool = False
     has_kernel: bool = False
     limits: Shrunk = USUAL
+    outside: object = None
+    is_strained: bool = False
 
     @property
     def pods(self):

@@ -157,7 +157,7 @@ class _Run:
         self.process = self._begin(scenario.plan)
 
     def _begin(self, plan):
-        how = self._code, self.watch, self.scenario.limits
+        how = self._code, self.watch, self.scenario.limits, self.scenario.outside
         return Process(plan, self.network, self.disk, self.heard, self.histories, *how)
 
     async def driven(self):

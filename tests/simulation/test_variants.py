@@ -46,6 +46,12 @@ def test_wider_scenarios_with_small_limits_break_no_promise_in_any_variant():
     assert problems == {}
 
 
+def test_plugins_and_extenders_that_fail_cost_no_pod_its_place():
+    problems, _ = run(range(4300, 4304), FAULTS, "strained")
+
+    assert problems == {}
+
+
 @pytest.mark.parametrize("seed", [147, 187])
 def test_a_class_that_a_kernel_keeps_is_filtered_anew_when_its_inputs_change(seed):
     problems, _ = run([seed], FAULTS, "quiet")
