@@ -73,7 +73,7 @@ class Histories:
     def resumed(self):
         """Another process goes on, with callers of its own; all of the one before has ended.
 
-        Its epochs begin behind those of the journal, which fences and refusals are not in.
+        Its epochs begin behind those of the journal, which refusals are not in.
         """
         self.begin("process", None)
 
@@ -142,7 +142,7 @@ class Binds:
                 if uid in bound or uid in gone
             }
         elif call.what == "process":
-            self._asked, self._fences = {}, {}
+            self._asked = {}
             self._answers = {token: node for token, node in self._answers.items() if node}
 
     def end(self, call):

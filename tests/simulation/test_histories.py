@@ -137,9 +137,10 @@ def test_a_process_that_goes_on_may_begin_with_an_epoch_that_bound_nothing():
     history = Recorded().bind("t", "a", cause="constraint").done("fence", ("s", 2))
     history.resumed()
 
-    assert history.bind("t", "b", "n1", epoch=1).problems() == []
-    # What is bound stays bound.
-    assert len(history.bind("u", "b", "n2").problems()) == 1
+    assert history.bind("t", "b", "n1", epoch=2).problems() == []
+    # What is bound stays bound, and who was fenced stays fenced.
+    assert len(history.bind("u", "b", "n2", epoch=2).problems()) == 1
+    assert len(history.bind("v", "c", "n2", epoch=1).problems()) == 2
 
 
 def test_a_pod_is_leased_to_one_scheduler_at_a_time():
