@@ -106,8 +106,9 @@ class PluginCalls:
             if self.current is not call or call.is_interrupted:
                 return
             call.is_interrupted = True
+            # Before the interrupt: the thread may make its next call at once.
+            self.strike(call.plugin, call.pod_class, f"did not return within {self.limit_s:g} s")
             interrupt(call.thread)
-        self.strike(call.plugin, call.pod_class, f"did not return within {self.limit_s:g} s")
 
     def strike(self, plugin: str, pod_class: str, why: str) -> None:
         """A plugin was interrupted, or ended its process, with a class of pods."""
