@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from roadstead.actors.virtual_time import VirtualLoop
+
 
 @dataclass(frozen=True, slots=True)
 class Faults:
@@ -23,7 +25,9 @@ class Faults:
     Requests and replies are lost alike. duplicated: delivered twice. slow: delayed by up to
     `slow_max_s`, which lets others overtake. 0 for a fault that does not happen. Partitions cut
     two actors from each other, a pause holds an actor's messages, a crash takes its state; each
-    lasts up to its `…_max_s`. No fault begins after `until_s` of virtual time.
+    lasts up to its `…_max_s`. late: share of an actor's timers (sleeps, deadlines) that are up
+    to `late_max_s` late, as on a machine that has other things to do. No fault begins after
+    `until_s` of virtual time.
     """
 
     lost: float = 0.0
@@ -35,6 +39,8 @@ class Faults:
     pause_every_s: float = 0.0
     pause_max_s: float = 0.9
     crash_every_s: float = 0.0
+    late: float = 0.0
+    late_max_s: float = 0.5
     until_s: float = 10.0
 
 
@@ -51,9 +57,12 @@ class Network:
 
     def __init__(self, seed: int, faults: Faults = NO_FAULTS) -> None:
         self.random = random.Random(seed)  # noqa: S311
+        self._timers = random.Random(f"timers {seed}")  # noqa: S311
         self.faults = faults
         self.happened: Counter[str] = Counter()
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop), "a simulated network lives in virtual time"
+        self._loop = loop
         self._began_s = self._loop.time()
         self._cut_until: dict[frozenset[str], float] = {}
         self._paused_until: dict[str, float] = {}
@@ -92,7 +101,7 @@ class Network:
             if fate == "slow":
                 delay_s += self.random.uniform(0.0, self.faults.slow_max_s)
             since_s = max(self._loop.time(), self._paused_until.get(source, 0.0))
-            self._loop.call_at(since_s + delay_s, self._arrive, target, kind, arrive)
+            self._loop.call_on_time(since_s + delay_s, self._arrive, target, kind, arrive)
 
     def _fate(self, source: str, target: str) -> str:
         if OBSERVERS & {source, target}:
@@ -115,7 +124,7 @@ class Network:
     def _arrive(self, target: str, kind: str, arrive: Callable[[], None]) -> None:
         until_s = self._paused_until.get(target, 0.0)
         if until_s > self._loop.time():
-            self._loop.call_at(until_s, self._arrive, target, kind, arrive)
+            self._loop.call_on_time(until_s, self._arrive, target, kind, arrive)
             return
         self.note(f"{kind} arrived", target)
         arrive()
@@ -134,6 +143,14 @@ class Network:
             return
         self.happens("pause", name)
         self._paused_until[name] = self._loop.time() + for_s
+
+    def late_s(self) -> float:
+        """How late the next timer of an actor is."""
+        if not (self.faults.late and self.is_faulty and self._timers.random() < self.faults.late):
+            return 0.0
+        late_s = self._timers.uniform(0.0, self.faults.late_max_s)
+        self.happens("late", f"{late_s:.9f}")
+        return late_s
 
     def gone(self, name: str) -> None:
         """An actor is gone, and with it its pause."""

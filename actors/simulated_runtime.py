@@ -26,6 +26,7 @@ from roadstead.actors.seam import (
     open_reply,
 )
 from roadstead.actors.simulated_network import Network
+from roadstead.actors.virtual_time import VirtualLoop
 from roadstead.protocol.codec import Limits
 
 OUTSIDE = "client"
@@ -188,7 +189,10 @@ class SimulatedRuntime:
         )
         self._instead = dict(instead or {})
         self._processes: list[tuple[str, ...]] = []
-        asyncio.get_running_loop().set_task_factory(_make_task)  # type: ignore[arg-type]
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop), "simulated actors live in virtual time"
+        loop.set_task_factory(_make_task)  # type: ignore[arg-type]
+        loop.late_s = self._late_s
 
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
@@ -214,6 +218,10 @@ class SimulatedRuntime:
     def find_from(self, name: str, source: str) -> Ref:
         """A way to an actor for someone who is no actor."""
         return SimulatedRef(self, name, source)
+
+    def _late_s(self) -> float:
+        """How late a timer is that is set now: one of an actor, by the network's faults."""
+        return self.network.late_s() if _life.get() is not None else 0.0
 
     def lost(self) -> str:
         """What carries the actors does not fail here; they do."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from contextvars import Context
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from roadstead.protocol.errors import RoadsteadError
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 START_S = 1_000.0
 """Where virtual time begins: not at 0, which a program may take for "no time"."""
@@ -41,10 +43,31 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._clock = _JumpingSelector()
+        self.late_s: Callable[[], float] = lambda: 0.0
+        """How late the next timer is, which goes for sleeps and deadlines."""
         super().__init__(self._clock)
 
     def time(self) -> float:
         return self._clock.now_s
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_on_time(when + self.late_s(), callback, *args, context=context)
+
+    def call_on_time(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As `call_at`, and never late."""
+        return super().call_at(when, callback, *args, context=context)
 
 
 def run_virtual(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

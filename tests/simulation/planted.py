@@ -36,7 +36,6 @@ from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
 from roadstead.queue.lending import Lending
 from roadstead.storage.ledger import VolumeLedger
-from tests.simulation.simulation import KINDS
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 
@@ -406,12 +405,12 @@ def gangs_are_parted_between_schedulers(put):
     put(Lending, "_groups_elsewhere", lambda self, owner: set())
 
 
-@bug(kinds=KINDS, seed=30185, within=1, found=30185)
+@bug(kinds=(*NETWORK, "crash", "changes"), seed=30185, within=1, found=30185)
 def a_late_member_of_a_gang_hears_of_nobody_who_is_bound(put):
     put(GroupMembers, "hear", lambda self, key, bound: None)
 
 
-@bug(kinds=KINDS, seed=42097, within=1, found=42097)
+@bug(kinds=(*NETWORK, "crash", "changes"), seed=42097, within=1, found=42097)
 def a_new_queue_hears_of_no_member_that_is_bound(put):
     async def nothing(self, batch):
         return NOTHING
@@ -419,17 +418,17 @@ def a_new_queue_hears_of_no_member_that_is_bound(put):
     put(queue_actor.QueueActor, "bound_members", nothing)
 
 
-@bug(kinds=KINDS, seed=30823, within=1, found=30823)
+@bug(kinds=(*NETWORK, "crash", "changes"), seed=30823, within=1, found=30823)
 def who_gave_up_is_not_tried_again_with_the_gang(put):
     put(queue_actor.QueueActor, "_gather", lambda self, gangs, now_s: None)
 
 
-@bug(kinds=KINDS, seed=35174, within=1, found=35174)
+@bug(kinds=(*NETWORK, "crash", "changes"), seed=35174, within=1, found=35174)
 def a_surplus_member_ends_its_gang(put):
     put(WaitingPods, "coming", lambda self: iter(()))
 
 
-@bug(kinds=KINDS, seed=30329, within=1, found=30329)
+@bug(kinds=(*NETWORK, "crash", "changes"), seed=30329, within=1, found=30329)
 def a_pod_that_is_sent_again_loses_its_nomination(put):
     put(QueueCore, "_update", _forgetting_nominations)
 
@@ -439,7 +438,7 @@ def _forgetting_nominations(self, entry, facts, now_s, events):
         self._back.update(entry, facts, now_s, [None] if events is None else events)
 
 
-@bug(kinds=KINDS, seed=30491, within=1, found=30491)
+@bug(kinds=(*NETWORK, "crash", "changes"), seed=30491, within=1, found=30491)
 def a_nomination_counts_though_its_lease_was_over(put):
     put(queue_actor.QueueActor, "_not_heard", lambda self, back, stale: None)
 

@@ -35,7 +35,7 @@ from tests.simulation.reached import counting
 from tests.simulation.scenarios import make
 from tests.simulation.watch import Watch
 
-FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash")
+FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash", "late")
 KINDS = (*FAULTS, "changes")
 """The kinds of faults; and whether nodes change and go, and pods are deleted, in the course."""
 
@@ -82,9 +82,14 @@ def faults_of(seed, kinds):
         },
         "crash": {"crash_every_s": draw.choice((0.0, 3.0, 6.0))},
     }
+    until_s = draw.choice((4.0, 10.0))
+    chosen["late"] = {
+        "late": draw.choice((0.0, 0.05, 0.3)),
+        "late_max_s": draw.choice((0.05, 0.5, 2.0)),
+    }
     wanted = sorted(set(kinds) & chosen.keys())
     rates = {name: rate for kind in wanted for name, rate in chosen[kind].items()}
-    return Faults(**rates, until_s=draw.choice((4.0, 10.0)))
+    return Faults(**rates, until_s=until_s)
 
 
 def simulate_counted(seed, kinds=(), among="plain"):

@@ -179,3 +179,19 @@ def test_the_seed_alone_decides_what_happens():
     faults = Faults(lost=0.2, duplicated=0.2, slow=0.2)
     assert in_world(work, seed=1, faults=faults) == in_world(work, seed=1, faults=faults)
     assert in_world(work, seed=1, faults=faults) != in_world(work, seed=2, faults=faults)
+
+
+def test_a_timer_of_an_actor_may_be_late_and_one_of_nobody_is_not():
+    """The sleep in the handler lasts longer; the client's sleep does not."""
+
+    async def work(runtime):
+        await ask(runtime, timeout_s=10.0)
+        answered_s = runtime.network.spent_s
+        await asyncio.sleep(1.0)
+        return answered_s, runtime.network.spent_s - answered_s, runtime.network.happened["late"]
+
+    late = Faults(late=1.0, late_max_s=2.0)
+    answered_s, slept_s, count = in_world(work, faults=late, takes_s=1.0)
+    assert 1.0 + 2 * 0.004 < answered_s < 3.0 + 2 * 0.004
+    assert slept_s == pytest.approx(1.0)
+    assert count == 1
