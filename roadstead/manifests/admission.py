@@ -37,6 +37,7 @@ from roadstead.protocol.objects import (
     PodAffinityTerm,
     PodSpec,
     PodTemplate,
+    ResourceRequirements,
     Taint,
     Toleration,
     describe,
@@ -205,9 +206,8 @@ def _rare_problems(spec: PodSpec) -> Iterator[Problem]:
         if volume.name and (rules := dns_label_errors(volume.name)):
             yield Problem(f"spec.volumes[{index}].name", volume.name, rules)
     if spec.resources is not None:
-        for field in ("requests", "limits"):
-            for problem in _amount_problems(getattr(spec.resources, field), _container_resource):
-                yield problem.below("spec", "resources", field)
+        for problem in _resource_problems(spec.resources):
+            yield problem.below("spec", "resources")
     for problem in _amount_problems(spec.overhead, _container_resource):
         yield problem.below("spec", "overhead")
 
@@ -225,10 +225,28 @@ def _container_problems(container: Container) -> Iterator[Problem]:
     if container.name and (rules := dns_label_errors(container.name)):
         yield Problem("name", container.name, rules)
     if container.resources is not None:
-        for field in ("requests", "limits"):
-            amounts = getattr(container.resources, field)
-            for problem in _amount_problems(amounts, _container_resource):
-                yield problem.below("resources", field)
+        for problem in _resource_problems(container.resources):
+            yield problem.below("resources")
+
+
+def _resource_problems(resources: ResourceRequirements) -> Iterator[Problem]:
+    """Of requests, limits, and both together (validateResourceRequirements).
+
+    A limit that is missing is let through, of extended resources, too: it changes no decision.
+    """
+    for field in ("requests", "limits"):
+        for problem in _amount_problems(getattr(resources, field), _container_resource):
+            yield problem.below(field)
+    for name, limit in resources.limits.items():
+        request = resources.requests.get(name, limit)
+        order, is_huge = request.cmp(limit), name.startswith(HUGE_PAGES_PREFIX)
+        if order and (is_huge or is_extended_resource(name)):
+            rule = f"must be equal to {name} limit of {limit}"
+        elif order > 0:
+            rule = f"must be less than or equal to {name} limit of {limit}"
+        else:
+            continue
+        yield Problem(field_path(("requests", name)), str(request), (rule,))
 
 
 @by_identity

@@ -143,6 +143,43 @@ def test_terms_of_pod_affinity_are_checked() -> None:
     assert f": {where}.topologyKey: " in refusal(pod({"affinity": affinity}))
 
 
+def bounded(requests: object, limits: object) -> dict[str, Any]:
+    resources = {"requests": requests, "limits": limits}
+    return pod({"containers": [{"name": "c", "resources": resources}]})
+
+
+@pytest.mark.parametrize(
+    ("resource", "request_", "limit", "rule"),
+    [
+        ("cpu", "2", "1500m", "must be less than or equal to cpu limit of 1500m"),
+        ("memory", "1Gi", "1G", "must be less than or equal to memory limit of 1G"),
+        ("nvidia.com/gpu", 2, 1, "must be equal to nvidia.com/gpu limit of 1"),
+        ("nvidia.com/gpu", 1, 2, "must be equal to nvidia.com/gpu limit of 2"),
+        ("hugepages-2Mi", "2Mi", "4Mi", "must be equal to hugepages-2Mi limit of 4Mi"),
+    ],
+)
+def test_a_request_that_contradicts_its_limit_is_refused(
+    resource: str, request_: object, limit: object, rule: str
+) -> None:
+    text = refusal(bounded({resource: request_}, {resource: limit}))
+
+    assert "spec.containers[0].resources.requests" in text
+    assert text.endswith(f" is not allowed: {rule}")
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits"),
+    [
+        ({"cpu": "1", "memory": "1G"}, {"cpu": "1000m"}),
+        ({}, {"cpu": "1", "nvidia.com/gpu": 1}),
+        ({"nvidia.com/gpu": 1}, {"cpu": "1"}),
+        ({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": 1}),
+    ],
+)
+def test_requests_within_their_limits_are_taken(requests: object, limits: object) -> None:
+    assert len(read(bounded(requests, limits)).pods) == 1
+
+
 @pytest.mark.parametrize("amount", ["0.5", "1500m", "0.0001", 1.5])
 def test_a_fraction_of_an_extended_resource_is_refused(amount: object) -> None:
     text = refusal(asking_for("nvidia.com/gpu", amount))

@@ -178,12 +178,22 @@ def test_what_a_node_has_is_what_pods_may_use_unless_it_says_otherwise() -> None
     assert compile_node(default_node(node())).allocatable == ()
 
 
-AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "500m", "2"]))
-RESOURCES = st.fixed_dictionaries({}, optional={"requests": AMOUNTS, "limits": AMOUNTS})
+def amounts(*sizes: str) -> st.SearchStrategy[dict[str, str]]:
+    return st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(sizes))
+
+
+def resources_of(requests: Any, limits: Any) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional={"requests": requests, "limits": limits})
+
+
+# No request is above its limit, which would be refused; nor is what a pod's containers ask for
+# together above the pod's own.
+RESOURCES = resources_of(amounts("1", "500m", "2"), amounts("2", "2500m", "3"))
+WHOLE = resources_of(amounts("19", "20"), amounts("20", "30"))
 CONTAINERS = st.lists(st.fixed_dictionaries({"resources": RESOURCES}), min_size=1, max_size=3)
 
 
-@given(CONTAINERS, CONTAINERS, st.none() | RESOURCES, st.booleans())
+@given(CONTAINERS, CONTAINERS, st.none() | WHOLE, st.booleans())
 def test_defaults_are_filled_in_once_and_for_all(
     containers: list[Any], init: list[Any], resources: Any, host_network: bool
 ) -> None:
