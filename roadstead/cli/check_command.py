@@ -36,7 +36,8 @@ SHOWN = 20
 def check_command(folder: Path, show: int, form: Form) -> None:
     """Check what a run committed, from its journal and its output.
 
-    DIR is the output folder of a run, or its journal. Every bind is held, in the order of the
+    DIR is the output folder of a run, or its journal; an output folder names the journal that
+    --journal put elsewhere. Every bind is held, in the order of the
     commits, against what the records before it say of the cluster: nothing overfilled, every hard
     constraint met, volumes within reach, no pod bound twice or lost, gangs whole, nobody evicted
     for a pod of no higher priority. The rules are written apart from the scheduler.
@@ -52,10 +53,12 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     Exit status: 0 all holds and nothing is missing, 1 something does not hold or is left out, 2 DIR
     holds no journal, or one of another release.
     """
-    journal = folder / "journal" if (folder / "journal").is_dir() else folder
+    from roadstead.cli.check_output import journal_and_output
+
+    journal, output = journal_and_output(folder)
     if not journal.is_dir() or not any(journal.glob("*.segment")):
-        raise InputError("holds no journal", source=str(folder))
-    found = _checked(journal)
+        raise InputError("holds no journal", source=str(journal))
+    found = _checked(journal, output)
     if form == "json":
         click.echo(json.dumps(_as_json(found), indent=2))
     else:
@@ -75,9 +78,9 @@ class _Found:
     compared: int | None
 
 
-def _checked(journal: Path) -> _Found:
+def _checked(journal: Path, output: Path | None) -> _Found:
     """InputError for a journal that this release cannot read."""
-    from roadstead.cli.check_output import compared, output_of
+    from roadstead.cli.check_output import compared
     from roadstead.invariants.checker import Checker
     from roadstead.journal.bound import BoundPods
     from roadstead.journal.disk import RealDisk
@@ -95,11 +98,11 @@ def _checked(journal: Path) -> _Found:
         raise InputError(str(unreadable)) from unreadable
     result = checker.finish()
     is_finished = (journal / FINISHED).exists()
-    output = output_of(journal) if is_finished else None
-    if output is not None:
+    count = None
+    if is_finished and output is not None:
         result.violations += compared(output, bound.pods)
+        count = len(bound.pods)
     left_out = _left_out(reader, is_finished=is_finished)
-    count = len(bound.pods) if output is not None else None
     return _Found(result, reader.last_lsn, reader.closed, left_out, count)
 
 

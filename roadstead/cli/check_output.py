@@ -12,16 +12,34 @@ from roadstead.protocol.errors import cut_short
 DURABLE = "I9"
 """What was acknowledged, and so is in an output, is in the journal."""
 
+RUN_FILE, JOURNAL = "run.json", "journal"
 FILES = ("placements.json", "placements.parquet")
 
 Bound = Mapping[str, tuple[str, str]]
 """uid → (key, node)."""
 
 
-def output_of(journal: Path) -> Path | None:
-    """The output folder that a journal belongs to; None where there is none."""
-    folder = journal.parent
-    return folder if journal.name == "journal" and (folder / "run.json").is_file() else None
+def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
+    """The journal that a folder is, has or names, and the output folder beside it, if any.
+
+    Where a run kept its journal elsewhere (`--journal`), its `run.json` names that folder.
+    """
+    if (folder / JOURNAL).is_dir():
+        return folder / JOURNAL, folder if (folder / RUN_FILE).is_file() else None
+    if (named := _named_journal(folder / RUN_FILE)) is not None:
+        return named, folder
+    beside = folder.parent
+    is_output = folder.name == JOURNAL and (beside / RUN_FILE).is_file()
+    return folder, beside if is_output else None
+
+
+def _named_journal(path: Path) -> Path | None:
+    """Where a run says that its journal is; None where it does not say so."""
+    try:
+        found = json.loads(path.read_bytes())["settings"]["journal"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Path(found) if isinstance(found, str) else None
 
 
 def compared(folder: Path, bound: Bound) -> list[Violation]:

@@ -129,17 +129,21 @@ def test_what_is_damaged_from_the_beginning_is_left_out_with_its_place(run, jour
     assert f"Left out: {segment.name}: its header is not that of a journal; left" in damaged.stdout
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """The output of a run, with its journal."""
-    folder = tmp_path_factory.mktemp("finished")
+def schedule(folder, *more):
+    """The output of a run of ten pods."""
     write(folder / "nodes.json", *(manifests.node(f"n-{n}", cpu="2") for n in range(3)))
     write(folder / "pods.json", *(manifests.pod(f"p-{n}", "500m") for n in range(10)))
     inputs = ("--cluster", folder / "nodes.json", "--pods", folder / "pods.json")
-    asked = ("schedule", *inputs, "--runtime", "inline", "--output", folder / "out")
+    asked = ("schedule", *inputs, "--runtime", "inline", "--output", folder / "out", *more)
     done = CliRunner().invoke(build_cli(ActorLauncher), [str(each) for each in asked])
     assert done.exit_code == 0
     return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The output of a run, with its journal."""
+    return schedule(tmp_path_factory.mktemp("finished"))
 
 
 @pytest.fixture
@@ -150,6 +154,23 @@ def out(finished, tmp_path):
 def segment_of(out):
     (segment,) = (out / "journal").glob("*.segment")
     return segment
+
+
+def test_an_output_names_the_journal_that_was_kept_elsewhere(run, tmp_path):
+    out = schedule(tmp_path, "--journal", tmp_path / "elsewhere")
+    told = json.loads(run("check", out, "--format", "json").stdout)
+    assert told["placements_compared"] == 10
+
+    rows = json.loads((out / "placements.json").read_text())
+    (out / "placements.json").write_text(json.dumps(rows[1:]))
+    result = run("check", out)
+    assert result.exit_code == 1
+    assert f"I9  {rows[0]['pod']} on " in result.stdout
+
+    shutil.rmtree(tmp_path / "elsewhere")
+    gone = run("check", out)
+    assert gone.exit_code == 2
+    assert f"{tmp_path / 'elsewhere'}: holds no journal" in gone.stderr
 
 
 def test_a_finished_run_has_its_end_and_the_placements_of_its_journal(run, out):
