@@ -1,13 +1,13 @@
 """Mutation run: which share of small wrong changes do simulated runs find, which the tests?
 
     scripts/mutation.py [--sample N] [--seed S] [--by simulation,tests] [--only WORDS]
-                        [--rounds R] [--processes P] [--json FILE] [--again FILE]
+                        [--rounds R] [--processes P] [--json FILE] [--again FILE] [--reach DIR]
 
 Takes a random sample of all mutants of queue, cache, binder, journal, cycle, recovery and
 invariants, and runs each in a process of its own: simulated runs of all variants for R seeds until
-one finds something, and apart from that the tests of the mutant's package. Prints the share found
-per package, and every mutant that was not found. Exit status 1 where some mutant of the sample is
-found by neither.
+one finds something, and apart from that the tests of the mutant's package; of both only those that
+reach the changed line, which is measured first. Prints the share found per package, and every
+mutant that was not found. Exit status 1 where some mutant of the sample is found by neither.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ import os
 import random
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.mutation.killers import KILLERS
+from tests.mutation.equivalents import why_equivalent
+from tests.mutation.killers import KILLERS, REACHES
 from tests.mutation.planting import plant
+from tests.mutation.reach import Reach, load, save
 from tests.mutation.sites import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,17 +76,45 @@ def all_mutants(words: str) -> list[Mutant]:
     return found
 
 
-def _work(mutant: Mutant, killer: str, rounds: int, answer: Connection) -> None:
-    """In a process of its own: plant the mutant, look for it, send what was found."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+def _be_silent() -> None:
+    """A process of its own at the root of the checkout, whose output nobody reads."""
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     os.chdir(ROOT)
+
+
+def _measure(killer: str, paths: Sequence[str], rounds: int, into: Path) -> None:
+    _be_silent()
+    save(REACHES[killer](paths, rounds), into)
+    os._exit(0)
+
+
+def measured(killer: str, paths: Sequence[str], rounds: int, folder: Path) -> Reach:
+    """Which of a killer's runs or tests reach which lines; measured where the folder has it not.
+
+    Raises SystemExit where they fail without any mutant.
+    """
+    into = folder / f"{killer}.json"
+    if not into.exists():
+        print(f"{killer}: what reaches which line ...", flush=True)
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=_measure, args=(killer, paths, rounds, into))
+        process.start()
+        process.join()
+        if process.exitcode or not into.exists():
+            raise SystemExit(f"{killer}: fails without a mutant; see the tests or simulated runs")
+    return load(into)
+
+
+def _work(mutant: Mutant, killer: str, rounds: int, reach: Reach, answer: Connection) -> None:
+    """In a process of its own: plant the mutant, look for it, send what was found."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    _be_silent()
     try:
         plant(mutant)
-        found = KILLERS[killer](mutant, rounds)
+        found = KILLERS[killer](mutant, rounds, reach)
     except BaseException as failure:
         found = f"does not start: {type(failure).__name__}: {failure}"
     answer.send((found, time.process_time()))
@@ -91,7 +122,9 @@ def _work(mutant: Mutant, killer: str, rounds: int, answer: Connection) -> None:
     os._exit(0)
 
 
-def run(jobs: Sequence[tuple[Mutant, str]], rounds: int, processes: int) -> Iterator[Result]:
+def run(
+    jobs: Sequence[tuple[Mutant, str]], rounds: int, processes: int, reaches: Mapping[str, Reach]
+) -> Iterator[Result]:
     """Results as they come, so many processes side by side."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(jobs))
@@ -100,7 +133,8 @@ def run(jobs: Sequence[tuple[Mutant, str]], rounds: int, processes: int) -> Iter
         while waiting and len(running) < processes:
             mutant, killer = waiting.pop()
             ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(mutant, killer, rounds, theirs))
+            asked = mutant, killer, rounds, reaches[killer], theirs
+            process = context.Process(target=_work, args=asked)
             process.start()
             theirs.close()
             running[ours] = mutant, killer, process
@@ -125,8 +159,8 @@ def package_of(mutant: Mutant) -> str:
 
 
 def table(results: Sequence[Result]) -> list[str]:
-    """The share found per package and killer."""
-    lines = [f"{'package':<12} {'killer':<11} {'found':>6} {'of':>5} {'share':>6}"]
+    """The share found per package and killer; same: mutants that change no outcome, left out."""
+    lines = [f"{'package':<12} {'killer':<11} {'found':>6} {'of':>5} {'same':>5} {'share':>6}"]
     groups: dict[tuple[str, str], list[Result]] = {}
     for each in results:
         for name in (package_of(each.mutant), "all"):
@@ -135,7 +169,10 @@ def table(results: Sequence[Result]) -> list[str]:
         groups.items(), key=lambda item: (item[0][0] == "all", item)
     ):
         found = sum(each.found is not None for each in some)
-        lines.append(f"{name:<12} {killer:<11} {found:>6} {len(some):>5} {found / len(some):>6.1%}")
+        same = sum(each.found is None and why_equivalent(each.mutant) is not None for each in some)
+        share = found / max(1, len(some) - same)
+        counts = f"{found:>6} {len(some) - same:>5} {same:>5}"
+        lines.append(f"{name:<12} {killer:<11} {counts} {share:>6.1%}")
     return lines
 
 
@@ -159,6 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
     parser.add_argument("--json", type=Path, help="write every result here, a line each")
     parser.add_argument("--again", type=Path, help="only what was not found in this file's results")
+    parser.add_argument("--reach", type=Path, help="keep what reaches which line here, for reuse")
     asked = parser.parse_args(arguments)
     killers = asked.by.split(",")
     if unknown := sorted(set(killers) - KILLERS.keys()):
@@ -171,17 +209,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = random.Random(asked.seed).sample(mutants, size)  # noqa: S311
         jobs = [(mutant, killer) for mutant in chosen for killer in killers]
     _import_libraries()
+    packages = {os.path.dirname(mutant.path) for mutant, _ in jobs}
+    paths = [path for path in targets() if os.path.dirname(path) in packages]
+    with tempfile.TemporaryDirectory() as passing:
+        folder = asked.reach or Path(passing)
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = sorted({killer for _, killer in jobs})
+        reaches = {each: measured(each, paths, asked.rounds, folder) for each in wanted}
     results = []
     out = asked.json.open("w") if asked.json else None
-    for number, result in enumerate(run(jobs, asked.rounds, asked.processes), 1):
+    for number, result in enumerate(run(jobs, asked.rounds, asked.processes, reaches), 1):
         results.append(result)
-        verdict = "NOT FOUND" if result.found is None else result.found[:100]
+        missed = why_equivalent(result.mutant) or "NOT FOUND"
+        verdict = missed if result.found is None else result.found[:100]
         print(f"{number}/{len(jobs)} {result.killer}: {result.mutant}: {verdict}", flush=True)
         if out:
             print(json.dumps(asdict(result)), file=out, flush=True)
     print("\n".join(table(results)))
     found_by_some = {each.mutant for each in results if each.found is not None}
-    neither = {each.mutant for each in results} - found_by_some
+    judged = {each.mutant for each in results if why_equivalent(each.mutant)}
+    neither = {each.mutant for each in results} - found_by_some - judged
     print(f"found by neither: {len(neither)}")
     return 1 if neither else 0
 

@@ -2,8 +2,10 @@
 
 import logging
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 
+from tests.mutation.reach import IMPORTED, Reach, lines_of, new_coverage
 from tests.mutation.sites import Mutant
 
 TESTS_OF = {
@@ -25,6 +27,8 @@ TESTS_OF = {
 WAYS = 6
 """Of the wide variant: seeds that are equal modulo this number run in the same way, 0 the quiet."""
 
+_HOW = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:randomly")
+
 
 def program(rounds: int) -> Iterator[tuple[str, int]]:
     """(variant, seed) of the runs that a mutant goes through, until one finds it."""
@@ -42,13 +46,16 @@ def program(rounds: int) -> Iterator[tuple[str, int]]:
             yield "kernel", seed
 
 
-def by_simulation(mutant: Mutant, rounds: int) -> str | None:
+def by_simulation(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
     """What the first simulated run that does not end well finds; None where all end well."""
     from tests.simulation.simulation import KINDS, simulate
 
     logging.disable()
+    reaching = reach.of(mutant.path, mutant.line)
     for among, seed in program(rounds):
         where = f"{among} {seed}"
+        if reaching is not None and where not in reaching:
+            continue
         try:
             outcome = simulate(seed, KINDS, among=among)
         except Exception as failure:
@@ -58,28 +65,117 @@ def by_simulation(mutant: Mutant, rounds: int) -> str | None:
     return None
 
 
-def by_tests(mutant: Mutant, rounds: int) -> str | None:
-    """The first test of the mutant's package that fails; None where none does."""
+def reach_of_simulation(paths: Sequence[str], rounds: int) -> Reach:
+    """Which runs reach which lines. For a process of its own."""
+    logging.disable()
+    followed = new_coverage(paths)
+    followed.start()
+    from tests.simulation.simulation import KINDS, simulate
+
+    seconds = {}
+    for among, seed in program(rounds):
+        where = f"{among} {seed}"
+        followed.switch_context(where)
+        began_s = time.perf_counter()
+        assert not simulate(seed, KINDS, among=among).problems, f"{where} fails without a mutant"
+        seconds[where] = time.perf_counter() - began_s
+    followed.stop()
+    return Reach(lines_of(followed), seconds)
+
+
+class _Listener:
+    """Tests that fail, and how long each takes. only: their ids; None for all of them."""
+
+    def __init__(self, reach: Reach | None = None, only: set[str] | None = None) -> None:
+        self.failed: list[str] = []
+        self.seconds: dict[str, float] = {}
+        self._reach, self._only = reach, only
+
+    def pytest_collection_modifyitems(self, items: list) -> None:
+        if self._only is not None:
+            items[:] = [each for each in items if each.nodeid in self._only]
+        if self._reach is not None:
+            items.sort(key=lambda each: self._reach.seconds.get(each.nodeid, 0.0))
+
+    def pytest_runtest_logreport(self, report) -> None:
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_collectreport(self, report) -> None:
+        if report.failed:
+            self.failed.append(f"{report.nodeid} (not collected)")
+
+
+def by_tests(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
+    """The first test of the mutant's package that fails, the quick ones first; None for none."""
     import pytest
-
-    failed: list[str] = []
-
-    class Listener:
-        def pytest_runtest_logreport(self, report):
-            if report.failed:
-                failed.append(report.nodeid)
-
-        def pytest_collectreport(self, report):
-            if report.failed:
-                failed.append(f"{report.nodeid} (not collected)")
 
     package = os.path.dirname(mutant.path)
     paths = [path for path in TESTS_OF[package] if os.path.exists(path)]
-    how = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov")
-    code = pytest.main([*how, *paths], plugins=[Listener()])
-    if failed:
-        return failed[0]
-    return None if code == 0 else f"pytest ended with {int(code)}"
+    reaching = reach.of(mutant.path, mutant.line)
+    if reaching is not None:
+        files = {each.partition("::")[0] for each in reaching}
+        paths = [path for path in sorted(files) if path.startswith(TESTS_OF[package])]
+    if not paths:
+        return None
+    listener = _Listener(reach, reaching)
+    code = pytest.main(["-x", *_HOW, *paths], plugins=[listener])
+    if listener.failed:
+        return listener.failed[0]
+    # 5: none of the tests is left, so none reaches it.
+    return None if code in (0, 5) else f"pytest ended with {int(code)}"
+
+
+class _Contexts(_Listener):
+    """Gives what a test reaches to it; what a fixture reaches, to all tests of its file."""
+
+    def __init__(self, followed) -> None:
+        super().__init__()
+        self._followed, self.items = followed, []
+
+    def pytest_collection_finish(self, session) -> None:
+        self.items = [each.nodeid for each in session.items]
+
+    def pytest_runtest_setup(self, item) -> None:
+        self._followed.switch_context(item.nodeid.partition("::")[0])
+
+    def pytest_runtest_call(self, item) -> None:
+        self._followed.switch_context(item.nodeid)
+
+    def pytest_runtest_teardown(self, item) -> None:
+        self._followed.switch_context(item.nodeid)
+
+
+def reach_of_tests(paths: Sequence[str], rounds: int) -> Reach:
+    """Which tests reach which lines. For a process of its own."""
+    import pytest
+
+    followed = new_coverage(paths)
+    packages = {os.path.dirname(path) for path in paths}
+    folders = {each for package in packages for each in TESTS_OF[package] if os.path.exists(each)}
+    listener = _Contexts(followed)
+    followed.start()
+    code = pytest.main([*_HOW, *sorted(folders)], plugins=[listener])
+    followed.stop()
+    assert code == 0, f"tests fail without a mutant: {listener.failed[:3]}"
+    return Reach(_with_fixtures(lines_of(followed), listener.items), listener.seconds)
+
+
+def _with_fixtures(lines, items):
+    """Lines of fixtures are those of every test of the file."""
+    tests = {}
+    for each in items:
+        tests.setdefault(each.partition("::")[0], []).append(each)
+    return {
+        path: {
+            line: sorted({one for name in contexts for one in tests.get(name, (name,))})
+            for line, contexts in known.items()
+        }
+        for path, known in lines.items()
+    }
 
 
 KILLERS = {"simulation": by_simulation, "tests": by_tests}
+REACHES = {"simulation": reach_of_simulation, "tests": reach_of_tests}
+assert IMPORTED == "", "coverage names no context where none was switched to"

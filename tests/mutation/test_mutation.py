@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.equivalents import EQUIVALENTS
 from tests.mutation.planting import module_name
+from tests.mutation.reach import Reach, lines_of, new_coverage
 from tests.mutation.sites import mutants_of, mutate
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -98,3 +100,34 @@ def test_a_planted_mutant_is_imported_in_place_of_its_module():
     )
 
     assert ran.stdout.split() == ["_Loader", "roadstead.cache.deadlines"]
+
+
+def test_equivalents_name_mutants_that_there_are():
+    for path, function, before, after in EQUIVALENTS:
+        found = mutants_of(path, (ROOT / path).read_text())
+        assert (function, before, after) in {(m.function, m.before, m.after) for m in found}
+
+
+def test_a_line_is_reached_by_who_executes_its_statement():
+    reach = Reach({"tests/mutation/planting.py": {17: ["one"], 20: ["", "two"]}}, {})
+
+    assert reach.of("tests/mutation/planting.py", 17) == {"one"}
+    assert reach.of("tests/mutation/planting.py", 18) == set()
+    assert reach.of("not/measured.py", 1) is None
+
+
+def test_what_importing_reaches_is_reached_by_all():
+    reach = Reach({"tests/mutation/planting.py": {11: [""]}}, {})
+
+    assert reach.of("tests/mutation/planting.py", 11) is None
+
+
+def test_lines_are_given_to_who_executed_them():
+    followed = new_coverage(["tests/mutation/planting.py"])
+    followed.start()
+    followed.switch_context("a run")
+    module_name("roadstead/queue/core.py")
+    followed.stop()
+
+    lines = lines_of(followed)["tests/mutation/planting.py"]
+    assert [names for line, names in sorted(lines.items())] == [["a run"], ["a run"]]
