@@ -13,16 +13,17 @@ reused (`sign`, `affected_by`, …) falls back to the answer that is always righ
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, isnan
+from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.cycle_state import Summary
+from roadstead.framework import answer_checks as checked
+from roadstead.framework.answer_checks import Args, WrongAnswerError, wrong
 from roadstead.framework.events import (
     EVERYTHING,
     Change,
@@ -55,8 +56,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.plugin_calls import CALLS, NotAskedError, PluginInterrupt
 from roadstead.framework.post_filter_answers import PostFilterResult
-from roadstead.nodes.columns import I64
-from roadstead.protocol.errors import UnsupportedError, cut_short
+from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import Code, Status
 
 P = TypeVar("P", bound=Plugin)
@@ -67,10 +67,6 @@ MAX_TEXT = 300
 _LOG = logging.getLogger("roadstead.plugins")
 
 
-class WrongAnswerError(Exception):
-    """What a plugin returned is not what its method must return."""
-
-
 class PluginFailure(Exception):
     """A plugin raised, or returned what it must not. status: an Error under the plugin's name."""
 
@@ -79,7 +75,6 @@ class PluginFailure(Exception):
         self.point, self.status = point, status
 
 
-Args = tuple[Any, ...]
 Check = Callable[[object, Args], object]
 Instead = Callable[[PluginFailure, Args], object]
 
@@ -90,6 +85,7 @@ class Contained:
 
     point: how the method is named to people. check: returns the answer, or raises WrongAnswerError.
     instead: the answer that a failure becomes; None where the failure is raised.
+    within: given the plugin's name and its answer, contains the functions that the answer holds.
     """
 
     base: type[Plugin]
@@ -97,6 +93,7 @@ class Contained:
     point: str
     check: Check
     instead: Instead | None = None
+    within: Callable[[str, Any], object] = lambda name, answer: answer
 
 
 def guard(plugin: P, *, is_strict: bool = False) -> P:
@@ -121,11 +118,11 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
 
 
 def _guarded(name: str, how: Contained, method: Callable[..., object]) -> Callable[..., object]:
-    point, check, instead = how.point, how.check, how.instead
+    point, check, instead, within = how.point, how.check, how.instead, how.within
 
     def call(*args: object) -> object:
         try:
-            return check(_watched(name, point, method, args), args)
+            return within(name, check(_watched(name, point, method, args), args))
         except (PluginFailure, UnsupportedError):
             # What this version lacks is refused for the whole run, whoever finds it out.
             raise
@@ -166,153 +163,31 @@ def _failure(name: str, point: str, text: str) -> PluginFailure:
     return failure
 
 
-def _wrong(answer: object, wanted: str) -> WrongAnswerError:
-    return WrongAnswerError(f"returned {_shown(answer)}, want {wanted}")
-
-
-def _shown(answer: object) -> str:
-    if isinstance(answer, np.ndarray):
-        return f"{answer.dtype}{list(answer.shape)}"
-    return cut_short(answer)
-
-
-def _status(answer: object, args: Args) -> Status:
-    if not isinstance(answer, Status):
-        raise _wrong(answer, "a Status")
-    if not isinstance(answer.code, Code) or not isinstance(answer.reasons, tuple):
-        raise _wrong(answer, "a Status of a Code and a tuple of texts")
-    if not all(isinstance(reason, str) for reason in answer.reasons):
-        raise _wrong(answer.reasons, "reasons that are texts")
-    return answer
-
-
-def _pre_filter_result(answer: object, args: Args) -> PreFilterResult:
-    if not isinstance(answer, PreFilterResult):
-        raise _wrong(answer, "a PreFilterResult")
-    _status(answer.status, args)
-    names = answer.node_names
-    if names is not None and not (
-        isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
-    ):
-        raise _wrong(names, "node names as a frozenset of texts, or None")
-    return answer
-
-
-def _filter_result(answer: object, args: Args) -> FilterResult:
-    if not isinstance(answer, FilterResult):
-        raise _wrong(answer, "a FilterResult")
-    if answer.codes is None:
-        return answer
-    codes = _whole_numbers(answer.codes, len(args[2]))
-    for status in answer.statuses:
-        _status(status, args)
-    wrong = codes[(codes < 0) | (codes > len(answer.statuses))]
-    if len(wrong):
-        raise WrongAnswerError(f"returned code {wrong[0]}, want 0..{len(answer.statuses)}")
-    return FilterResult(codes.astype(np.int32), tuple(answer.statuses))
-
-
-def _whole_numbers(answer: object, rows: int) -> I64:
-    """int64[rows]; anything else is refused, so that NaN and fractions are not cut in silence."""
-    wanted = f"int64[{rows}]"
-    if not isinstance(answer, np.ndarray) or answer.shape != (rows,):
-        raise _wrong(answer, wanted)
-    if answer.dtype.kind == "f" and np.isnan(answer).any():
-        raise WrongAnswerError(f"returned NaN, want {wanted}")
-    if answer.dtype.kind not in "iu" or answer.dtype == np.uint64:
-        raise _wrong(answer, wanted)
-    numbers: I64 = answer.astype(np.int64, copy=False)
-    return numbers
-
-
-def _scores(answer: object, args: Args) -> I64:
-    """args: (state, pod, table)."""
-    return _whole_numbers(answer, len(args[2]))
-
-
-def _normalized(answer: object, args: Args) -> I64:
-    """args: (state, pod, raw, extremes)."""
-    return _whole_numbers(answer, len(args[2]))
-
-
-def _post_filter_result(answer: object, args: Args) -> PostFilterResult:
-    if not isinstance(answer, PostFilterResult):
-        raise _wrong(answer, "a PostFilterResult")
-    _status(answer.status, args)
-    return answer
-
-
-def _permission(answer: object, args: Args) -> tuple[Status, float]:
-    if not isinstance(answer, tuple) or len(answer) != 2:
-        raise _wrong(answer, "a Status and seconds")
-    status, timeout_s = answer
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
-        raise _wrong(timeout_s, "seconds")
-    return _status(status, args), timeout_s
-
-
-def _filter_summary(answer: object, args: Args) -> Summary | None:
-    if answer is not None and not isinstance(answer, Summary):
-        raise _wrong(answer, "a Summary, or None")
-    return answer
-
-
-def _some_summary(answer: object, args: Args) -> Summary:
-    if not isinstance(answer, Summary):
-        raise _wrong(answer, "a Summary")
-    return answer
-
-
-def _nothing(answer: object, args: Args) -> None:
-    return None
-
-
-def _truth(answer: object, args: Args) -> bool:
-    return bool(answer)
-
-
-def _hashable(answer: object, args: Args) -> object:
-    hash(answer)
-    return answer
-
-
-def _count(answer: object, args: Args) -> int | None:
-    if answer is not None and not isinstance(answer, int):
-        raise _wrong(answer, "a number of candidates, or None")
-    return answer
-
-
-def _sort_key(answer: object, args: Args) -> tuple[float | str, ...]:
-    """A key that compares with every other one: each part behind the rank of its type."""
-    if not isinstance(answer, tuple):
-        raise _wrong(answer, "a tuple of numbers and texts")
-    parts: list[float | str] = []
-    for part in answer:
-        if isinstance(part, str):
-            parts += (1.0, part)
-        elif isinstance(part, int | float) and not isnan(part):
-            parts += (0.0, part)
-        else:
-            raise _wrong(part, "a number or a text")
-    return tuple(parts)
-
-
-def _events(answer: object, args: Args) -> tuple[RegisteredEvent, ...]:
-    if not isinstance(answer, Sequence) or not all(isinstance(e, RegisteredEvent) for e in answer):
-        raise _wrong(answer, "RegisteredEvents")
+def _with_contained_hints(
+    name: str, events: tuple[RegisteredEvent, ...]
+) -> tuple[RegisteredEvent, ...]:
     return tuple(
-        each if each.hint is None else replace(each, hint=_contained_hint(each.hint))
-        for each in answer
+        each if each.hint is None else replace(each, hint=_contained_hint(name, each.hint))
+        for each in events
     )
 
 
-def _contained_hint(hint: Hint[object]) -> Hint[object]:
+def _contained_hint(name: str, hint: Hint[object]) -> Hint[object]:
+    """Upstream: a hint that fails queues the pod."""
+
     def ask(pod: PodFacts, change: Change[object], cluster: ClusterFacts) -> QueueingHint:
         try:
-            return hint(pod, change, cluster)
+            answer = _watched(name, "QueueingHint", hint, (pod, change, cluster))
+        except PluginInterrupt:
+            CALLS.clear()
+            raise HintError(f"did not return within {CALLS.limit_s:g} s") from None
+        except NotAskedError as why:
+            raise HintError(str(why)) from why
         except (Exception, SystemExit) as raised:
-            # Upstream: a hint that fails queues the pod.
             raise HintError(f"{type(raised).__name__}: {raised}") from raised
+        if not isinstance(answer, QueueingHint):
+            raise HintError(str(wrong(answer, "a QueueingHint")))
+        return answer
 
     return ask
 
@@ -330,56 +205,65 @@ def _always(answer: object) -> Instead:
 
 
 CONTAINED = (
-    Contained(PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", _status, _as_status),
-    Contained(QueueSortPlugin, "sort_key", "QueueSort", _sort_key, _always((inf,))),
+    Contained(PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", checked.status, _as_status),
+    Contained(QueueSortPlugin, "sort_key", "QueueSort", checked.sort_key, _always((inf,))),
     Contained(
         PreFilterPlugin,
         "pre_filter",
         "PreFilter",
-        _pre_filter_result,
+        checked.pre_filter_result,
         lambda failure, args: PreFilterResult(failure.status),
     ),
-    Contained(FilterPlugin, "filter", "Filter", _filter_result, _refuse_all),
-    Contained(FilterPlugin, "admits", "admits", _truth, _always(False)),
-    Contained(FilterPlugin, "admits_all", "admits_all", _truth, _always(False)),
+    Contained(FilterPlugin, "filter", "Filter", checked.filter_result, _refuse_all),
+    Contained(FilterPlugin, "admits", "admits", checked.truth, _always(False)),
+    Contained(FilterPlugin, "admits_all", "admits_all", checked.truth, _always(False)),
     Contained(
         PostFilterPlugin,
         "post_filter",
         "PostFilter",
-        _post_filter_result,
+        checked.post_filter_result,
         lambda failure, args: PostFilterResult(phase_failure("PostFilter", failure.status)),
     ),
-    Contained(PostFilterPlugin, "candidates_wanted", "PostFilter", _count, _always(None)),
-    Contained(PreScorePlugin, "pre_score", "PreScore", _status, _as_status),
-    Contained(ScorePlugin, "score", "Score", _scores),
-    Contained(ScorePlugin, "normalize", "NormalizeScore", _normalized),
-    Contained(ReservePlugin, "reserve", "Reserve", _status, _as_status),
-    Contained(ReservePlugin, "unreserve", "Unreserve", _nothing),
+    Contained(PostFilterPlugin, "candidates_wanted", "PostFilter", checked.count, _always(None)),
+    Contained(PreScorePlugin, "pre_score", "PreScore", checked.status, _as_status),
+    Contained(ScorePlugin, "score", "Score", checked.scores),
+    Contained(ScorePlugin, "normalize", "NormalizeScore", checked.normalized),
+    Contained(ReservePlugin, "reserve", "Reserve", checked.status, _as_status),
+    Contained(ReservePlugin, "unreserve", "Unreserve", checked.nothing),
     Contained(
         PermitPlugin,
         "permit",
         "Permit",
-        _permission,
+        checked.permission,
         lambda failure, args: (failure.status, 0.0),
     ),
-    Contained(PreBindPlugin, "pre_bind", "PreBind", _status, _as_status),
-    Contained(BindPlugin, "bind", "Bind", _status, _as_status),
-    Contained(PostBindPlugin, "post_bind", "PostBind", _nothing),
-    Contained(RemembersPods, "pod_gone", "pod_gone", _nothing),
-    Contained(SummarizesFilter, "filter_summary", "filter_summary", _filter_summary),
-    Contained(SummarizesFilter, "moved", "moved", _filter_summary),
-    Contained(SummarizesFilter, "merged_filter", "merge", _some_summary),
-    Contained(SummarizesScore, "score_summary", "score_summary", _filter_summary),
-    Contained(SummarizesScore, "merged_score", "merge", _some_summary),
-    Contained(SummarizesScore, "looks_at_feasible", "looks_at_feasible", _truth, _always(True)),
+    Contained(PreBindPlugin, "pre_bind", "PreBind", checked.status, _as_status),
+    Contained(BindPlugin, "bind", "Bind", checked.status, _as_status),
+    Contained(PostBindPlugin, "post_bind", "PostBind", checked.nothing),
+    Contained(RemembersPods, "pod_gone", "pod_gone", checked.nothing),
+    Contained(SummarizesFilter, "filter_summary", "filter_summary", checked.filter_summary),
+    Contained(SummarizesFilter, "moved", "moved", checked.filter_summary),
+    Contained(SummarizesFilter, "merged_filter", "merge", checked.some_summary),
+    Contained(SummarizesScore, "score_summary", "score_summary", checked.filter_summary),
+    Contained(SummarizesScore, "merged_score", "merge", checked.some_summary),
     Contained(
-        EnqueueExtensions, "events_to_register", "events_to_register", _events, _always(EVERYTHING)
+        SummarizesScore, "looks_at_feasible", "looks_at_feasible", checked.truth, _always(True)
     ),
-    Contained(Plugin, "sign", "sign", _hashable, _always(None)),
+    Contained(
+        EnqueueExtensions,
+        "events_to_register",
+        "events_to_register",
+        checked.events,
+        _always(EVERYTHING),
+        _with_contained_hints,
+    ),
+    Contained(Plugin, "sign", "sign", checked.hashable, _always(None)),
     # Equal to nothing: what was found of the pod is found again each time.
-    Contained(Plugin, "known_state", "known_state", _hashable, lambda failure, args: object()),
-    Contained(Plugin, "affected_by", "affected_by", _truth, _always(True)),
-    Contained(Plugin, "filter_affected_by", "filter_affected_by", _truth, _always(True)),
-    Contained(Plugin, "effect", "effect", _hashable, lambda failure, args: args[0]),
+    Contained(
+        Plugin, "known_state", "known_state", checked.hashable, lambda failure, args: object()
+    ),
+    Contained(Plugin, "affected_by", "affected_by", checked.truth, _always(True)),
+    Contained(Plugin, "filter_affected_by", "filter_affected_by", checked.truth, _always(True)),
+    Contained(Plugin, "effect", "effect", checked.hashable, lambda failure, args: args[0]),
 )
 """Every method of a user's plugin that the framework calls."""

@@ -20,8 +20,8 @@ import numpy as np
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.framework.answer_checks import WrongAnswerError
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.guarded import WrongAnswerError
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo

@@ -6,9 +6,11 @@ import sys
 import numpy as np
 import pytest
 
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import EVERYTHING, Change, HintError, RegisteredEvent
 from roadstead.framework.guarded import PluginFailure, guard
-from roadstead.framework.plugin import Reads, ScorePlugin
+from roadstead.framework.plugin import EnqueueExtensions, Reads, ScorePlugin
 from roadstead.framework.plugin_calls import (
     CALLS,
     MAX_FOR_CLASS,
@@ -91,6 +93,31 @@ def test_after_two_interrupts_a_plugin_is_not_asked_about_such_pods(stuck):
 
     assert len(asked) == MAX_FOR_CLASS
     assert "is not asked about such pods any more: it did not return within" in str(failed.value)
+
+
+class Hinting(EnqueueExtensions):
+    name = "Hinting"
+
+    def __init__(self, hint):
+        self.hint = hint
+
+    def events_to_register(self):
+        return (RegisteredEvent(EVERYTHING[0].event, self.hint),)
+
+
+def test_a_hint_that_never_returns_is_interrupted_and_has_failed(stuck):
+    (registered,) = guard(Hinting(lambda *_: for_ever())).events_to_register()
+
+    with pytest.raises(HintError, match=f"^did not return within {SOON_S:g} s$"):
+        registered.hint(pod(cpu=100), Change(None, None), ClusterFacts())
+    assert stuck == []
+
+
+def test_a_hint_that_says_something_else_has_failed():
+    (registered,) = guard(Hinting(lambda *_: True)).events_to_register()
+
+    with pytest.raises(HintError, match="returned True, want a QueueingHint"):
+        registered.hint(pod(cpu=100), Change(None, None), ClusterFacts())
 
 
 def test_a_call_that_is_stuck_is_told_with_its_pod():

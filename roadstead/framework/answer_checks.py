@@ -1,0 +1,163 @@
+"""What a plugin's method must return: one check per kind of answer.
+
+A check returns the answer, or raises WrongAnswerError. args: what the method was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from roadstead.framework.cycle_state import Summary
+from roadstead.framework.events import RegisteredEvent
+from roadstead.framework.plugin import FilterResult, PreFilterResult
+from roadstead.framework.post_filter_answers import PostFilterResult
+from roadstead.nodes.columns import I64
+from roadstead.protocol.errors import cut_short
+from roadstead.protocol.status import Code, Status
+
+Args = tuple[Any, ...]
+
+
+class WrongAnswerError(Exception):
+    """What a plugin returned is not what its method must return."""
+
+
+def wrong(answer: object, wanted: str) -> WrongAnswerError:
+    return WrongAnswerError(f"returned {shown(answer)}, want {wanted}")
+
+
+def shown(answer: object) -> str:
+    if isinstance(answer, np.ndarray):
+        return f"{answer.dtype}{list(answer.shape)}"
+    return cut_short(answer)
+
+
+def status(answer: object, args: Args) -> Status:
+    if not isinstance(answer, Status):
+        raise wrong(answer, "a Status")
+    if not isinstance(answer.code, Code) or not isinstance(answer.reasons, tuple):
+        raise wrong(answer, "a Status of a Code and a tuple of texts")
+    if not all(isinstance(reason, str) for reason in answer.reasons):
+        raise wrong(answer.reasons, "reasons that are texts")
+    return answer
+
+
+def pre_filter_result(answer: object, args: Args) -> PreFilterResult:
+    if not isinstance(answer, PreFilterResult):
+        raise wrong(answer, "a PreFilterResult")
+    status(answer.status, args)
+    names = answer.node_names
+    if names is not None and not (
+        isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
+    ):
+        raise wrong(names, "node names as a frozenset of texts, or None")
+    return answer
+
+
+def filter_result(answer: object, args: Args) -> FilterResult:
+    if not isinstance(answer, FilterResult):
+        raise wrong(answer, "a FilterResult")
+    if answer.codes is None:
+        return answer
+    codes = whole_numbers(answer.codes, len(args[2]))
+    for each in answer.statuses:
+        status(each, args)
+    unknown = codes[(codes < 0) | (codes > len(answer.statuses))]
+    if len(unknown):
+        raise WrongAnswerError(f"returned code {unknown[0]}, want 0..{len(answer.statuses)}")
+    return FilterResult(codes.astype(np.int32), tuple(answer.statuses))
+
+
+def whole_numbers(answer: object, rows: int) -> I64:
+    """int64[rows]; anything else is refused, so that NaN and fractions are not cut in silence."""
+    wanted = f"int64[{rows}]"
+    if not isinstance(answer, np.ndarray) or answer.shape != (rows,):
+        raise wrong(answer, wanted)
+    if answer.dtype.kind == "f" and np.isnan(answer).any():
+        raise WrongAnswerError(f"returned NaN, want {wanted}")
+    if answer.dtype.kind not in "iu" or answer.dtype == np.uint64:
+        raise wrong(answer, wanted)
+    numbers: I64 = answer.astype(np.int64, copy=False)
+    return numbers
+
+
+def scores(answer: object, args: Args) -> I64:
+    """args: (state, pod, table)."""
+    return whole_numbers(answer, len(args[2]))
+
+
+def normalized(answer: object, args: Args) -> I64:
+    """args: (state, pod, raw, extremes)."""
+    return whole_numbers(answer, len(args[2]))
+
+
+def post_filter_result(answer: object, args: Args) -> PostFilterResult:
+    if not isinstance(answer, PostFilterResult):
+        raise wrong(answer, "a PostFilterResult")
+    status(answer.status, args)
+    return answer
+
+
+def permission(answer: object, args: Args) -> tuple[Status, float]:
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise wrong(answer, "a Status and seconds")
+    told, timeout_s = answer
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+        raise wrong(timeout_s, "seconds")
+    return status(told, args), timeout_s
+
+
+def filter_summary(answer: object, args: Args) -> Summary | None:
+    if answer is not None and not isinstance(answer, Summary):
+        raise wrong(answer, "a Summary, or None")
+    return answer
+
+
+def some_summary(answer: object, args: Args) -> Summary:
+    if not isinstance(answer, Summary):
+        raise wrong(answer, "a Summary")
+    return answer
+
+
+def nothing(answer: object, args: Args) -> None:
+    return None
+
+
+def truth(answer: object, args: Args) -> bool:
+    return bool(answer)
+
+
+def hashable(answer: object, args: Args) -> object:
+    hash(answer)
+    return answer
+
+
+def count(answer: object, args: Args) -> int | None:
+    if answer is not None and not isinstance(answer, int):
+        raise wrong(answer, "a number of candidates, or None")
+    return answer
+
+
+def sort_key(answer: object, args: Args) -> tuple[float | str, ...]:
+    """A key that compares with every other one: each part behind the rank of its type."""
+    if not isinstance(answer, tuple):
+        raise wrong(answer, "a tuple of numbers and texts")
+    parts: list[float | str] = []
+    for part in answer:
+        if isinstance(part, str):
+            parts += (1.0, part)
+        elif isinstance(part, int | float) and not isnan(part):
+            parts += (0.0, part)
+        else:
+            raise wrong(part, "a number or a text")
+    return tuple(parts)
+
+
+def events(answer: object, args: Args) -> tuple[RegisteredEvent, ...]:
+    if not isinstance(answer, Sequence) or not all(isinstance(e, RegisteredEvent) for e in answer):
+        raise wrong(answer, "RegisteredEvents")
+    return tuple(answer)
