@@ -123,7 +123,7 @@ class Board(Generic[EventT]):
             self._places[moved.to].put(moved.among(entries))
 
     def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
-        """As `go` for an event that leads back to where the pod is, and keeps its rank there."""
+        """As `go` for an event that leads back to where the pod is; it is not taken from there."""
         arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
         assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
         entry.history = arrow.extend(entry.history)

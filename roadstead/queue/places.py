@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import count, groupby
 from operator import attrgetter
 from typing import Generic, Protocol
 
+from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
-from roadstead.queue.pods import EventT, PodEntry, PodEvent
+from roadstead.queue.pods import EventT, PodEntry, PodEvent, PodState
 
 PodClass = tuple[str, tuple[str, ...], tuple[str, ...], int]
 """(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
@@ -66,25 +67,27 @@ class Order(Generic[EventT]):
     """In which order pods came to activeQ, and how often those that are there were passed.
 
     passes: how many pods that are tried again were lent while another one had waited longer.
+    numbers: of no two orders the same, so that a pod which changes its profile is in one alone.
     """
 
-    def __init__(self, heap: LazyHeap[PodEntry[EventT]]) -> None:
+    def __init__(self, heap: LazyHeap[PodEntry[EventT]], numbers: Iterator[int]) -> None:
         self.passes = 0
         self._heap = heap
-        self._entered = 0
+        self._numbers = numbers
         self._entries: deque[tuple[int, PodEntry[EventT]]] = deque()
 
     def came(self, entries: Iterable[PodEntry[EventT]]) -> None:
-        came = list(enumerate(entries, self._entered + 1))
+        came = list(zip(self._numbers, entries, strict=False))
         for number, entry in came:
             entry.entered, entry.passes_before = number, self.passes
-        self._entered += len(came)
         self._entries += came
         if len(self._entries) > 2 * len(self._heap) + SLACK:
             self._entries = deque(each for each in self._entries if self._is_here(*each))
 
     def _is_here(self, entered: int, entry: PodEntry[EventT]) -> bool:
-        return entry.entered == entered and entry.uid in self._heap
+        # A pod that was deleted and came again has another entry, and is in the heap by its UID.
+        is_last = entry.entered == entered and entry.state is PodState.ACTIVE
+        return is_last and entry.uid in self._heap
 
     def longest(self) -> PodEntry[EventT] | None:
         """Who waits longest; None where nobody waits."""
@@ -117,19 +120,29 @@ class ActiveShelf(Shelf[EventT]):
         super().__init__(key, heap)
         self._by_profile = by_profile
         self._orders: dict[str, Order[EventT]] = {}
+        self._numbers = count(1)
 
     def order_of(self, entry: PodEntry[EventT]) -> Order[EventT]:
         """The order among those with whom a pod is lent."""
         profile = entry.facts.scheduler_name if self._by_profile else ""
         found = self._orders.get(profile)
         if found is None:
-            found = self._orders[profile] = Order(self.heap)
+            found = self._orders[profile] = Order(self.heap, self._numbers)
         return found
 
     def put(self, entries: Entries[EventT]) -> None:
         super().put(entries)
         for order, alike in groupby(entries, self.order_of):
             order.came(alike)
+
+    def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
+        """Give a pod that is here other facts; it keeps its turn, unless it changes the profile."""
+        order = self.order_of(entry)
+        self.hold(entry)
+        entry.facts = facts
+        self.release(entry)
+        if self.order_of(entry) is not order:
+            self.order_of(entry).came((entry,))
 
     def forget_gone(self) -> None:
         """Lets go of pods that left; where all go as they came, none is kept any longer."""

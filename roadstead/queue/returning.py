@@ -186,6 +186,10 @@ class Returning(Generic[EventT]):
         events: Sequence[EventT | None],
     ) -> None:
         """A living pod has other facts; events: what changed, for the hints."""
+        if entry.state is PodState.ACTIVE:
+            self._board.stay(entry, PodEvent.UPDATE)
+            self._board.active.change(entry, facts)
+            return
         entry.facts = facts
         if entry.state is PodState.IN_FLIGHT:
             self._board.stay(entry, PodEvent.UPDATE)

@@ -73,6 +73,50 @@ def test_who_waits_longest_goes_first_when_several_were_passed_too_often():
     assert [world.lease(), world.lease(), world.lease()] == [["first"], ["second"], ["loser"]]
 
 
+def test_an_update_of_a_pod_in_active_q_leaves_it_its_turn():
+    world = World().add("loser", priority=100).add("waits").add("later")
+    lent = []
+
+    while len(lent) < 1 + BOUND:
+        lent += world.lease()
+        world.back("loser")
+        world.add("waits", labels={"seen": str(len(lent))})
+
+    assert [world.lease(), world.lease()] == [["waits"], ["later"]]
+
+
+def test_a_pod_that_was_deleted_and_comes_again_waits_anew():
+    world = World().add("loser", priority=100).add("waits").add("later")
+    assert world.lease() == ["loser"]
+    world.back("loser")
+    world.core.delete(["waits"])
+    world.add("waits")
+
+    lent = ["loser"]
+    while lent[-1] == "loser":
+        lent += world.lease()
+        if lent[-1] == "loser":
+            world.back("loser")
+
+    assert lent == ["loser"] * (1 + BOUND) + ["later"]
+
+
+def test_a_pod_that_changes_its_profile_waits_for_its_turn_there():
+    world = World(by_profile=True).add("loser", priority=100, scheduler_name="b")
+    world.add("waits").add("other", scheduler_name="b")
+    assert world.lease(profile="b") == ["loser"]
+    world.back("loser")
+
+    world.add("waits", scheduler_name="b")
+
+    lent = []
+    while "waits" not in lent:
+        lent += world.lease(profile="b")
+        if lent[-1] == "loser":
+            world.back("loser")
+    assert lent == ["loser"] * BOUND + ["other", "waits"]
+
+
 def test_a_pod_that_waits_longest_itself_passes_nobody():
     world = World().add("loser")
     for _ in range(2 * BOUND):

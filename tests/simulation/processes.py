@@ -16,6 +16,7 @@ from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs
 from tests.simulation.limits import USUAL
 from tests.simulation.shadow_cache import ShadowCache
+from tests.simulation.shadow_queue import shadow_of
 from tests.simulation.snapshots import WatchedJournal
 
 MANY = 1000
@@ -25,12 +26,12 @@ class _Runtime(SimulatedRuntime):
     """code: of the kernel, which schedulers have from their beginning; no thread brings it in.
 
     watch: is shown every life of an actor. histories: of all calls, and of lives of the queue.
-    shadows: of the cores that have one, a life each.
+    shadows: of the cores that have one, a life each. queue_limits: settings of the queue's core.
     """
 
-    def __init__(self, network, limits, instead, histories, code=None, watch=None):
+    def __init__(self, network, limits, instead, histories, code=None, watch=None, queue_limits=()):
         super().__init__(network, limits, instead)
-        self._histories = histories
+        self._histories, self._queue_limits = histories, dict(queue_limits)
         self.called = histories.listen
         self._code, self._watch = code, watch
         self._watched = {}
@@ -46,6 +47,8 @@ class _Runtime(SimulatedRuntime):
             self._watched[name] = life
             if name == CACHE:
                 self.shadows.append(ShadowCache(life.actor.core))
+            if name == QUEUE:
+                self.shadows.append(shadow_of(life.actor, self._queue_limits))
             if self._watch:
                 self._watch.show(name, life.actor)
         for life in self.lives.values() if self._code else ():
@@ -74,7 +77,8 @@ class Process:
     ):
         self.plan, self.network = plan, network
         binder = _binder(plan, disk, limits.segment_bytes, histories.snapshots)
-        self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, histories, code, watch)
+        of_run = histories, code, watch, limits.queue
+        self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, *of_run)
         self.runtime.listen = _listen(plan, heard)
         caller_of = None if outside is None else outside.caller_of
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True, caller_of=caller_of)

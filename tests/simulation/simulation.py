@@ -137,7 +137,7 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes):
             problems += problems_of_journal(disk, run.heard)
     else:
         problems += run.watch.problems if run.watch else []
-        problems += (each for one in run.process.runtime.shadows for each in one.problems)
+        problems += run.shadow_problems()
         problems += problems_of(scenario, run.process.actors, disk, run.heard)
         problems += unnoticed(disk, list(Reader(disk).records()), seed)
     finally:
@@ -159,7 +159,16 @@ class _Run:
         lease_s = scenario.plan.settings.deadlines.lease_s
         self.histories = Histories(lease_s, lambda: network.spent_s)
         self.watch = Watch(scenario.plan) if scenario.is_quiet else None
+        self._shadows = []
         self.process = self._begin(scenario.plan)
+
+    def shadow_problems(self):
+        """Where some life of a core differs from its shadow."""
+        found = []
+        for shadow in (*self._shadows, *self.process.runtime.shadows):
+            shadow.look()
+            found += shadow.problems
+        return found
 
     def _begin(self, plan):
         how = self._code, self.watch, self.scenario.limits, self.scenario.outside
@@ -190,6 +199,7 @@ class _Run:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             self.histories.resumed()
+            self._shadows += self.process.runtime.shadows
             self.process = self._begin(going_on(self.process.plan, self.disk))
         return await self.process.work(drive)
 

@@ -1,0 +1,281 @@
+"""A shadow of the queue: each life of a queue's core is held against `queue_model`, call by call.
+
+Compared are the answer, each pod that the call may have changed, and how many pods are where; at
+times all there is. A core and its model do the same with floats in the same order, so nothing is
+rounded. A difference is told in the run in which it arises: most queue bugs only delay pods.
+"""
+
+from operator import attrgetter
+from types import SimpleNamespace
+
+from roadstead.facts.pod_groups import group_key
+from roadstead.framework.events import ActionType, EventResource
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.queue import LIVING, PodState
+from tests.simulation.queue_model import QueueModel
+from tests.simulation.queue_moves import ContradictedError, Rules
+
+ALL_EVERY = 40
+"""Calls after which everything is compared."""
+
+FIELDS = (
+    "state",
+    "facts",
+    "seq",
+    "timestamp_s",
+    "initial_attempt_s",
+    "attempts",
+    "draw",
+    "unschedulable_count",
+    "consecutive_errors",
+    "backoff_until_s",
+    "rejected_by",
+    "pending",
+    "gating_plugin",
+)
+_fields = attrgetter(*FIELDS)
+_counts = attrgetter(
+    "active",
+    "backoff",
+    "unschedulable",
+    "gated",
+    "in_flight",
+    "leases",
+    "accepted_total",
+    "done_total",
+    "deleted_total",
+)
+_ended = attrgetter("lease_id", "owner", "epoch", "uids")
+_reported = attrgetter("applied", "duplicates", "stale")
+
+
+def _same(answer):
+    return answer
+
+
+def _is_success(status):
+    return status.is_success
+
+
+def _all_ended(leases):
+    return tuple(map(_ended, leases))
+
+
+def _by_uid(pods):
+    return {pod.identity.uid: (pod.identity, pod.facts) for pod in pods}
+
+
+ANSWERS = {
+    "add": lambda a: (a.accepted, a.duplicates, a.done, a.refused, a.status.is_success),
+    "lease": lambda a: (
+        *(a.lease_id, a.owner, a.epoch, a.deadline_s),
+        *(tuple(map(tuple, a.pods)), a.status.is_success),
+    ),
+    "renew": _is_success,
+    "done": _reported,
+    "requeue": _reported,
+    "update": _is_success,
+    "delete": _same,
+    "assigned": _same,
+    "move": _same,
+    "activate": _same,
+    "flush_backoff": _same,
+    "flush_unschedulable": _same,
+    "expire": _all_ended,
+    "revoke": _all_ended,
+    "tick": _all_ended,
+    "take_cleared": _by_uid,
+    "take_released": _by_uid,
+    "state_of": _same,
+    "facts_of": _same,
+    "known_among": _same,
+    "rejected_by": _same,
+    "lent_to": _same,
+    "nominated": _same,
+    "nominations": lambda pods: tuple(map(tuple, pods)),
+    "gate": _is_success,
+    "next_wakeup_s": _same,
+}
+"""What counts of an answer, by method."""
+
+ASKS = ("state_of", "facts_of", "known_among", "rejected_by", "lent_to", "gate")
+"""Calls that change nothing, and after which nothing is compared but their answer."""
+
+
+class ShadowQueue:
+    """Follows one life of a queue's core from its beginning. problems: where they differ, the first
+    few; after them nothing is compared any more.
+    """
+
+    def __init__(self, core, settings, rules):
+        self._core, self._model = core, QueueModel(settings, rules)
+        self.problems = []
+        self._calls, self._is_inside = 0, False
+        self._plain = {name: getattr(core, name) for name in ANSWERS}
+        for name in ANSWERS:
+            setattr(core, name, self._followed(name))
+
+    def _followed(self, name):
+        original = self._plain[name]
+
+        def call(*what, **how):
+            if self._is_inside or self.problems:
+                return original(*what, **how)
+            # Some may be iterators, which are read once.
+            what = [[*each] if hasattr(each, "__next__") else each for each in what]
+            refusal = answer = None
+            self._is_inside = True
+            try:
+                answer = original(*what, **how)
+            except IllegalTransitionError as error:
+                refusal = error
+            finally:
+                self._is_inside = False
+            self._compare(name, what, how, answer, refusal)
+            if refusal is not None:
+                raise refusal
+            return answer
+
+        return call
+
+    def _compare(self, name, what, how, answer, refusal):
+        if name == "move":
+            how = {**how, "order": answer}
+        try:
+            should, is_refused = getattr(self._model, name)(*what, **how), False
+        except ContradictedError:
+            should, is_refused = None, True
+        if is_refused != (refusal is not None):
+            self._differ(name, "is refused" if refusal else "is answered", refusal or answer)
+        elif not is_refused and (told := ANSWERS[name](answer)) != should:
+            self._differ(name, f"answers {told}", should)
+        if name in ASKS or self.problems:
+            return
+        self._calls += 1
+        for uid in self._model.touched:
+            self._compare_pod(name, uid)
+        self._model.touched.clear()
+        here, should = _counts(self._core.counts()), self._model.counts()
+        if here != should:
+            self._differ(name, f"counts are {here}", should)
+        elif self._core.waiting != here[0]:
+            self._differ(name, f"{self._core.waiting} are in activeQ", here[0])
+        if self._calls % ALL_EVERY == 0:
+            self.look(name)
+
+    def _differ(self, name, what, should):
+        if len(self.problems) < 3:
+            self.problems.append(f"shadow of the queue: {name}: {what}, not {should}"[:600])
+
+    def _compare_pod(self, name, uid):
+        pod, entry = self._model.pods.get(uid), self._core._board.living.get(uid)
+        if pod is None or entry is None:
+            here, should = self._plain["state_of"](uid), self._model.state_of(uid)
+            if here != should:
+                self._differ(name, f"{uid} is {here}", should)
+            return
+        here, should = _fields(entry), _fields(pod)
+        if here != should:
+            wrong = {
+                field: (one, other)
+                for field, one, other in zip(FIELDS, here, should, strict=True)
+                if one != other
+            }
+            self._differ(name, f"{uid} has", f"as it should {wrong}")
+        # The same object is compared at once from here on.
+        pod.facts = entry.facts
+        if pod.state is PodState.IN_FLIGHT:
+            here = entry.lease_id, [*entry.own_events]
+            if here != (pod.lease_id, pod.own_events):
+                self._differ(name, f"{uid} in flight has {here}", (pod.lease_id, pod.own_events))
+
+    def look(self, when="in the end"):
+        """Compares all there is."""
+        if self.problems or self._is_inside:
+            return
+        core, model = self._core, self._model
+        for uid in model.pods:
+            self._compare_pod(when, uid)
+        for state in (*LIVING, PodState.DONE):
+            here, should = tuple(map(tuple, core.pods(state))), model.in_line(state)
+            if here != should:
+                names = [[identity.name for identity, *_ in pods] for pods in (here, should)]
+                self._differ(when, f"{state.value} are {names[0]}", names[1])
+        here = {each.lease_id: _lease(each) for each in core._board.in_flight.leases.values()}
+        should = {each.lease_id: _lease(each) for each in model.leases.values()}
+        if here != should:
+            self._differ(when, f"leases are {here}", should)
+        nodes = {pod.facts.nominated_node_name for pod in model.pods.values()}
+        for name, *about in (
+            ("next_wakeup_s",),
+            ("nominations",),
+            *(("nominated", n) for n in nodes),
+        ):
+            here, should = ANSWERS[name](self._plain[name](*about)), getattr(model, name)(*about)
+            if here != should:
+                self._differ(when, f"{name} {about} is {here}", should)
+        if core._board.in_flight.event_count != model.events_kept():
+            kept = core._board.in_flight.event_count
+            self._differ(when, f"{kept} events are kept", model.events_kept())
+        self._compare_turns(when)
+
+    def _compare_turns(self, when):
+        """Whose turn it is in activeQ, and how often each was passed (I11)."""
+        active = self._core._board.active
+        for turn, pods in self._model.turns().items():
+            entries = {pod.uid: self._core._board.living[pod.uid] for pod in pods}
+            order = active.order_of(entries[pods[0].uid])
+            longest = order.longest()
+            if longest is None or longest.uid != pods[0].uid:
+                self._differ(when, f"{longest and longest.uid} waits longest {turn}", pods[0].uid)
+            here = {uid: order.passed(entry) for uid, entry in entries.items()}
+            should = {pod.uid: pod.passed for pod in pods}
+            if here != should:
+                self._differ(when, f"pods were passed {here}", should)
+
+
+def _lease(lease):
+    return lease.owner, lease.epoch, lease.deadline_s, [*lease.open], lease.closed
+
+
+def shadow_of(actor, limits):
+    """The shadow of a new queue actor. limits: settings of the core that are smaller than usual."""
+    plan, config = actor._plan, actor._plan.config()
+    known = {
+        "max_pods": plan.settings.bounds.queue_max_pods,
+        "lease_s": plan.settings.deadlines.lease_s,
+        "backoff_initial_s": config.pod_initial_backoff_s,
+        "backoff_max_s": config.pod_max_backoff_s,
+        "by_profile": plan.settings.scheduler_profiles[0] != "",
+        # backoffQOrderingWindowDuration and DefaultPodMaxInUnschedulablePodsDuration.
+        "backoff_window_s": 1.0,
+        "unschedulable_max_s": 300.0,
+    } | limits
+    ours = ("max_in_flight_events", "max_done_remembered", "max_passed")
+    usual = {name: getattr(actor.core.settings, name) for name in ours}
+    hints = actor._hints
+    rules = Rules(
+        gate=actor._gate,
+        hint=hints.may_help,
+        registered=hints.is_registered,
+        concerns=lambda seen, facts, rejected_by: concerns(hints.cluster, seen, facts, rejected_by),
+        sort=next(iter(actor._profiles.values())).queue_sort.sort_key,
+    )
+    return ShadowQueue(actor.core, SimpleNamespace(**usual | known), rules)
+
+
+def concerns(cluster, seen, facts, rejected_by):
+    """getUnschedulablePodsWithCrossTopologyTerm: who is looked at when a pod came to a node, or
+    changed there; ours besides: those of its gang that gave up.
+    """
+    frees = seen.event.action in (ActionType.DELETE, ActionType.UPDATE_POD_SCALE_DOWN)
+    if seen.event.resource is not EventResource.ASSIGNED_POD or frees:
+        return True
+    other = seen.change.new.facts
+    if "PodTopologySpread" in rejected_by and other.namespace == facts.namespace:
+        return True
+    if "Coscheduling" in rejected_by and group_key(facts) == group_key(other) is not None:
+        return True
+    namespaces = {name: dict(labels) for name, labels in cluster.namespaces}
+    about = other.namespace, dict(other.labels), namespaces.get(other.namespace, {})
+    return any(term.means(*about) for term in facts.pod_affinity)
