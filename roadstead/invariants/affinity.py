@@ -21,7 +21,7 @@ def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     friends = [
         (there, other)
         for there, other in world.running()
-        if all(_meant(world, term, other) for term in terms)
+        if all(_means(world, term, other) for term in terms)
     ]
     for term in terms:
         place = value(node, term.topology_key)
@@ -29,7 +29,7 @@ def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
             continue
         keys = [each.topology_key for each in terms]
         counted = [k for k in keys for there, _ in friends if value(there, k) is not None]
-        if counted or not all(_meant(world, each, pod) for each in terms):
+        if counted or not all(_means(world, each, pod) for each in terms):
             yield f"affinity over {term.topology_key}: no such pod is near"
             return
 
@@ -38,7 +38,7 @@ def crowded(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I2: nothing near that a required anti-affinity term of the pod, or of the other, excludes."""
     for there, other in world.running() if pod.pod_anti_affinity else ():
         for term in pod.pod_anti_affinity:
-            if _same_place(there, node, term) and _meant(world, term, other):
+            if _same_place(there, node, term) and _means(world, term, other):
                 yield f"anti-affinity over {term.topology_key}: such a pod is near"
                 return
     for there, other in world.running_that_exclude():
@@ -51,6 +51,17 @@ def crowded(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 def _same_place(one: NodeFacts, other: NodeFacts, term: PodAffinityTerm) -> bool:
     place = value(one, term.topology_key)
     return place is not None and place == value(other, term.topology_key)
+
+
+def _means(world: World, term: PodAffinityTerm, other: PodFacts) -> bool:
+    """Whether a term of the pod that is bound means another pod.
+
+    Upstream finds the namespaces of such a term by their labels, and then asks it without any: one
+    that no labels meet (NotIn, DoesNotExist) means every namespace.
+    """
+    if selects(term.namespace_selector, {}):
+        return selects(term.selector, dict(other.labels))
+    return _meant(world, term, other)
 
 
 def _meant(world: World, term: PodAffinityTerm, pod: PodFacts) -> bool:

@@ -1,13 +1,14 @@
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import GroupMembership, HostPort, Volume
+from roadstead.facts.pod import GroupMembership, HostPort, PodAffinityTerm, Volume
 from roadstead.facts.pod_groups import PodGroup
 from roadstead.facts.rules import Rules
+from roadstead.facts.selectors import LabelSelector
 from roadstead.facts.storage import ClaimFacts, StorageFacts, VolumeFacts
 from roadstead.invariants.checker import Checker, check
 from roadstead.journal import JournalRecord, RecordKind
-from tests.builders import node, pod
+from tests.builders import node, pod, require
 from tests.invariants.history import History, started
 
 
@@ -112,6 +113,22 @@ def test_a_profile_is_held_to_its_own_filters(filters):
     history.add(RecordKind.CLUSTER, subject=Rules((("default-scheduler", filters),)))
 
     assert history.bind("a", facts=pod(cpu=600)).broken() == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "is_near"), [("NotIn", True), ("DoesNotExist", True), ("In", False)]
+)
+def test_a_namespace_selector_that_no_labels_meet_means_every_namespace(operator, is_near):
+    chosen = LabelSelector((require("team", operator, *(["b"] if "In" in operator else [])),))
+    web = LabelSelector((require("app", "In", "web"),))
+    near = pod(pod_affinity=(PodAffinityTerm("zone", web, (), chosen),))
+    cluster = ClusterFacts(namespaces=(("default", (("team", "a"),)), ("other", (("team", "b"),))))
+    history = History().add(RecordKind.CLUSTER, subject=cluster)
+    history.node(node("n1", labels={"zone": "z"}))
+    history.bind("a", facts=pod(labels={"app": "web"})).bind("b", facts=near)
+
+    refusal = [("I2", 4, "affinity over zone: no such pod is near")]
+    assert history.broken() == ([] if is_near else refusal)
 
 
 def test_a_gang_of_which_some_are_bound_is_broken():

@@ -41,7 +41,13 @@ affinity_terms = st.builds(
     selector=selectors,
     namespaces=st.sampled_from([("default",), (), ("default", "other")]),
     namespace_selector=st.sampled_from(
-        [None, None, LabelSelector(), LabelSelector((require("team", "Exists"),))]
+        [
+            None,
+            None,
+            LabelSelector(),
+            LabelSelector((require("team", "Exists"),)),
+            LabelSelector((require("team", "NotIn", "a"),)),
+        ]
     ),
 )
 constraints = st.builds(
