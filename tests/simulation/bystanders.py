@@ -22,11 +22,12 @@ class Bystanders:
     def __init__(self, plan, tie_break, members):
         self._plan, self._tie_break, self._members = plan, tie_break, members
 
-    def ask(self, pod, facts, world, view):
+    def ask(self, pod, facts, world, view, wanted):
         """One line for each thing that a path says otherwise than `view`.
 
         world: (nodes, [(identity, facts, node name)], [(facts, node name)] nominated, changes of
-        storage). view: the fields of an explanation that the judge found.
+        storage). view: the fields of an explanation that the judge found. wanted: its node, how
+        many are feasible, their best total, and how many have it.
         """
         for name, path in (("plain", self._plain(world)), ("shards", self._shards(world))):
             asked = _asked(path, pod, facts)
@@ -34,8 +35,9 @@ class Bystanders:
             if told != view:
                 yield f"{name} explains {pod.key}: {_differing(told, view)}"
             decision = path.decide(asked) if name == "plain" else path.decide([asked])[0]
-            if decision.node_name != view["node"] and not decision.error:
-                yield f"{name} decides {pod.key} to {decision.node_name}, not {view['node']}"
+            decided = decision.node_name, decision.feasible, decision.total, decision.best_size
+            if decided != wanted:
+                yield f"{name} decides {pod.key}: {decided}, not {wanted}"
 
     def _profiles(self, changes):
         def profiles_of(classes):
@@ -88,6 +90,7 @@ def _shown(explanation, view):
         "feasible": entry["feasible"],
         "best": entry["best"],
         "message": entry.get("message", ""),
+        "error": entry.get("cycleError", ""),
         "pre_filter": (entry["preFilter"]["status"]["code"], entry["preFilter"]["skipped"]),
         "refused": _refused(explanation.names, entry),
     }

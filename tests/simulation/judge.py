@@ -6,41 +6,26 @@ the beginning: no batches, no shards, no candidates, nothing kept from one pod t
 code under test it uses the plugins and the framework alone, none of `roadstead/cycle`.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from roadstead.cycle.effects import Confirm, Forget, Nominate, Report, ReportKind
-from roadstead.framework.diagnosis import Diagnosis, excluded_status
-from roadstead.framework.evaluation import EXCLUDED, Evaluation
-from roadstead.framework.plugin import Extremes
 from roadstead.framework.post_filter import candidates_wanted, run_post_filter
-from roadstead.framework.tie_break import Chooser, TieBreak, in_order
+from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
-from roadstead.framework.what_if import PASSED
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run, merge
-from roadstead.protocol.status import Code
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
-from tests.simulation.bystanders import EXCLUDED as LEFT_OUT
 from tests.simulation.bystanders import Bystanders, identity_of
+from tests.simulation.naive import Naive, Verdict, failed
 from tests.simulation.sampling import Sampling
 
 ASKED_EVERY = 5
 """Of so many pods, bystanders are asked about one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What should have been decided: a node, or the words and the nomination of a failure."""
-
-    node_name: str | None
-    message: str = ""
-    nominated: str | None = None
-    victims: tuple[str, ...] = ()
-    error: str = ""
 
 
 class Judge:
@@ -51,7 +36,7 @@ class Judge:
         self._profiles = build_profiles(plan, self._classes, members=members)
         self._table = NodeTable(self._classes)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
-        self._chooser = Chooser(self._tie_break)
+        self._naive = Naive(self._table, self._tie_break)
         self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
         self._sampling = Sampling(plan)
         self._bystanders = Bystanders(plan, self._tie_break, members)
@@ -117,10 +102,10 @@ class Judge:
             pod = decision.pod
             facts = pod.info.facts
             wanted, said = self._decide(pod, facts), told.of(decision)
-            if facts.pod_group is not None and wanted.node_name is None:
+            if facts.pod_group is not None and wanted.node_name is None and said is not None:
                 # What is said of a gang depends on which of it wait at the scheduler.
-                wanted = said
-            if said is not None and said != wanted:
+                wanted = replace(wanted, message=said.message, nominated=said.nominated)
+            if said != wanted:
                 text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
                 self.problems.append(f"{text}, the judge says {wanted}")
             elif self._may_ask(facts) and not wanted.error:
@@ -147,7 +132,8 @@ class Judge:
             self._changes,
         )
         view = self._view | {"node": wanted.node_name, "message": wanted.message}
-        self.problems += self._bystanders.ask(pod, facts, world, view)
+        decided = wanted.node_name, wanted.feasible, wanted.total, wanted.best
+        self.problems += self._bystanders.ask(pod, facts, world, view, decided)
 
     def heed(self, effects):
         """What the scheduler's core takes back, and whom it nominates."""
@@ -176,76 +162,38 @@ class Judge:
 
     def _decide(self, pod, facts):
         profile = self._profiles[facts.scheduler_name]
-        info = self._classes.info(facts)
-        evaluation = Evaluation(profile, info, self._table)
-        evaluation.update(len(self._table), evaluation.own_filter_summaries())
-        passed = evaluation.pre_filter.status.is_success
-        rows = np.flatnonzero(evaluation.feasible).tolist() if passed else []
-        name_of = self._table.names
-        lone = facts.nominated_node_name
-        if passed and self._sampling.shares and lone not in [name_of[row] for row in rows]:
-            rows = self._sampled(facts, evaluation, rows)
-        rows.sort(key=lambda row: name_of[row].encode())
-        self._view = {
-            "feasible": [name_of[row] for row in rows],
-            "best": [],
-            "pre_filter": (
-                evaluation.pre_filter.status.code.upstream_name,
-                list(evaluation.pre_filter.skipped),
-            ),
-            "refused": _refused(evaluation) if passed else {},
-            "scores": None,
-            "total": None,
-        }
-        if not rows:
-            return self._failed(profile, pod, facts, evaluation)
-        status, _ = evaluation.update_scores(evaluation.own_score_summaries())
-        if lone not in self._view["feasible"]:
-            lone = self._view["feasible"][0] if len(rows) == 1 else ""
-        if not status.is_success:
-            # Upstream scores only where there is something to compare.
-            self._view["best"] = [lone] if lone else []
-            return Verdict(lone) if lone else Verdict(None, error=status.message)
-        feasible = np.array(rows, dtype=np.intp)
-        lines = _score_lines(evaluation, feasible)
-        totals = sum(w * scores for w, scores in filter(None, lines.values()))
-        best = feasible[totals == totals.max()]
-        self._view |= {
-            "best": [lone] if lone else [name_of[row] for row in best],
-            "scores": {
-                name: None if line is None else (line[0], line[1].tolist())
-                for name, line in lines.items()
-            },
-            "total": totals.tolist(),
-        }
-        if lone:
-            return Verdict(lone)
-        row = self._chooser.one_of(self._table, best, pod.key, pod.draw)
-        return Verdict(name_of[row])
+        narrow = partial(self._sampled, facts) if self._sampling.shares else None
+        found = self._naive.decide(profile, self._classes.info(facts), pod, narrow)
+        self._view = found.view
+        if found.verdict is not None:
+            return found.verdict
+        return self._failed(profile, pod, facts, found)
 
     def _sampled(self, facts, evaluation, rows):
         """The feasible rows that a search meets; scoring sees no others."""
-        feasible = {self._table.names[row] for row in rows}
+        names = self._table.names
+        feasible = {names[row] for row in rows}
+        if facts.nominated_node_name in feasible:
+            return rows
         met = self._sampling.search(facts.scheduler_name, feasible)
-        rows = [row for row in rows if self._table.names[row] in met]
+        rows = [row for row in rows if names[row] in met]
         evaluation.feasible = np.isin(np.arange(len(self._table)), rows)
         return rows
 
-    def _failed(self, profile, pod, facts, evaluation):
-        diagnosis = _diagnosis(evaluation)
-        names = set(self._table.node_names())
+    def _failed(self, profile, pod, facts, found):
+        diagnosis, names = found.diagnosis, set(self._table.node_names())
         for running, name, _ in self._placed.values():
             if name in names:
                 diagnosis.see_priority(running.facts.priority)
         if not (profile.post_filter and diagnosis.node_count):
-            return Verdict(None, diagnosis.message(""), "")
+            return failed(diagnosis, message=diagnosis.message(""), nominated="")
         draw = None
         if self._tie_break.kind != "first":
             draw = self._tie_break.draw(pod.key, pod.draw)
         number, tried = candidates_wanted(profile, facts, diagnosis), None
         if number is not None:
             ask = DryRun(number, draw)
-            tried = merge([dry_run(evaluation, ask, profile.budgets)], ask)
+            tried = merge([dry_run(found.evaluation, ask, profile.budgets)], ask)
 
         def pick(names):
             return names[in_order(names, draw)[0]]
@@ -253,52 +201,12 @@ class Judge:
         return _verdict(diagnosis, run_post_filter(profile, facts, diagnosis, tried, pick))
 
 
-def _refused(evaluation):
-    """node → (code, plugin, sorted reasons) of the nodes that a filter refused."""
-    refused = {}
-    for name, code in zip(evaluation.table.names, evaluation.codes.tolist(), strict=True):
-        if code == EXCLUDED:
-            refused[name] = LEFT_OUT
-        elif code != PASSED:
-            status = evaluation.statuses[code - 1]
-            told = status.code.upstream_name, status.plugin, tuple(sorted(status.reasons))
-            refused[name] = told
-    return refused
-
-
-def _score_lines(evaluation, feasible):
-    """Of each score plugin (weight, normalized scores: int64[feasible]); None where it skips."""
-    lines = {}
-    for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True):
-        if raw is None:
-            lines[each.plugin.name] = None
-            continue
-        scores = raw[feasible]
-        if each.plugin.normalizes:
-            state, pod = evaluation.state, evaluation.pod
-            scores = each.plugin.normalize(state, pod, scores, Extremes.of(scores))
-        lines[each.plugin.name] = each.weight, scores
-    return lines
-
-
-def _diagnosis(evaluation):
-    pre_filter = evaluation.pre_filter
-    found = Diagnosis(len(evaluation.table), pre_filter.status, pre_filter.unreached)
-    if pre_filter.status.is_success:
-        excluded = excluded_status(pre_filter.narrowed_by)
-        for code in evaluation.codes.tolist():
-            assert code != PASSED, "a feasible node is left"
-            status = excluded if code == EXCLUDED else evaluation.statuses[code - 1]
-            assert status.code is not Code.ERROR, f"a filter failed: {status}"
-            found.add(status, 1)
-    return found
-
-
 def _verdict(diagnosis, result):
     suffix = "" if result.status.is_success else result.status.message
     victims = () if result.chosen is None else result.chosen.victims
     uids = tuple(sorted(each.uid for each in victims))
-    return Verdict(None, diagnosis.message(suffix), result.nominated_node, uids)
+    nominated = result.nominated_node
+    return failed(diagnosis, message=diagnosis.message(suffix), nominated=nominated, victims=uids)
 
 
 class _Told:
@@ -316,12 +224,16 @@ class _Told:
     def of(self, decision):
         """The verdict on one pod; None where the core took no notice of it."""
         uid = decision.pod.uid
+        feasible, total, best = decision.feasible, decision.total, decision.best_size
         if decision.node_name is not None:
-            return Verdict(decision.node_name)
+            return Verdict(decision.node_name, feasible=feasible, total=total, best=best)
         report = self._reports.get(uid)
         if report is None:
             return None
         if report.kind is ReportKind.FAILED:
-            return Verdict(None, error=report.message)
-        victims = self._victims.get(uid, ())
-        return Verdict(None, report.message, report.nominated_node, victims)
+            return Verdict(None, error=report.message, feasible=feasible)
+        return Verdict(
+            *(None, report.message, report.nominated_node, self._victims.get(uid, ())),
+            reasons=report.reasons,
+            plugins=report.plugins,
+        )

@@ -15,8 +15,11 @@ from roadstead.actors.supervisor import Supervisor
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs
 from tests.simulation.limits import USUAL
+from tests.simulation.shadow_batch import ShadowBatches
 from tests.simulation.shadow_cache import ShadowCache
+from tests.simulation.shadow_cycle import ShadowCycle
 from tests.simulation.shadow_queue import shadow_of
+from tests.simulation.shadow_verifier import ShadowVerifier
 from tests.simulation.snapshots import WatchedJournal
 
 MANY = 1000
@@ -49,6 +52,12 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(ShadowCache(life.actor.core))
             if name == QUEUE:
                 self.shadows.append(shadow_of(life.actor, self._queue_limits))
+            elif name.startswith("scheduler"):
+                self.shadows.append(ShadowCycle(life.actor.core))
+                if life.actor._nodes is not None and not self._watch:
+                    self.shadows.append(ShadowBatches(life.actor._nodes.cycle))
+            elif name == BINDER:
+                self.shadows.append(ShadowVerifier(life.actor._verifier))
             if self._watch:
                 self._watch.show(name, life.actor)
         for life in self.lives.values() if self._code else ():

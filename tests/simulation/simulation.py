@@ -32,6 +32,7 @@ from tests.simulation.histories import Histories
 from tests.simulation.modes import VARIANTS
 from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
 from tests.simulation.reached import counting
+from tests.simulation.sabotage import unreported
 from tests.simulation.scenarios import make
 from tests.simulation.watch import Watch
 
@@ -139,7 +140,9 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes):
         problems += run.watch.problems if run.watch else []
         problems += run.shadow_problems()
         problems += problems_of(scenario, run.process.actors, disk, run.heard)
-        problems += unnoticed(disk, list(Reader(disk).records()), seed)
+        records = list(Reader(disk).records())
+        problems += unnoticed(disk, records, seed)
+        problems += unreported(records, seed)
     finally:
         chaos.cancel()
     problems += run.histories.problems()

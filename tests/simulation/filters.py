@@ -1,0 +1,85 @@
+"""The own filters of plugins, each asked for itself; nothing is kept between questions."""
+
+import numpy as np
+
+from roadstead.config.model import default_config
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.storage import VolumeLedger
+
+
+class Filters:
+    """The plugins' own verdicts over nodes and pods as they were put here."""
+
+    def __init__(self, cluster):
+        self._classes = PodClasses()
+        self.table = NodeTable(self._classes)
+        handle = Handle(self._classes, cluster)
+        self._profile = Profile(default_config().profiles[0], in_tree_registry(), handle)
+        self.ledger = VolumeLedger(self._profile.storage)
+
+    @property
+    def names(self):
+        return tuple(plugin.name for plugin in self._profile.filter)
+
+    def node(self, facts, pods):
+        """A node comes, or is another one from now on. pods: (uid, facts), which are on it."""
+        if self.table.has_node(facts.name):
+            self.table.update_node(facts)
+            return
+        self.table.add_node(facts)
+        for uid, each in pods:
+            self.put(uid, facts.name, each)
+
+    def node_goes(self, name):
+        if self.table.has_node(name):
+            self.table.remove_node(name)
+
+    def put(self, uid, name, facts):
+        if self.table.has_node(name):
+            self.table.add_pod(name, self._classes.info(facts), uid=uid, key=uid)
+
+    def take(self, uid, name, facts):
+        if self.table.has_node(name):
+            self.table.remove_pod(name, self._classes.info(facts), uid=uid)
+
+    def refusals(self, facts):
+        """Plugin → names of the nodes that it refuses, each plugin asked for itself.
+
+        Where a plugin of volumes fails for a claim that VolumeBinding refuses, `fails_on` says so.
+        """
+        info, state = self._classes.info(facts), CycleState(len(self.table))
+        for plugin in self._profile.summarizes_filter:
+            summary = plugin.filter_summary(info, self.table)
+            if summary is not None:
+                state.filter_summaries[plugin.name] = summary
+        before, self.fails_on = {}, {}
+        for plugin in self._profile.pre_filter:
+            before[plugin.name] = plugin.pre_filter(state, info)
+        return {
+            plugin.name: self._refused(plugin, before.get(plugin.name), state, info)
+            for plugin in self._profile.filter
+        }
+
+    def _refused(self, plugin, before, state, info):
+        names = self.table.names
+        if before is not None and before.status.is_skip:
+            return frozenset()
+        if before is not None and not before.status.is_success:
+            if plugin.name == "VolumeRestrictions":
+                self.fails_on[plugin.name] = set(names)
+            return frozenset(names)
+        result = plugin.filter(state, info, self.table)
+        codes = np.zeros(len(names), np.int32) if result.codes is None else result.codes
+        refused = {names[row] for row in np.flatnonzero(codes).tolist()}
+        if plugin.name == "NodeVolumeLimits":
+            # A claim that the pod may not use is for VolumeBinding to refuse.
+            failed = np.flatnonzero(codes > 1).tolist()
+            self.fails_on[plugin.name] = {names[row] for row in failed}
+        if before is not None and before.node_names is not None:
+            refused |= set(names) - before.node_names
+        return frozenset(refused)

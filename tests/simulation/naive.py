@@ -1,0 +1,175 @@
+"""One pod decided naively on a table as it stands: all plugins, all nodes, nothing kept.
+
+What is asked here are the plugins and the framework alone, none of `roadstead/cycle`.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from roadstead.framework.diagnosis import Diagnosis, excluded_status
+from roadstead.framework.evaluation import EXCLUDED, Evaluation
+from roadstead.framework.plugin import Extremes
+from roadstead.framework.tie_break import Chooser
+from roadstead.framework.what_if import PASSED
+from roadstead.protocol.status import Code
+from tests.simulation.bystanders import EXCLUDED as LEFT_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What should have been decided: a node, or the words and the nomination of a failure.
+
+    feasible, total, best: how many nodes are feasible, the total of the node's scores, and how many
+    nodes have it. reasons, plugins: who refused, and on how many nodes.
+    """
+
+    node_name: str | None
+    message: str = ""
+    nominated: str | None = None
+    victims: tuple[str, ...] = ()
+    error: str = ""
+    feasible: int = 0
+    total: int = 0
+    best: int = 0
+    reasons: tuple = ()
+    plugins: tuple = ()
+
+
+@dataclass(slots=True)
+class Decided:
+    """What comes of a pod. verdict: None where no node is feasible, for the diagnosis to say why.
+
+    view: the fields of an explanation.
+    """
+
+    evaluation: Evaluation
+    view: dict
+    verdict: Verdict | None = None
+    diagnosis: Diagnosis | None = None
+
+
+class Naive:
+    """Decides over one table."""
+
+    def __init__(self, table, tie_break):
+        self._table = table
+        self._chooser = Chooser(tie_break)
+
+    def decide(self, profile, info, pod, narrow=None):
+        """narrow: leaves over those of the feasible rows that a search meets."""
+        facts, name_of = info.facts, self._table.names
+        evaluation = Evaluation(profile, info, self._table)
+        evaluation.update(len(self._table), evaluation.own_filter_summaries())
+        outcome = evaluation.pre_filter
+        passed = outcome.status.is_success
+        found = Decided(evaluation, {})
+        rows = np.flatnonzero(evaluation.feasible).tolist() if passed else []
+        failure = outcome.status if outcome.status.code is Code.ERROR else None
+        failure = failure or (failure_of(evaluation) if passed else None)
+        if passed and failure is None and narrow is not None:
+            rows = narrow(evaluation, rows)
+        rows.sort(key=lambda row: name_of[row].encode())
+        found.view = {
+            "feasible": [name_of[row] for row in rows],
+            "best": [],
+            "pre_filter": (outcome.status.code.upstream_name, list(outcome.skipped)),
+            "refused": _refused(evaluation) if passed else {},
+            "scores": None,
+            "total": None,
+            "error": "" if failure is None else failure.message,
+        }
+        if failure is not None:
+            found.verdict = Verdict(None, error=failure.message, feasible=len(rows))
+        elif rows:
+            found.verdict = self._scored(found, facts, pod, rows)
+        else:
+            found.diagnosis = _diagnosis(evaluation)
+        return found
+
+    def _scored(self, found, facts, pod, rows):
+        evaluation, view, name_of = found.evaluation, found.view, self._table.names
+        status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+        lone = facts.nominated_node_name
+        if lone not in view["feasible"]:
+            lone = view["feasible"][0] if len(rows) == 1 else ""
+        if not status.is_success:
+            # Upstream scores only where there is something to compare.
+            view["best"] = [lone] if lone else []
+            view["error"] = "" if lone else status.message
+            if lone:
+                return Verdict(lone, feasible=len(rows), best=1)
+            return Verdict(None, error=status.message, feasible=len(rows))
+        feasible = np.array(rows, dtype=np.intp)
+        lines = _score_lines(evaluation, feasible)
+        totals = sum((w * scores for w, scores in filter(None, lines.values())), 0)
+        if not lines:
+            totals = np.ones(len(rows), dtype=np.int64)
+        best = feasible[totals == totals.max()]
+        if lone:
+            best = np.array([self._table.row_of(lone)])
+        view |= {
+            "best": [name_of[row] for row in best],
+            "scores": {
+                name: None if line is None else (line[0], line[1].tolist())
+                for name, line in lines.items()
+            },
+            "total": totals.tolist(),
+        }
+        row = best[0] if lone else self._chooser.one_of(self._table, best, pod.key, pod.draw)
+        total = int(totals[rows.index(row)])
+        return Verdict(name_of[row], feasible=len(rows), total=total, best=len(best))
+
+
+def failure_of(evaluation):
+    """What a filter fails with on some node that it was asked about; None where none does."""
+    for code in range(1, len(evaluation.statuses) + 1):
+        status = evaluation.statuses[code - 1]
+        if status.code is Code.ERROR and (evaluation.codes == code).any():
+            return status
+    return None
+
+
+def failed(diagnosis, **more):
+    """The verdict on a pod for which no node is feasible."""
+    reasons = tuple(sorted(diagnosis.reasons().items()))
+    return replace(Verdict(None, reasons=reasons, plugins=diagnosis.plugins), **more)
+
+
+def _refused(evaluation):
+    """node → (code, plugin, sorted reasons) of the nodes that a filter refused."""
+    refused = {}
+    for name, code in zip(evaluation.table.names, evaluation.codes.tolist(), strict=True):
+        if code == EXCLUDED:
+            refused[name] = LEFT_OUT
+        elif code != PASSED:
+            status = evaluation.statuses[code - 1]
+            told = status.code.upstream_name, status.plugin, tuple(sorted(status.reasons))
+            refused[name] = told
+    return refused
+
+
+def _score_lines(evaluation, feasible):
+    """Of each score plugin (weight, normalized scores: int64[feasible]); None where it skips."""
+    lines = {}
+    for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True):
+        if raw is None:
+            lines[each.plugin.name] = None
+            continue
+        scores = raw[feasible]
+        if each.plugin.normalizes:
+            state, pod = evaluation.state, evaluation.pod
+            scores = each.plugin.normalize(state, pod, scores, Extremes.of(scores))
+        lines[each.plugin.name] = each.weight, scores
+    return lines
+
+
+def _diagnosis(evaluation):
+    pre_filter = evaluation.pre_filter
+    found = Diagnosis(len(evaluation.table), pre_filter.status, pre_filter.unreached)
+    if pre_filter.status.is_success:
+        excluded = excluded_status(pre_filter.narrowed_by)
+        for code in evaluation.codes.tolist():
+            assert code != PASSED, "a feasible node is left"
+            found.add(excluded if code == EXCLUDED else evaluation.statuses[code - 1], 1)
+    return found

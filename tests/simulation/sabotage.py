@@ -1,0 +1,405 @@
+"""Sabotage: a journal that has ended goes on with records that are wrong, and some that are not.
+
+The checker must report what is wrong, under the invariant that it breaks, and nothing else. What it
+should say comes from elsewhere: whether a node may take a pod is asked of the plugins' own filters,
+what a pod may do after what of a plain account of lives, and what is counted is counted again.
+"""
+
+import random
+from dataclasses import replace
+
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.pod_groups import PodGroup
+from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import EPOCH, VOID, RunMark
+from roadstead.invariants.checker import RULES, Checker
+from roadstead.invariants.claim_binding import STORAGE_RULES
+from roadstead.journal import JournalRecord, RecordKind
+from roadstead.storage import StorageChange
+from tests.builders import pod
+from tests.simulation import strangers, wrong_claims
+from tests.simulation.filters import Filters
+from tests.simulation.recount import Recount
+from tests.simulation.wrong_claims import Account, kind_of
+
+HOSTS = tuple(f"h{number}" for number in range(5))
+KEPT_NODES = 3
+EVENTS = 36
+SHOWN = 3
+OF_ROOM = ("NodeResourcesFit", "NodePorts", "NodeVolumeLimits")
+SOME = ("NodeResourcesFit", "TaintToleration", "PodTopologySpread", "NodeVolumeLimits")
+
+
+class Sabotage:
+    """Goes on with a journal. problems: what the checker says otherwise than it should."""
+
+    def __init__(self, records, seed):
+        self._draw = random.Random(f"sabotage {seed}")
+        self._checker, self._recount = Checker(), Recount()
+        self.problems = []
+        for record in records:
+            self._checker.take(record)
+            self._recount.take(record)
+        self._lsn, self._serial = max(each.lsn for each in records), 0
+        self._begin()
+        self._seen = len(self._checker.result.violations)
+
+    def _begin(self):
+        """Another cluster in place of that of the run, with few of its nodes and all their pods."""
+        draw, lives = self._draw, self._recount
+        kept = draw.sample(sorted(lives.nodes), min(KEPT_NODES, len(lives.nodes)))
+        names = (*HOSTS, *kept)
+        cluster = strangers.cluster(draw, names, (PodGroup("default", "gang1", 2),))
+        self._filters, self._account = Filters(cluster), Account(cluster.storage)
+        claims = (*(each.name for each in cluster.storage.claims), "nowhere")
+        self._strangers = strangers.Strangers(draw, names, claims)
+        for name in sorted(lives.nodes.keys() - set(kept)):
+            self._take(RecordKind.NODE_GONE, name, name)
+        self._take(RecordKind.CLUSTER, subject=cluster)
+        known = (("default-scheduler", self._filters.names), ("some", SOME))
+        self._take(RecordKind.CLUSTER, subject=Rules(known))
+        for name in kept:
+            self._node(lives.nodes[name])
+        for name in HOSTS:
+            self._node(strangers.host(draw, name))
+
+    def run(self):
+        """All events; then what is counted at the end."""
+        events = (
+            (self._bind_rightly, 8),
+            (self._bind_wrongly, 3),
+            (self._accept, 5),
+            (self._load, 1),
+            (self._release, 3),
+            (self._evict, 3),
+            (self._mark, 2),
+            (self._change_node, 1),
+            (self._repeat_a_number, 1),
+            (self._as_in_a_snapshot, 1),
+        )
+        weights = [weight for _, weight in events]
+        for _ in range(EVENTS):
+            (event,) = self._draw.choices([event for event, _ in events], weights)
+            event()
+            if len(self.problems) >= SHOWN:
+                return self.problems
+        self._finish()
+        return self.problems
+
+    def _finish(self):
+        """The last record may be a bind, which is judged at the end."""
+        name, uid = self._any_node(), "default/last"
+        facts = pod(volumes=(strangers.claimed("nowhere"),))
+        names = self._refused_by(facts, self._ask_rules(facts))
+        self._take(RecordKind.ADD, uid, facts=facts)
+        found = self._bind(uid, facts, name, names, is_last=True)
+        result = self._checker.finish()
+        self._compare("the end", found | ({(0, "I10")} if self._recount.cut_gangs() else set()))
+        told = {each.pod for each in result.violations if each.invariant == "I10"}
+        if told != self._recount.cut_gangs():
+            self._differs(f"gangs cut: {told}, not {self._recount.cut_gangs()}")
+        if dict(result.counts) != self._recount.counts():
+            self._differs(f"counts: {dict(result.counts)}, not {self._recount.counts()}")
+        if result.binds_checked != self._recount.binds:
+            self._differs(f"binds checked: {result.binds_checked}, not {self._recount.binds}")
+        if result.records != self._recount.records:
+            self._differs(f"records: {result.records}, not {self._recount.records}")
+
+    def _differs(self, text):
+        self.problems.append(f"sabotage: {text}")
+
+    def _compare(self, what, wanted):
+        """What the checker found since the last time, as (record, invariant)."""
+        found = self._checker.result.violations[self._seen :]
+        self._seen += len(found)
+        told = {(each.lsn, each.invariant) for each in found}
+        if told != wanted:
+            self._differs(f"{what}: {sorted(told)}, not {sorted(wanted)}: {found}")
+
+    def _take(self, kind, uid="", node_name="", *, lsn=None, **more):
+        self._lsn += lsn is None
+        number = self._lsn if lsn is None else lsn
+        record = JournalRecord(number, kind, uid, more.pop("key", uid), node_name, **more)
+        self._checker.take(record)
+        self._recount.take(record)
+        return record
+
+    def _node(self, facts):
+        self._take(RecordKind.NODE, facts.name, facts.name, subject=facts)
+        on_it = self._recount.pods_on(facts.name)
+        self._filters.node(facts, on_it)
+
+    def _stranger(self):
+        self._serial += 1
+        facts = self._strangers.make()
+        return f"{facts.namespace}/s{self._serial}", facts
+
+    def _some(self, *places):
+        """A UID of a pod that is pending, bound or gone, as the account has it; None for none."""
+        found = sorted(uid for uid in self._recount.places if self._recount.state(uid) in places)
+        return self._draw.choice(found) if found else None
+
+    def _accept(self):
+        uid = self._some("pending", "bound", "gone") if self._draw.random() < 0.4 else None
+        facts = self._recount.facts.get(uid)
+        if uid is None or facts is None:
+            uid, facts = self._stranger()
+        elif self._draw.random() < 0.3:
+            facts = replace(facts, priority=facts.priority + 1)
+        wanted = {"I4"} if self._recount.state(uid) == "bound" else set()
+        record = self._take(RecordKind.ADD, uid, facts=facts, key=self._recount.key(uid))
+        self._compare(f"accept {uid}", {(record.lsn, each) for each in wanted})
+
+    def _load(self):
+        uid = self._some("bound", "gone") if self._draw.random() < 0.6 else None
+        facts = self._recount.facts.get(uid)
+        if uid is None or facts is None:
+            uid, facts = self._stranger()
+        facts = replace(facts, volumes=())
+        before = self._recount.places.get(uid)
+        name = before if before and self._draw.random() < 0.3 else self._any_node()
+        wanted = {"I3"} if before and before != name else set()
+        if not wanted:
+            self._move(uid, before, name, facts)
+        record = self._take(RecordKind.LOAD, uid, name, facts=facts, key=self._recount.key(uid))
+        self._compare(f"load {uid}", {(record.lsn, each) for each in wanted})
+
+    def _move(self, uid, before, name, facts):
+        if before:
+            self._filters.take(uid, before, self._recount.facts_there[uid])
+        self._filters.put(uid, name, facts)
+
+    def _any_node(self):
+        return self._draw.choice(sorted(self._recount.nodes))
+
+    def _bind_rightly(self):
+        """A pod that waits, under a new token; on a node that takes it, or on any."""
+        if self._draw.random() < 0.7:
+            uid, facts = self._stranger()
+            self._take(RecordKind.ADD, uid, facts=facts)
+        else:
+            uid = self._some("pending")
+            facts = self._recount.facts.get(uid)
+            if uid is None or facts is None:
+                return
+        refusals = self._ask_rules(facts)
+        names = self._refused_by(facts, refusals)
+        good = sorted(set(self._recount.nodes) - set().union(*names.values()))
+        is_good = bool(good) and self._draw.random() < 0.7
+        name = self._draw.choice(good if is_good else sorted(self._recount.nodes))
+        self._bind(uid, facts, name, names)
+
+    def _bind_wrongly(self):
+        """A pod that is bound, gone or not accepted; a token, an owner or a node that is over."""
+        how = self._draw.choice(("life", "token", "void", "epoch", "node"))
+        uid, facts = self._stranger()
+        facts = replace(facts, volumes=())
+        more, name = {}, self._any_node()
+        lives = self._recount
+        if how == "life":
+            known = self._some("bound", "gone")
+            if known is not None and lives.facts.get(known) is not None:
+                uid, facts = known, replace(lives.facts[known], volumes=())
+        else:
+            self._take(RecordKind.ADD, uid, facts=facts)
+        if how == "token" and lives.tokens:
+            more["token"] = self._draw.choice(sorted(lives.tokens))
+        elif how == "void" and lives.voided:
+            more["token"] = self._draw.choice(sorted(lives.voided))
+        elif how == "epoch" and lives.epochs:
+            owner = self._draw.choice(sorted(lives.epochs))
+            more |= {"owner": owner, "epoch": lives.epochs[owner] + self._draw.choice((-1, 0, 1))}
+        elif how == "node":
+            name = "nowhere"
+        names = {} if name == "nowhere" else self._refused_by(facts, self._ask_rules(facts))
+        self._bind(uid, facts, name, names, **more)
+
+    def _bind(self, uid, facts, name, names, *, is_last=False, **more):
+        """One bind, and what is said of it. names: plugin → nodes that it refuses."""
+        lives = self._recount
+        epoch = lives.epochs.get("saboteur", 1)
+        more = {"token": f"sabotage/{self._lsn}", "owner": "saboteur", "epoch": epoch} | more
+        refused = {plugin for plugin, nodes in names.items() if name in nodes}
+        wanted = {"I1" if plugin in OF_ROOM else "I2" for plugin in refused}
+        wanted |= {"I2"} if name == "nowhere" else set()
+        wanted |= lives.wrong_life(uid) | lives.wrong_attempt(uid, **more)
+        before = lives.places.get(uid)
+        binds_claims = facts.scheduler_name != "some" and name != "nowhere"
+        waits = self._account.waiting(facts) if binds_claims else ()
+        own = self._own_bindings(uid, facts, name) if waits else {}
+        self._move(uid, before, name, facts)
+        record = self._take(RecordKind.BIND, uid, name, facts=facts, key=lives.key(uid), **more)
+        found = {(record.lsn, each) for each in wanted}
+        if is_last:
+            return found
+        if waits:
+            found |= self._bind_claims(record, waits, own)
+        if facts.volumes:
+            # Volumes are judged when the commit is over.
+            self._node(lives.nodes[self._any_node()])
+        self._compare(f"bind {facts} to {name}, {sorted(refused)}", found)
+        return found
+
+    def _own_bindings(self, uid, facts, name):
+        """Key → how a pod's claims would be bound on a node, where they can be."""
+        reserved = self._filters.ledger.assume(uid, facts, self._recount.nodes[name])
+        self._filters.ledger.forget(uid)
+        changes = () if reserved is None else (each.change for each in reserved.bindings)
+        return {
+            each.claims[0].key: BoundClaims(each.claims, each.volumes, each.removed)
+            for each in changes
+        }
+
+    def _bind_claims(self, record, waits, own):
+        """The claims that waited are bound in the same commit; some are not, some wrongly."""
+        account, node = self._account, self._recount.nodes[record.node_name]
+        found, seen = set(), len(self._checker.result.violations)
+        kinds = set()
+        for key in waits:
+            claim = account.claims[key]
+            change = wrong_claims.binding(self._draw, account, key, own.get(key))
+            if change is None:
+                found.add((record.lsn, "I2"))
+                kinds.add("missing")
+                continue
+            lsn = self._take(RecordKind.STORAGE, subject=change).lsn
+            wrong = account.wrong_with(claim, change, node)
+            found |= {(lsn, "I2")} if wrong else set()
+            kinds |= wrong
+            self._change_claims(change)
+        if self._draw.random() < 0.1:
+            change = wrong_claims.unasked(self._draw, account, waits)
+            found.add((self._take(RecordKind.STORAGE, subject=change).lsn, "I2"))
+            self._recount.unasked += 1
+            kinds.add("unasked")
+            self._change_claims(change)
+        self._node(node)
+        news = self._checker.result.violations[seen:]
+        told = {kind_of(each.text) for each in news if each.lsn > record.lsn}
+        told |= {kind_of(each.text) for each in news} & {"missing"}
+        if told != kinds:
+            self._differs(f"claims of {record.uid}: {told}, not {kinds}: {news}")
+        return found
+
+    def _change_claims(self, change):
+        self._account.take(change)
+        self._filters.ledger.storage.apply(
+            StorageChange(change.claims, change.volumes, change.removed)
+        )
+
+    def _refused_by(self, facts, refusals):
+        """Plugin → nodes, of the plugins that the pod's profile has."""
+        has = SOME if facts.scheduler_name == "some" else self._filters.names
+        return {plugin: nodes for plugin, nodes in refusals.items() if plugin in has}
+
+    def _ask_rules(self, facts):
+        """What filters refuse; each rule of the checker must refuse the same, node by node."""
+        refusals = self._filters.refusals(facts)
+        world, nodes = self._checker.world, self._recount.nodes
+        told = {}
+        for _, plugin, rule in RULES:
+            rows = {name for name, node in nodes.items() if any(rule(world, facts, node))}
+            told[plugin] = told.get(plugin, set()) | rows
+        storage = self._checker._claims.storage
+        for _, plugin, rule in STORAGE_RULES:
+            told[plugin] = {name for name, node in nodes.items() if any(rule(storage, facts, node))}
+        if self._account.waiting(facts):
+            # A claim that waits is held against the volume that it gets, not all there are.
+            refusals["VolumeBinding"] = frozenset(told["VolumeBinding"])
+        for plugin, unsure in self._filters.fails_on.items():
+            refusals[plugin] = (refusals[plugin] - unsure) | (told[plugin] & unsure)
+        for plugin, rows in told.items():
+            if rows != refusals[plugin]:
+                self._differs(f"{plugin} for {facts}: {sorted(rows)}, not {refusals[plugin]}")
+        return refusals
+
+    def _release(self):
+        uid = self._some("pending", "bound", "gone") if self._draw.random() < 0.9 else "default/x"
+        if uid is None:
+            return
+        place = self._recount.places.get(uid) or ""
+        name = self._any_node() if self._draw.random() < 0.3 else place
+        wanted = set()
+        if self._recount.state(uid) in ("gone", "unknown"):
+            wanted = {"I4"} if self._recount.knows_accepted else set()
+        elif name != place:
+            wanted = {"I5"}
+        self._leave(RecordKind.DELETE, uid, name, wanted)
+
+    def _leave(self, kind, uid, name, wanted, **more):
+        place = self._recount.places.get(uid)
+        if place:
+            self._filters.take(uid, place, self._recount.facts_there[uid])
+        record = self._take(kind, uid, name, key=self._recount.key(uid), **more)
+        self._compare(f"{kind} {uid} {more}", {(record.lsn, each) for each in wanted})
+
+    def _evict(self):
+        """A pod goes for another one, of whatever priority; or it was not bound at all."""
+        uid = self._some("bound") if self._draw.random() < 0.85 else self._some("pending", "gone")
+        if uid is None:
+            return
+        place = self._recount.places.get(uid)
+        other = self._draw.choice((*sorted(self._recount.known), "", "default/nobody"))
+        wanted = set() if place else {"I3"}
+        if place and not self._recount.may_evict(other, self._recount.facts_there[uid]):
+            wanted |= {"I2"}
+        name = place or ""
+        if place and self._draw.random() < 0.1:
+            name = self._any_node()
+            wanted |= {"I5"} if name != place else set()
+        self._leave(RecordKind.EVICT, uid, name, wanted, owner=other)
+
+    def _mark(self):
+        lives = self._recount
+        if self._draw.random() < 0.5:
+            tokens = [*sorted(lives.tokens), f"void/{self._lsn}"]
+            self._take(RecordKind.RUN, subject=RunMark(VOID), token=self._draw.choice(tokens))
+        else:
+            owner = self._draw.choice((*sorted(lives.epochs), "saboteur"))
+            epoch = lives.epochs.get(owner, 1) + self._draw.choice((-1, 0, 1))
+            self._take(RecordKind.RUN, subject=RunMark(EPOCH), owner=owner, epoch=epoch)
+        self._compare("a mark", set())
+
+    def _change_node(self):
+        """A node goes and comes, or comes as another one."""
+        name = self._draw.choice(HOSTS)
+        if len(self._recount.nodes) > KEPT_NODES and self._draw.random() < 0.5:
+            self._filters.node_goes(name)
+            self._take(RecordKind.NODE_GONE, name, name)
+            self._compare(f"{name} goes", set())
+            return
+        self._node(strangers.host(self._draw, name))
+        self._compare(f"{name} comes", set())
+
+    def _repeat_a_number(self):
+        name = self._any_node()
+        facts = self._recount.nodes[name]
+        lsn = self._draw.choice((1, self._lsn, self._lsn))
+        record = self._take(RecordKind.NODE, name, name, lsn=lsn, subject=facts)
+        self._compare("a number again", {(record.lsn, "I7")})
+
+    def _as_in_a_snapshot(self):
+        """Records without a number of their own: who is gone, who runs, which claims are bound."""
+        how = self._draw.choice(("gone", "runs", "claims"))
+        if how == "gone":
+            uid = self._some("pending", "bound", "gone") or "default/before"
+            place = self._recount.places.get(uid)
+            if place:
+                self._filters.take(uid, place, self._recount.facts_there[uid])
+            self._take(RecordKind.DELETE, uid, self._any_node(), lsn=0, key=self._recount.key(uid))
+        elif how == "runs":
+            uid, facts = self._stranger()
+            facts, name = replace(facts, volumes=()), self._any_node()
+            token = self._draw.choice(("", f"before/{self._serial}"))
+            self._take(RecordKind.LOAD, uid, name, lsn=0, facts=facts, token=token, owner="earlier")
+            self._filters.put(uid, name, facts)
+        else:
+            change = wrong_claims.unasked(self._draw, self._account, ())
+            self._take(RecordKind.STORAGE, subject=change, lsn=0)
+            self._change_claims(change)
+        self._compare(how, set())
+
+
+def unreported(records, seed):
+    """One line for each thing that the checker says otherwise than it should, the first few."""
+    return Sabotage(records, seed).run() if records else []

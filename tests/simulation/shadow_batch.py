@@ -1,0 +1,103 @@
+"""A shadow of batches over a table that holds all nodes: some decisions are made again, naively.
+
+Where a scheduler holds the nodes itself, what it decides follows from its table alone, whatever
+faults have brought it there. So the shadow is asked on the same table at the same moment; in runs
+without faults the judge asks more (`judge.py`).
+"""
+
+from roadstead.cycle.batch import BatchRun
+from roadstead.framework.guarded import PluginFailure
+from tests.simulation.naive import Naive, Verdict
+
+ASKED_EVERY = 4
+SHOWN = 3
+
+
+class ShadowBatches:
+    """Follows one life of a cycle that decides over its own table. problems: the first few."""
+
+    def __init__(self, cycle):
+        self._profiles = cycle._profiles
+        self._naive = Naive(cycle.table, cycle._chooser.tie_break)
+        self._begin = cycle.begin_here
+        self._asked = 0
+        self.problems = []
+        cycle.begin_here = self.begin_here
+
+    def begin_here(self, pods):
+        batch = self._begin(pods)
+        # Of sampled searches the shadow does not know where they begin.
+        if type(batch) is BatchRun:
+            batch.decide = self._followed(batch, batch.decide)
+            batch.decide_run = self._followed_run(batch, batch.decide_run)
+        return batch
+
+    def look(self):
+        """All was compared when it was asked."""
+
+    def _is_due(self):
+        self._asked += 1
+        return self._asked % ASKED_EVERY == 0
+
+    def _followed(self, batch, decide):
+        def followed(pod):
+            wanted = None
+            if self._is_due():
+                # What the kernel placed may not be on the table yet.
+                batch.settle()
+                wanted = self._decide(pod)
+            decision = decide(pod)
+            if wanted is not None and decision is not None:
+                self._compare(decision, *wanted)
+            return decision
+
+        return followed
+
+    def _followed_run(self, batch, decide_run):
+        def followed(pods):
+            is_due = batch._kernel is None and bool(pods) and self._is_due()
+            wanted = self._decide(pods[0]) if is_due else None
+            decisions = decide_run(pods)
+            if wanted is not None and decisions:
+                self._compare(decisions[0], *wanted)
+            return decisions
+
+        return followed
+
+    def _decide(self, pod):
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        try:
+            found = self._naive.decide(profile, pod.info, pod)
+        except PluginFailure:
+            return None
+        return found.verdict or Verdict(None), found.diagnosis
+
+    def _compare(self, decision, wanted, diagnosis):
+        told = Verdict(
+            decision.node_name,
+            error=decision.error,
+            feasible=decision.feasible,
+            total=decision.total,
+            best=decision.best_size,
+        )
+        if told != wanted:
+            self._differs(decision, told, wanted)
+        if _said(decision.diagnosis) != _said(diagnosis):
+            self._differs(decision, _said(decision.diagnosis), _said(diagnosis))
+
+    def _differs(self, decision, told, wanted):
+        if len(self.problems) < SHOWN:
+            self.problems.append(f"shadow of batches: {decision.pod.key}: {told}, not {wanted}")
+
+
+def _said(diagnosis):
+    """All that a diagnosis says; the order in which nodes refused is of no account."""
+    if diagnosis is None:
+        return None
+    return (
+        diagnosis.message(""),
+        diagnosis.plugins,
+        diagnosis.unreached,
+        diagnosis.narrowed_by,
+        sorted((str(status), nodes) for status, nodes in diagnosis.refused.items()),
+    )

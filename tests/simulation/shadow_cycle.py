@@ -1,0 +1,130 @@
+"""A shadow of a scheduler's core: each call is followed on a plain account (`cycle_account.py`).
+
+After each call its effects are compared with those of the core, in order and field by field. What
+plugins answer is noted when the core asks them; the account takes these answers, so that a call
+that the core leaves out, or makes twice, shows as well.
+"""
+
+from collections import Counter
+
+from roadstead.framework.guarded import PluginFailure
+from tests.simulation.cycle_account import UNBOUND, CycleAccount
+
+SHOWN = 3
+CALLS = ("lease", "decided", "assumed", "reject", "tick", "bind_answered", "lost", "deleted")
+LOGGED = (
+    ("reserve", ("reserve", "unreserve")),
+    ("permit", ("permit",)),
+    ("pre_bind", ("pre_bind",)),
+    ("bind", ("bind",)),
+    ("post_bind", ("post_bind",)),
+    ("remembers_pods", ("pod_gone",)),
+)
+"""Of a profile: its plugins of a kind, and the methods that the core calls."""
+
+
+class _Room:
+    """In place of a mailbox for words: what the core takes out of it is noted."""
+
+    def __init__(self, room, note):
+        self._room, self._note = room, note
+
+    def take(self):
+        words = self._room.take()
+        self._note(("words", words))
+        return words
+
+
+class ShadowCycle(CycleAccount):
+    """Follows one life of a scheduler's core. problems: where they differ, the first few."""
+
+    def __init__(self, core):
+        self._core = core
+        most = core._ledger._max_remembered
+        super().__init__(f"{core.owner}/{core.epoch}/", core._profiles, len(core._rooms), most)
+        self._log, self.problems = [], []
+        for profile in dict.fromkeys(core._profiles.values()):
+            self._note_calls(profile)
+        core._rooms = tuple(_Room(room, self._log.append) for room in core._rooms)
+        for name in CALLS:
+            setattr(core, name, self._followed(name, getattr(core, name)))
+        for name in ("undecided", "waiting_leases", "waiting_gangs", "state_of"):
+            setattr(core, name, self._asked(name, getattr(core, name)))
+
+    def _note_calls(self, profile):
+        for kind, methods in LOGGED:
+            for plugin in getattr(profile, kind):
+                for method in methods:
+                    call = getattr(plugin, method)
+                    if not hasattr(call, "noted_by"):
+                        noted = self._noted(plugin.name, method, call)
+                        noted.noted_by = self
+                        setattr(plugin, method, noted)
+
+    def _noted(self, name, method, call):
+        def noted(identity, facts, node_name):
+            where = method, name, identity.uid, node_name
+            try:
+                answer = call(identity, facts, node_name)
+            except PluginFailure as failure:
+                self._log.append((*where, failure))
+                raise
+            self._log.append((*where, answer))
+            return answer
+
+        return noted
+
+    def _followed(self, name, original):
+        def call(*what, **how):
+            self._log.clear()
+            effects = original(*what, **how)
+            if len(self.problems) < SHOWN:
+                self._begin(self._log, effects)
+                try:
+                    getattr(self, f"_{name}")(*what, **how)
+                    if name not in ("lease", "lost"):
+                        self._heed_words()
+                except (KeyError, AssertionError) as lost:
+                    self._differs(name, f"cannot be followed: {lost!r}")
+                self._compare(name, effects)
+            return effects
+
+        return call
+
+    def _asked(self, name, original):
+        def ask(*what):
+            told, wanted = original(*what), getattr(self, f"_ask_{name}")(*what)
+            if told != wanted:
+                self._differs(name, f"{told}, not {wanted}")
+            return told
+
+        return ask
+
+    def look(self):
+        """All was compared when it was asked."""
+
+    def _differs(self, name, text):
+        if len(self.problems) < SHOWN:
+            self.problems.append(f"shadow of {self._prefix}: {name}: {text}")
+
+    def _compare(self, name, effects):
+        wanted = self._out.listed()
+        if effects != wanted:
+            pairs = zip([*effects, None], [*wanted, None], strict=False)
+            first = next((pair for pair in pairs if pair[0] != pair[1]), (effects, wanted))
+            self._differs(name, f"{first[0]}, not {first[1]}")
+        if rest := [each for each in self._calls if each != ("words", [])]:
+            self._differs(name, f"plugins are called without need: {rest}")
+        told = self._core.counts()
+        states = Counter(each.state for each in self._live.values())
+        for state in ("leased", "assuming", "waiting", "binding", "asked"):
+            if getattr(told, state) != states[state]:
+                self._differs(name, f"{getattr(told, state)} are {state}, not {states[state]}")
+        for end in ("begun", "bound", *UNBOUND):
+            if getattr(told, f"{end}_total") != self._counts[end]:
+                self._differs(name, f"{end}: {told}, not {self._counts[end]}")
+        if self._core.idle == bool(self._live):
+            self._differs(name, f"idle is {self._core.idle}, {len(self._live)} pods are live")
+        attempts = tuple(each.attempt for each in self._attempts.values())
+        if self._core.attempts() != attempts:
+            self._differs(name, f"attempts are {self._core.attempts()}, not {attempts}")

@@ -1,0 +1,85 @@
+"""A shadow of the binder's verifier: every answer is found again, with nothing kept from before.
+
+For each pod and node all summaries are made anew, PreFilter is run, and every filter is asked about
+the one row. Where pods are let through together, each is asked about on a copy of the table that
+has those before it.
+"""
+
+import numpy as np
+
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.guarded import PluginFailure
+from roadstead.framework.pre_filtering import run_pre_filter
+from roadstead.protocol.status import SUCCESS, Status
+
+SHOWN = 3
+
+
+def status_on(profile, info, table, node_name):
+    """What filters say of one node: Success, the first refusal, or None for a node left out."""
+    state = CycleState(len(table))
+    for plugin in profile.summarizes_filter:
+        summary = plugin.filter_summary(info, table)
+        if summary is not None:
+            state.filter_summaries[plugin.name] = summary
+    outcome = run_pre_filter(profile, state, info)
+    if not outcome.status.is_success:
+        return outcome.status
+    if outcome.node_names is not None and node_name not in outcome.node_names:
+        return None
+    row = table.view(np.array([table.row_of(node_name)]))
+    for plugin in profile.filter:
+        if plugin.name not in state.skip_filter:
+            result = plugin.filter(state, info, row)
+            if result.codes is not None and result.codes[0]:
+                said = result.statuses[int(result.codes[0]) - 1]
+                return Status(said.code, said.reasons, plugin.name)
+    return SUCCESS
+
+
+class ShadowVerifier:
+    """Follows one life of a verifier. problems: where they differ, the first few."""
+
+    def __init__(self, verifier):
+        self._table, self._profiles = verifier._table, verifier._profiles
+        self.problems = []
+        self._verify_again, self._verify_all_again = verifier.verify, verifier.verify_all
+        verifier.verify, verifier.verify_all = self.verify, self.verify_all
+
+    def verify(self, facts, node_name):
+        told = self._verify_again(facts, node_name)
+        try:
+            wanted = self._status(self._table, facts, node_name)
+        except PluginFailure:
+            return told
+        if wanted is None:
+            is_same = not told.is_success
+        else:
+            is_same = (told.code, told.plugin) == (wanted.code, wanted.plugin)
+            is_same &= sorted(told.reasons) == sorted(wanted.reasons)
+        if not is_same:
+            self._differs(f"{facts} on {node_name}: {told}, not {wanted}")
+        return told
+
+    def verify_all(self, pods, node_names):
+        told = self._verify_all_again(pods, node_names)
+        if not told:
+            return told
+        copy = self._table.overlay(np.arange(len(self._table)))
+        for facts, name in zip(pods, node_names, strict=True):
+            wanted = self._status(copy, facts, name)
+            if wanted is None or not wanted.is_success:
+                self._differs(f"{facts} on {name} with others: let through, not {wanted}")
+            copy.add_pod(name, copy.classes.info(facts))
+        return told
+
+    def look(self):
+        """All was compared when it was asked."""
+
+    def _status(self, table, facts, node_name):
+        profile = self._profiles[facts.scheduler_name]
+        return status_on(profile, table.classes.info(facts), table, node_name)
+
+    def _differs(self, text):
+        if len(self.problems) < SHOWN:
+            self.problems.append(f"shadow of the verifier: {text}")

@@ -1,0 +1,87 @@
+"""Sabotaged journals: a checker that has lost a rule is noticed; and shadows, which notice more."""
+
+import pytest
+
+from roadstead.cycle.outcomes import Outcomes
+from roadstead.cycle.verify import Verifier
+from roadstead.invariants import checker, claim_binding
+from roadstead.invariants.evictions import Evictions
+from roadstead.invariants.lives import Attempts, Lives
+from roadstead.protocol.status import SUCCESS
+from tests.builders import node, pod
+from tests.invariants.history import started
+from tests.simulation.sabotage import unreported
+from tests.simulation.simulation import FAULTS, simulate
+
+SEEDS = range(60)
+
+
+def journal():
+    history = started().node(node("n2", labels={"zone": "a"}))
+    for name in ("default/a", "default/b"):
+        history.accept(name, pod(cpu=50)).bind(name, facts=pod(cpu=50))
+    return history.records
+
+
+def noticed():
+    return any(unreported(journal(), seed) for seed in SEEDS)
+
+
+def test_a_checker_that_knows_all_rules_says_what_it_should():
+    assert [unreported(journal(), seed) for seed in SEEDS] == [[]] * len(SEEDS)
+
+
+@pytest.mark.parametrize("lost", range(len(checker.RULES)))
+def test_a_rule_that_the_checker_has_lost_is_noticed(lost, monkeypatch):
+    invariant, plugin, _ = checker.RULES[lost]
+    rules = list(checker.RULES)
+    rules[lost] = invariant, plugin, lambda world, facts, host: iter(())
+    monkeypatch.setattr(checker, "RULES", tuple(rules))
+
+    assert noticed()
+
+
+@pytest.mark.parametrize("lost", range(len(claim_binding.STORAGE_RULES)))
+def test_a_rule_of_volumes_that_the_checker_has_lost_is_noticed(lost, monkeypatch):
+    rules = claim_binding.STORAGE_RULES
+    monkeypatch.setattr(claim_binding, "STORAGE_RULES", (*rules[:lost], *rules[lost + 1 :]))
+
+    assert noticed()
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [
+        (Lives, "bind"),
+        (Lives, "load"),
+        (Attempts, "commit"),
+        (Evictions, "evict"),
+    ],
+)
+def test_an_account_that_the_checker_does_not_keep_is_noticed(owner, method, monkeypatch):
+    monkeypatch.setattr(owner, method, lambda self, *about: iter(()))
+
+    assert noticed()
+
+
+def test_a_refused_attempt_that_a_core_forgets_to_forget_is_noticed(monkeypatch):
+    original = Outcomes._end
+
+    def end(self, record, event, out, verdict):
+        before = list(out.forget)
+        original(self, record, event, out, verdict)
+        out.forget[:] = before
+
+    monkeypatch.setattr(Outcomes, "_end", end)
+
+    assert any("shadow of scheduler" in each for each in problems("modes"))
+
+
+def test_a_node_that_the_verifier_takes_for_good_is_noticed(monkeypatch):
+    monkeypatch.setattr(Verifier, "verify", lambda self, facts, name: SUCCESS)
+
+    assert any("shadow of the verifier" in each for each in problems("modes"))
+
+
+def problems(among):
+    return [text for seed in range(4) for text in simulate(seed, FAULTS, among=among).problems]
