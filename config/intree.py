@@ -69,7 +69,9 @@ OPTIONAL_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "ServiceAffinity": _points("preFilter filter score"),
         "NodeLabel": _points("filter score"),
         "NodePreferAvoidPods": _points("score"),
-        "Coscheduling": _points("preEnqueue queueSort preFilter postFilter reserve permit"),
+        "Coscheduling": _points(
+            "preEnqueue queueSort preFilter postFilter reserve permit postBind"
+        ),
     }
 )
 """Plugins that come with Roadstead, off by default, and that kube-scheduler 1.34 does not have."""

@@ -16,7 +16,7 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 class GroupMembers:
     """UIDs by group. `is_known`: somebody keeps count; without it nobody can tell."""
 
-    __slots__ = ("_bound", "_group_of", "_told", "_uids", "is_known")
+    __slots__ = ("_bound", "_group_of", "_heard", "_told", "_uids", "is_known")
 
     def __init__(self, *, is_known: bool = False) -> None:
         self.is_known = is_known
@@ -24,6 +24,7 @@ class GroupMembers:
         self._group_of: dict[str, GroupKey] = {}
         self._bound: dict[GroupKey, set[str]] = {}
         self._told: dict[GroupKey, int] = {}
+        self._heard: dict[GroupKey, int] = {}
 
     def add(self, uid: str, facts: PodFacts) -> bool:
         """A pod exists; whether it is a new member of a group."""
@@ -66,6 +67,7 @@ class GroupMembers:
 
     def hear(self, key: GroupKey, bound: int) -> None:
         """So many of a group are bound, says who knows."""
+        self._heard[key] = self.times_heard(key) + 1
         if bound:
             self._told[key] = bound
         else:
@@ -74,6 +76,10 @@ class GroupMembers:
     def bound(self, key: GroupKey) -> int:
         """How many pods of a group are bound, as far as is known here."""
         return self._told.get(key, 0) or len(self._bound.get(key, ()))
+
+    def times_heard(self, key: GroupKey) -> int:
+        """How often somebody said how many of a group are bound."""
+        return self._heard.get(key, 0)
 
     @property
     def is_empty(self) -> bool:

@@ -4,12 +4,14 @@
     PreFilter    refuses a pod whose group says no usable minMember
     Reserve      counts the pod as held; Unreserve gives it up, and the waiting ones with it
     Permit       waits until minMember pods are held or run, then lets all of them go
+    PostBind     notes who is bound: the next lease says how many of those are left
     PostFilter   a member fits nowhere: the others need not wait for it
     QueueSort    by choice, in place of PrioritySort: members of a group stand side by side
 
-A pod is held from Reserve until it is given up or, once bound, deleted. What is held is known to
-this scheduler alone; members that ran from the start are in the cluster's facts, and of those that
-others bound, or an earlier life of this scheduler, the queue tells with a lease. After
+A pod is held from Reserve until it is given up or, once bound, deleted, or counted by the queue.
+What is held is known to this scheduler alone; members that ran from the start are in the cluster's
+facts, and the queue tells with a lease how many are bound, by whomever: a pod that was bound here
+may be gone by then, which this scheduler does not hear of. After
 kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go); ours are the
 gate in place of upstream's PreFilter, and that PostFilter reaches members of the same batch.
 """
@@ -29,6 +31,7 @@ from roadstead.framework.plugin import (
     EnqueueExtensions,
     Handle,
     PermitPlugin,
+    PostBindPlugin,
     PostFilterPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -65,6 +68,7 @@ class Coscheduling(
     PostFilterPlugin,
     ReservePlugin,
     PermitPlugin,
+    PostBindPlugin,
     RemembersPods,
 ):
     name = "Coscheduling"
@@ -77,6 +81,7 @@ class Coscheduling(
         self._members = handle.members
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
         self._held: dict[GroupKey, dict[str, _Held]] = {}
+        self._bound: dict[GroupKey, dict[str, int]] = {}
         self._first_s: OrderedDict[GroupKey, float] = OrderedDict()
 
     def events_to_register(self) -> tuple[Event, ...]:
@@ -163,6 +168,11 @@ class Coscheduling(
             self._waiting.allow(uid, self.name)
         return SUCCESS, 0.0
 
+    def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        key = group_key(facts)
+        if key is not None and pod.uid in self._held.get(key, {}):
+            self._bound.setdefault(key, {})[pod.uid] = self._members.times_heard(key)
+
     def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
         if key is not None and pod.uid in self._held.get(key, {}):
@@ -173,16 +183,24 @@ class Coscheduling(
         return self._refusal(pod)
 
     def _give_up(self, key: GroupKey, uid: str) -> None:
-        held = self._held[key]
-        del held[uid]
-        if not held:
-            del self._held[key]
+        for memory in (self._held, self._bound):
+            if key in memory:
+                memory[key].pop(uid, None)
+                if not memory[key]:
+                    del memory[key]
+
+    def _leave_to_the_queue(self, key: GroupKey) -> None:
+        """Pods that were bound before the queue last spoke are among those it counts, or gone."""
+        times = self._members.times_heard(key)
+        for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < times]:
+            self._give_up(key, uid)
 
     def _is_complete(self, pod: PodFacts, key: GroupKey, coming: int = 0) -> bool:
         """Whether enough of a group have nodes. coming: those that are not held yet."""
         needed = self._needed(pod, key)
         if needed is None:
             return False
+        self._leave_to_the_queue(key)
         held = self._held.get(key, {})
         here, bound = len(held) + self._running(key) + coming, self._members.bound(key)
         if here >= needed or not bound:

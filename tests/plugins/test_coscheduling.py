@@ -26,7 +26,8 @@ from tests.builders import config_of, pod
 
 TOO_SMALL = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit")
 GANG_POINTS = {
-    point: ["Coscheduling"] for point in ("preFilter", "postFilter", "reserve", "permit")
+    point: ["Coscheduling"]
+    for point in ("preFilter", "postFilter", "reserve", "permit", "postBind")
 } | {"bind": ["DefaultBinder"]}
 
 
@@ -404,6 +405,26 @@ def test_members_that_were_bound_here_count_once_though_others_tell_of_them():
 
     assert gangs.place("u3") == []
     assert uids_of(Bind, gangs.place("u4")) == ["u3", "u4"]
+
+
+def test_members_that_were_bound_here_and_are_gone_count_no_more_once_the_queue_says_so():
+    gangs = Gangs()
+    gangs.lease(u1=member(least=2), u2=member(least=2))
+    bound(gangs, gangs.place("u1", "u2"))
+    gangs.members.hear(("default", "a"), 0)
+    gangs.lease(2, u3=member(least=2), u4=member(least=2))
+
+    assert gangs.place("u3") == []
+    assert uids_of(Bind, gangs.place("u4")) == ["u3", "u4"]
+
+
+def test_members_that_are_bound_after_the_queue_spoke_count_still():
+    gangs = Gangs()
+    gangs.members.hear(("default", "a"), 0)
+    gangs.lease(u1=member(least=2), u2=member(least=2), u3=member(least=2))
+    bound(gangs, gangs.place("u1", "u2"))
+
+    assert uids_of(Bind, gangs.place("u3")) == ["u3"]
 
 
 def test_a_late_member_that_fits_nowhere_is_refused_alone_once_enough_are_bound():

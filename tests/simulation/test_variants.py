@@ -59,6 +59,12 @@ def test_a_class_that_a_kernel_keeps_is_filtered_anew_when_its_inputs_change(see
     assert problems == {}
 
 
+def test_members_of_a_gang_that_were_deleted_hold_no_place_for_later_ones():
+    problems, _ = run([500022], (*FAULTS, "changes"), "quiet")
+
+    assert problems == {}
+
+
 def test_what_the_kernel_decides_under_faults_breaks_no_promise():
     problems, happened = run(range(4000, 4006), FAULTS, "kernel")
 
