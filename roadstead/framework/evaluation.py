@@ -113,6 +113,9 @@ class Evaluation:
         changed = self._rows_to_redo(node_count, summaries)
         if changed is None:
             self.restart(node_count, summaries)
+            if self._seeded_scores is None:
+                # Of nodes as they were; where PreFilter refuses, no filter finds them anew.
+                self._fixed_codes = None
         self._node_version, self._version = self.table.node_version, self.table.version
         if not self.pre_filter.status.is_success:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)

@@ -3,12 +3,14 @@ from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.pod import HostPort, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
 from roadstead.framework.victims import Candidate, DryRun, Tried
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import NO_VICTIMS, dry_run, merge
+from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.run import RunPlan, build_profiles
-from tests.builders import node, pod, require, taint
+from tests.builders import node, pod, profile_of, put, require, table_of, taint
 
 ALL = DryRun(1000)
 HOSTNAME = "kubernetes.io/hostname"
@@ -200,3 +202,31 @@ def test_errors_are_told_where_nothing_was_found():
     parts = [Tried((), 1, (("x", 1),), errors=("x",)), Tried((), 1, (("x", 1),), errors=("x",))]
 
     assert merge(parts, ALL).errors == ("x",)
+
+
+class NoLuck(PreFilterPlugin):
+    name = "NoLuck"
+
+    def pre_filter(self, state, pod):
+        refused = pod.facts.priority > 0
+        return PreFilterResult(unschedulable("no luck today") if refused else SUCCESS)
+
+
+def test_nodes_that_came_are_tried_where_a_plugin_refuses_the_pod_before_filters():
+    table = table_of(node("n1", cpu=500), classes=PodClasses())
+    fit = "NodeResourcesFit"
+    points = {"preFilter": ["NoLuck", fit], "filter": ["NodeUnschedulable", fit]}
+    profile = profile_of(points, plugins=[NoLuck], classes=table.classes)
+    urgent = table.classes.info(pod(cpu=500, priority=10))
+    evaluation = Evaluation(profile, urgent, table)
+
+    def tried():
+        evaluation.update(len(table), evaluation.own_filter_summaries())
+        return [each.node_name for each in dry_run(evaluation, ALL, ()).candidates]
+
+    put(table, "n1", pod(cpu=500))
+    assert tried() == ["n1"]
+    table.add_node(node("n2", cpu=500))
+    table.update_node(node("n1", cpu=500, unschedulable=True))
+    put(table, "n2", pod(cpu=500))
+    assert tried() == ["n2"]
