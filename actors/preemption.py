@@ -64,7 +64,8 @@ async def try_on_workers(
         )
     )
     tried = merge(parts, ask)
-    if cycle.extenders is None:
+    if cycle.extenders is None or not cycle.extenders.preempts(pod.info.facts):
+        # No thread for nothing: with sampling there is a chain of no extenders.
         return tried
     return await call_outside(cycle.extenders, partial(ask_extenders, cycle.extenders, pod, tried))
 
