@@ -42,6 +42,7 @@ def program(rounds: int) -> Iterator[tuple[str, int]]:
         yield "beside", seed
         yield "resume", seed
         yield "strained", seed
+        yield "peculiar", seed
         if seed % 2:
             yield "kernel", seed
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.preemption import PLUGIN as PREEMPTION
 from roadstead.actors.queue_actor import FAILS_AGAIN
 from roadstead.binder import PodState as BinderState
 from roadstead.cache import PodState as CacheState
@@ -13,6 +14,11 @@ from roadstead.journal import RecordKind
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.queue import PodState as QueueState
+from tests.peculiar_plugins import BINDING, DECIDING
+
+REFUSING = {PREEMPTION, *(each.name for each in (*DECIDING, *BINDING))}
+"""Plugins whose refusals the checker does not know. Who is refused by one after Filter waits for an
+event, as one that is driven out while it waits for Permit; there may be none, as upstream."""
 
 LIVING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
@@ -153,7 +159,8 @@ def _left_lying(scenario, actors, records):
         key, state = group_key(facts), queue.state_of(identity.uid)
         if state not in LIVING or facts.scheduling_gates:
             continue
-        if scenario.is_strained and queue.rejected_by(identity.uid) == (FAILS_AGAIN,):
+        rejected_by = set(queue.rejected_by(identity.uid)) if scenario.is_strained else set()
+        if rejected_by == {FAILS_AGAIN} or rejected_by & REFUSING:
             continue
         if any("local" in _claim(each) for each in facts.volumes):
             continue

@@ -19,6 +19,9 @@ from roadstead.facts.pod import Owner, PodIdentity
 from tests.builders import GIB, node, pod
 from tests.faulty_extender import Faults, config_of, extender
 from tests.faulty_plugins import config_with, faulty
+from tests.peculiar_plugins import BINDING, DECIDING
+from tests.peculiar_plugins import config_with as with_peculiar
+from tests.peculiar_plugins import peculiar as peculiar_plugins
 from tests.simulation.limits import shrunk_of
 from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES, Wave
 from tests.simulation.wide import widened
@@ -242,6 +245,30 @@ def strained(scenario, seed):
 
 
 VARIANTS["strained"] = strained
+
+
+PECULIAR = ("quiet", "plain", "quiet", "beside", "modes", "resume")
+
+
+def peculiar(scenario, seed):
+    """With plugins of a user that refuse, fail, narrow and score in unusual ways, in most of the
+    ways of the other variants by turns."""
+    draw = random.Random(f"peculiar {seed}")
+    deciding = draw.sample(DECIDING, draw.choice((0, 1, 1, 2)))
+    binding = draw.sample(BINDING, draw.choice((0, 1, 2, 3)))
+    names = [each.name for each in (*deciding, *binding)]
+    scenario = widened(scenario, seed) if draw.random() < 0.5 else scenario
+    plan = replace(
+        scenario.plan,
+        config_text=with_peculiar(*names, config=scenario.plan.config_text),
+        config_source="simulated.yaml",
+        plugins=peculiar_plugins(*names),
+    )
+    scenario = replace(scenario, plan=plan, is_strained=True)
+    return VARIANTS[PECULIAR[seed % len(PECULIAR)]](scenario, seed)
+
+
+VARIANTS["peculiar"] = peculiar
 
 
 def wide(scenario, seed):

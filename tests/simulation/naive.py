@@ -9,10 +9,12 @@ import numpy as np
 
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
+from roadstead.framework.failures import normalize_failure, out_of_range
+from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import Extremes
 from roadstead.framework.tie_break import Chooser
 from roadstead.framework.what_if import PASSED
-from roadstead.protocol.status import Code
+from roadstead.protocol.status import Code, Status
 from tests.simulation.bystanders import EXCLUDED as LEFT_OUT
 
 
@@ -90,6 +92,10 @@ class Naive:
     def _scored(self, found, facts, pod, rows):
         evaluation, view, name_of = found.evaluation, found.view, self._table.names
         status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+        feasible = np.array(rows, dtype=np.intp)
+        lines = _score_lines(evaluation, feasible) if status.is_success else {}
+        if isinstance(lines, Status):
+            status = lines
         lone = facts.nominated_node_name
         if lone not in view["feasible"]:
             lone = view["feasible"][0] if len(rows) == 1 else ""
@@ -100,8 +106,6 @@ class Naive:
             if lone:
                 return Verdict(lone, feasible=len(rows), best=1)
             return Verdict(None, error=status.message, feasible=len(rows))
-        feasible = np.array(rows, dtype=np.intp)
-        lines = _score_lines(evaluation, feasible)
         totals = sum((w * scores for w, scores in filter(None, lines.values())), 0)
         if not lines:
             totals = np.ones(len(rows), dtype=np.int64)
@@ -150,7 +154,10 @@ def _refused(evaluation):
 
 
 def _score_lines(evaluation, feasible):
-    """Of each score plugin (weight, normalized scores: int64[feasible]); None where it skips."""
+    """Of each score plugin (weight, normalized scores: int64[feasible]); None where it skips.
+
+    A status where one fails to normalize, or is out of range.
+    """
     lines = {}
     for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True):
         if raw is None:
@@ -159,14 +166,22 @@ def _score_lines(evaluation, feasible):
         scores = raw[feasible]
         if each.plugin.normalizes:
             state, pod = evaluation.state, evaluation.pod
-            scores = each.plugin.normalize(state, pod, scores, Extremes.of(scores))
+            try:
+                scores = each.plugin.normalize(state, pod, scores, Extremes.of(scores))
+            except PluginFailure as failure:
+                return normalize_failure(failure.status)
+        if (refused := out_of_range(each.plugin.name, scores)) is not None:
+            return refused
         lines[each.plugin.name] = each.weight, scores
     return lines
 
 
 def _diagnosis(evaluation):
     pre_filter = evaluation.pre_filter
-    found = Diagnosis(len(evaluation.table), pre_filter.status, pre_filter.unreached)
+    # Upstream counts plugins that left nodes over among those that refused the pod.
+    narrowed_by = () if pre_filter.node_names is None else pre_filter.narrowed_by
+    nodes = len(evaluation.table)
+    found = Diagnosis(nodes, pre_filter.status, pre_filter.unreached, narrowed_by)
     if pre_filter.status.is_success:
         excluded = excluded_status(pre_filter.narrowed_by)
         for code in evaluation.codes.tolist():

@@ -1,5 +1,6 @@
 """The compiled kernel under faults, and runs whose process is killed and that are gone on with."""
 
+import asyncio
 import logging
 from collections import Counter
 
@@ -57,6 +58,23 @@ def test_a_class_that_a_kernel_keeps_is_filtered_anew_when_its_inputs_change(see
     problems, _ = run([seed], FAULTS, "quiet")
 
     assert problems == {}
+
+
+def test_preemption_where_no_extender_is_asked_starts_no_thread(monkeypatch):
+    def to_thread(*work):
+        raise AssertionError("a thread is started")
+
+    monkeypatch.setattr(asyncio, "to_thread", to_thread)
+    problems, _ = run([500008], (*FAULTS, "changes"), "sampled")
+
+    assert problems == {}
+
+
+def test_plugins_that_do_unusual_things_are_judged_as_well():
+    problems, happened = run(range(6), (*FAULTS, "changes"), "peculiar")
+
+    assert problems == {}
+    assert happened["judged"] > 100
 
 
 def test_members_of_a_gang_that_were_deleted_hold_no_place_for_later_ones():

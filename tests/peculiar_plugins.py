@@ -1,0 +1,230 @@
+"""Plugins of a user that do unusual things, each by what a pod or a node is alone.
+
+    RunPlan(settings, config_with("LikesDigits"), plugins=peculiar("LikesDigits"))
+
+So whoever asks them again gets the same answer, and a judge can ask them, too. Those of the second
+half refuse or fail a pod at its first attempt in their process, and let it pass after that.
+"""
+
+import json
+from collections.abc import Hashable
+
+import numpy as np
+
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+)
+from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
+
+MODULE = __name__
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+WAIT = Status(Code.WAIT)
+
+
+def peculiar(*names):
+    """What a plan's `plugins` names these plugins by."""
+    return tuple(f"{MODULE}:{name}" for name in names)
+
+
+def config_with(*names, config=""):
+    """A KubeSchedulerConfiguration that adds these plugins to those of each profile of `config`."""
+    document = json.loads(config) if config else {}
+    document = {**HEAD, **document, "profiles": document.get("profiles") or [{}]}
+    for profile in document["profiles"]:
+        plugins = profile.setdefault("plugins", {}).setdefault("multiPoint", {})
+        plugins.setdefault("enabled", []).extend({"name": name} for name in names)
+    return json.dumps(document)
+
+
+def _cpu(facts):
+    return dict(facts.requests).get("cpu", 0)
+
+
+def _last_digits(table):
+    """int64[row]: the last digit of each node's name."""
+    names = [table.facts(row).name for row in range(len(table))]
+    return np.array([int(name[-1]) if name[-1].isdecimal() else 0 for name in names], np.int64)
+
+
+class _Signed:
+    """Signs pods by what all these plugins look at."""
+
+    reads = Reads.NODE
+
+    def sign(self, pod) -> Hashable:
+        return _cpu(pod), pod.labels, pod.priority
+
+
+class FailsOnSomeNodes(_Signed, FilterPlugin):
+    """Fails for some pods on some nodes, and refuses others there."""
+
+    name = "FailsOnSomeNodes"
+
+    def filter(self, state, pod, table):
+        digits = _last_digits(table)
+        if _cpu(pod.facts) == 250:
+            return FilterResult((digits == 3).astype(np.int32), (error("the oracle is silent"),))
+        codes = np.where(digits == 4, 1, np.where(digits == 5, 2, 0)).astype(np.int32)
+        refusals = unschedulable("not here", "nor there"), Status(Code.PENDING, ("not yet",))
+        return FilterResult(codes if _cpu(pod.facts) == 100 else None, refusals)
+
+
+class NamesSomeNodes(_Signed, PreFilterPlugin):
+    """Leaves some pods the nodes of even numbers alone, and refuses a few altogether."""
+
+    name = "NamesSomeNodes"
+
+    def pre_filter(self, state, pod):
+        if pod.facts.priority == 5:
+            return PreFilterResult(Status(Code.UNSCHEDULABLE, ("no luck today",)))
+        if _cpu(pod.facts) != 600:
+            return PreFilterResult()
+        names = (f"{kind}{number}" for kind in "nwks" for number in range(0, 150, 2))
+        return PreFilterResult(node_names=frozenset(names))
+
+
+class FailsToScore(_Signed, PreScorePlugin, ScorePlugin):
+    """Skips most pods; fails at PreScore, at Score, and with scores out of range."""
+
+    name = "FailsToScore"
+
+    def pre_score(self, state, pod):
+        if _cpu(pod.facts) == 500:
+            return error("nothing to compare")
+        return SUCCESS if _cpu(pod.facts) in (300, 900) else SKIP
+
+    def score(self, state, pod, table):
+        if _cpu(pod.facts) == 300:
+            return np.full(len(table), 50) + 60 * (_last_digits(table) == 1)
+        raise RuntimeError("the oracle is silent")
+
+
+class LikesDigits(_Signed, ScorePlugin):
+    """Normalizes by the lowest and the highest digit there is; all equal is neither."""
+
+    name = "LikesDigits"
+    normalizes = True
+
+    def score(self, state, pod, table):
+        return _last_digits(table) % 3
+
+    def normalize(self, state, pod, raw, extremes):
+        low, high = extremes.minimum, extremes.maximum
+        if _cpu(pod.facts) == 700:
+            raise RuntimeError("the oracle is silent")
+        return np.full_like(raw, 30) if low == high else 100 * (raw - low) // (high - low)
+
+
+class LikesFewPods(_Signed, ScorePlugin):
+    """The same of what is on the nodes."""
+
+    name = "LikesFewPods"
+    reads = Reads.ROW
+    normalizes = True
+
+    def score(self, state, pod, table):
+        return np.asarray(table.pod_count, np.int64).copy()
+
+    def normalize(self, state, pod, raw, extremes):
+        low, high = extremes.minimum, extremes.maximum
+        return np.full_like(raw, 70) if low == high else 100 - 100 * (raw - low) // (high - low)
+
+
+class _AtFirst(_Signed):
+    """Knows whom it has met."""
+
+    def __init__(self):
+        self._met = set()
+
+    def meets(self, pod, digit):
+        """Whether a pod whose name ends so comes for the first time."""
+        is_new = pod.name.endswith(digit) and pod.uid not in self._met
+        self._met.add(pod.uid)
+        return is_new
+
+
+class RefusesToReserve(_AtFirst, ReservePlugin):
+    name = "RefusesToReserve"
+
+    def reserve(self, pod, facts, node_name):
+        if self.meets(pod, "1"):
+            return unschedulable("not now")
+        return SUCCESS
+
+    def unreserve(self, pod, facts, node_name):
+        if pod.name.endswith("5"):
+            raise RuntimeError("the oracle is silent")
+
+
+class FailsToReserve(_AtFirst, ReservePlugin):
+    name = "FailsToReserve"
+
+    def reserve(self, pod, facts, node_name):
+        return error("out of order") if self.meets(pod, "2") else SUCCESS
+
+    def unreserve(self, pod, facts, node_name):
+        pass
+
+
+class MakesWait(_AtFirst, PermitPlugin):
+    """Has some wait until their time is over."""
+
+    name = "MakesWait"
+
+    def permit(self, pod, facts, node_name):
+        if self.meets(pod, "3"):
+            return WAIT, 0.4
+        return SUCCESS, 0.0
+
+
+class MakesWaitToo(_AtFirst, PermitPlugin):
+    name = "MakesWaitToo"
+
+    def permit(self, pod, facts, node_name):
+        return (WAIT, 0.2) if self.meets(pod, "3") else (SUCCESS, 0.0)
+
+
+class FailsToPrepare(_AtFirst, PreBindPlugin):
+    name = "FailsToPrepare"
+
+    def pre_bind(self, pod, facts, node_name):
+        if self.meets(pod, "6"):
+            return error("no disk")
+        return SUCCESS
+
+
+class RefusesToPrepare(_AtFirst, PreBindPlugin):
+    name = "RefusesToPrepare"
+
+    def pre_bind(self, pod, facts, node_name):
+        return unschedulable("no disk for it") if self.meets(pod, "7") else SUCCESS
+
+
+class FailsAfterwards(_AtFirst, PostBindPlugin):
+    name = "FailsAfterwards"
+
+    def post_bind(self, pod, facts, node_name):
+        if pod.name.endswith("8"):
+            raise RuntimeError("the oracle is silent")
+
+
+DECIDING = (FailsOnSomeNodes, NamesSomeNodes, FailsToScore, LikesDigits, LikesFewPods)
+BINDING = (
+    RefusesToReserve,
+    FailsToReserve,
+    MakesWait,
+    MakesWaitToo,
+    FailsToPrepare,
+    RefusesToPrepare,
+    FailsAfterwards,
+)
