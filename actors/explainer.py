@@ -61,5 +61,5 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     if found.dry_run is None:
         return found
     versions = reached.worker_seqs
-    tried = await try_on_workers(cycle, asked, found.dry_run, workers, versions, timeout_s)
+    tried = await try_on_workers(cycle, workers, versions, timeout_s, asked, found.dry_run)
     return with_post_filter(found, profile, asked, tie_break, tried)

@@ -1,24 +1,24 @@
 """HeldNodes: all nodes beside the scheduler that decides on them; the cache keeps them up to date.
 
-    catch up with the cache ──► deciding: no changes come in ──► go on: those that waited are made
+    catch up with the cache ──► decide: no changes come in ──► those that waited are made
 
 What is decided stands on the table at once; the cache's change then finds it there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from roadstead.actors.messages import DeltaBatch, ViewAsk
 from roadstead.actors.recovery import Restore
-from roadstead.actors.rounds import UnsettledError
+from roadstead.actors.rounds import UnsettledError, narrow_outside
 from roadstead.actors.seam import ActorError, DeadlineError, Directory, Nothing
 from roadstead.actors.worker import WorkerActor
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.sharded import NarrowTask
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.victims import Tried
@@ -26,6 +26,9 @@ from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan
 from roadstead.storage import StorageChange
+
+Deciding = Callable[[BatchRun], Awaitable[tuple[list[Decision], int]]]
+"""Decisions for the first pods of a batch, and how many of its pods are settled by them."""
 
 
 class HeldNodes(WorkerActor):
@@ -62,22 +65,25 @@ class HeldNodes(WorkerActor):
             raise UnsettledError(str(late)) from late
         self.cycle.tentative.drop_rest()
 
-    @contextmanager
-    def deciding(self, pods: Sequence[PodInCycle]) -> Iterator[tuple[BatchRun, list[Decision]]]:
-        """A batch on the table, and where its decisions go; meanwhile nothing else changes it."""
+    async def decide(
+        self, pods: Sequence[PodInCycle], decide: Deciding
+    ) -> tuple[list[Decision], int]:
+        """A batch on the table, which `decide` decides; meanwhile nothing else changes the table.
+
+        Changes that came meanwhile are made afterwards.
+        """
         self.is_paused = True
-        decisions: list[Decision] = []
         try:
             batch = self.cycle.begin_here(pods)
-            yield batch, decisions
+            if isinstance(batch, NarrowTask):
+                batch = self.cycle.narrowed_here(await narrow_outside(batch))
+            decisions, settled = await decide(batch)
             batch.settle()
             self.cycle.tentative.note(decisions)
         finally:
             self.is_paused = False
-
-    async def go_on(self) -> None:
-        """Makes the changes that came meanwhile."""
         await self._advance()
+        return decisions, settled
 
     def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
         its_infos = [infos[pod] for pod in batch.pods[start:]]

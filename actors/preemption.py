@@ -1,6 +1,6 @@
 """Preemption as a scheduler carries it out: the dry run on the workers, evictions, nominations.
 
-    no node ─► dry run on all workers ─► decided ─► Nominate ─► evict at the binder
+    no node ─► dry run (here, or on all workers) ─► decided ─► Nominate ─► evict at the binder
                                                                   │
                     queue: pod goes back, victims leave ◄── cache: victims leave, pod nominated
 
@@ -12,7 +12,7 @@ evicted but refused, and goes back to the queue.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,13 +28,14 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.outside import call_outside
 from roadstead.actors.seam import Ref
-from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.effects import Effect, Nominate, Nomination
 from roadstead.cycle.pods import PodState
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.cycle.sharded import ShardedCycle
+from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -42,17 +43,19 @@ from roadstead.framework.victims import DryRun, Tried
 from roadstead.preemption.dry_run import merge
 from roadstead.run import Pod
 
+TryOut = Callable[[PodInCycle, DryRun], Awaitable[Tried]]
+
 PREEMPTED = "preempted"
 PLUGIN = "DefaultPreemption"
 
 
 async def try_on_workers(
     cycle: ShardedCycle,
-    pod: PodInCycle,
-    ask: DryRun,
     workers: Sequence[Ref],
     versions: Sequence[int],
     timeout_s: float,
+    pod: PodInCycle,
+    ask: DryRun,
 ) -> Tried:
     """What all workers say of a dry run for a pod of the last batch."""
     question = cycle.dry_run_ask(pod.signature, ask)
@@ -70,24 +73,30 @@ async def try_on_workers(
     return await call_outside(cycle.extenders, partial(ask_extenders, cycle.extenders, pod, tried))
 
 
+async def try_here(
+    batch: BatchRun, extenders: Extenders | None, pod: PodInCycle, ask: DryRun
+) -> Tried:
+    """What a dry run for a pod of a batch finds on the scheduler's own table."""
+    tried = batch.dry_run(pod, ask)
+    if extenders is None:
+        return tried
+    return await call_outside(extenders, partial(ask_extenders, extenders, pod, tried))
+
+
 async def after_failure(
-    decision: Decision,
-    profile: Profile,
-    tie_break: TieBreak,
-    cycle: ShardedCycle,
-    workers: Sequence[Ref],
-    versions: Sequence[int],
-    timeout_s: float,
+    decision: Decision, profile: Profile, tie_break: TieBreak, try_out: TryOut
 ) -> tuple[Decision, bool]:
-    """A decision with PostFilter's answer, and whether preemption was tried for it."""
+    """A decision with PostFilter's answer, and whether preemption was tried for it.
+
+    try_out: carries out a dry run.
+    """
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:
         return decision, False
     ask = wanted(profile, pod, diagnosis, tie_break)
     if ask is None:
         return decision, False
-    tried = await try_on_workers(cycle, pod, ask, workers, versions, timeout_s)
-    result = conclude(profile, pod, diagnosis, tie_break, tried)
+    result = conclude(profile, pod, diagnosis, tie_break, await try_out(pod, ask))
     return decision._replace(post_filter=result), True
 
 

@@ -50,12 +50,13 @@ async def begin_batch(
         if isinstance(following, BatchRun):
             return following
         if isinstance(following, NarrowTask):
-            following = cycle.narrowed(await _narrow(following))
+            following = cycle.narrowed(await narrow_outside(following))
         request = following
     raise UnsettledError("the workers did not agree on the number of nodes and their summaries")
 
 
-async def _narrow(task: NarrowTask) -> Narrowing:
+async def narrow_outside(task: NarrowTask) -> Narrowing:
+    """What sampling and extenders leave; extenders are called beside the loop."""
     if not task.calls_extenders:
         return task.run()
     return await call_outside(task.narrower.extenders, task.run)

@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 
 from roadstead.actors.held_nodes import HeldNodes, HoldsNodes
@@ -24,7 +25,7 @@ from roadstead.actors.leasing import Leasing
 from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.names import CACHE, index_of, shard_names
-from roadstead.actors.preemption import after_failure
+from roadstead.actors.preemption import TryOut, after_failure, try_here, try_on_workers
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import UnsettledError, begin_batch
 from roadstead.actors.seam import (
@@ -203,12 +204,8 @@ class SchedulerActor(Leasing, HoldsNodes):
         on to other shards.
         """
         if self._nodes is not None:
-            searches = self._nodes.cycle.searches(pods[0])
-            if searches:
-                await self._renew_roster(lane)
             await self._nodes.catch_up(self._seqs[0])
-            if searches or not lane.cycle.narrows(pods[0]):
-                return await self._decide_here(self._nodes, lane, pods)
+            return await self._decide_here(self._nodes, lane, pods)
         staleness_s = self._plan.settings.staleness_s
         if self._reads_failed:
             self._own.drop()
@@ -241,13 +238,13 @@ class SchedulerActor(Leasing, HoldsNodes):
         started = time.perf_counter()
         self._volumes.catch_up()
         lane.cycle.accelerator = self._kernel.accelerator(len(pods))
-        with nodes.deciding(pods) as (batch, decisions):
+
+        async def decide(batch: BatchRun) -> tuple[list[Decision], int]:
             self._spend("evaluate", started)
             self._figures.reads += 1
-            found, settled = await self._decide_on(lane, batch, pods, is_fresh=True)
-            decisions += found
-        await nodes.go_on()
-        return decisions, settled
+            return await self._decide_on(lane, batch, pods, is_fresh=True)
+
+        return await nodes.decide(pods, decide)
 
     async def _renew_roster(self, lane: Lane) -> None:
         lane.cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
@@ -275,9 +272,6 @@ class SchedulerActor(Leasing, HoldsNodes):
     def _workers(self, lane: Lane) -> tuple[list[PatientRef], list[int]]:
         """The workers of a lane, and how far each must have come."""
         workers = [self._ref(self._shard_names[shard]) for shard in lane.shards]
-        if self._nodes is not None and self._nodes.is_paused:
-            # What the cache told since the batch began comes to its own table when that has ended.
-            return workers, [self._nodes.applied]
         return workers, [self._seqs[shard] for shard in lane.shards]
 
     async def _decide_on(
@@ -306,7 +300,7 @@ class SchedulerActor(Leasing, HoldsNodes):
             if self._goes_on(lane, decision):
                 continue
             (decision,) = self._slow.judge([decision])
-            decision, has_tried = await self._after_failure(lane, decision)
+            decision, has_tried = await self._after_failure(lane, batch, decision)
             decisions.append(decision)
             if has_tried or gives_up(decision, decisions, self._waiting):
                 # What follows from it changes the tables on which the next pod is decided.
@@ -327,15 +321,17 @@ class SchedulerActor(Leasing, HoldsNodes):
         self._figures.passed_on += 1
         return True
 
-    async def _after_failure(self, lane: Lane, decision: Decision) -> tuple[Decision, bool]:
+    async def _after_failure(
+        self, lane: Lane, batch: BatchRun, decision: Decision
+    ) -> tuple[Decision, bool]:
         """A decision with what PostFilter says, and whether preemption was tried for it."""
         if decision.diagnosis is None:
             return decision, False
-        workers, seqs = self._workers(lane)
         profile = self._profiles[decision.pod.info.facts.scheduler_name]
-        return await after_failure(
-            decision, profile, self._tie_break, lane.cycle, workers, seqs, self._call_s
-        )
+        try_out: TryOut = partial(try_here, batch, lane.cycle.extenders)
+        if self._nodes is None:
+            try_out = partial(try_on_workers, lane.cycle, *self._workers(lane), self._call_s)
+        return await after_failure(decision, profile, self._tie_break, try_out)
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()

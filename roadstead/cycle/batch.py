@@ -24,6 +24,7 @@ from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.tie_break import Chooser
+from roadstead.framework.victims import DryRun, Tried
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel, KernelClass
@@ -31,6 +32,7 @@ from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import KeptBack
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
+from roadstead.preemption.dry_run import dry_run, merge
 
 MAX_NAMED_BEST = 50
 
@@ -128,6 +130,12 @@ class BatchRun:
         """The merged summaries of a class: before PreFilter, and before PreScore."""
         each = self._classes[signature]
         return each.filters, each.scores
+
+    def dry_run(self, pod: PodInCycle, ask: DryRun) -> Tried:
+        """Who would have to go for a pod that was just found to fit nowhere; on a whole table."""
+        assert self._is_whole, "the rows that were kept back are tried where they are"
+        evaluation = self._classes[pod.signature].run.evaluation
+        return merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)
 
     def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decisions for as many of the next pods as are settled at once; perhaps for none.

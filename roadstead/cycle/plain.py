@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
+from roadstead.cycle.alone import Alone
+from roadstead.cycle.batch import Accelerator, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
-from roadstead.cycle.narrowing import Narrower, RosterOf, found_of
+from roadstead.cycle.narrowing import Narrower, RosterOf
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.cycle.shard import view_of
@@ -18,7 +19,7 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.framework.victims import DryRun, Tried
+from roadstead.framework.victims import Tried
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run, merge
@@ -55,26 +56,11 @@ class PlainCycle:
         """
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
-        evaluation = run.evaluation
-        node_count = len(self.table)
-        filters = evaluation.own_filter_summaries()
-        evaluation.update(node_count, filters)
-        self._narrow(run, pod)
-        scores: Summaries = {}
-        if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
-            scores = evaluation.own_score_summaries()
-        classes = {pod.signature: ClassInput(run, filters, scores)}
+        one = Alone(run, pod)
+        self._narrow(one)
+        batch = one.batch(self._chooser, name_best=self._name_best, accelerator=self._accelerator)
         if run.narrowing is not None and self._narrower is not None:
             self._narrower.settle(run.narrowing)
-        batch = BatchRun(
-            self.table,
-            node_count,
-            classes,
-            self._chooser,
-            name_best=self._name_best,
-            accelerator=self._accelerator,
-            is_whole=True,
-        )
         decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
         batch.settle()
         assert decision is not None, "nothing is kept back from the only table"
@@ -82,14 +68,13 @@ class PlainCycle:
             self.bind_volumes(pod, decision.node_name)
         if decision.diagnosis is None:
             return decision
-        profile, tie_break = evaluation.profile, self._chooser.tie_break
+        profile, tie_break = run.evaluation.profile, self._chooser.tie_break
         ask = wanted(profile, pod, decision.diagnosis, tie_break)
-        tried = None if ask is None else self._try(evaluation, pod, ask)
+        tried = None if ask is None else self._ask_extenders(pod, batch.dry_run(pod, ask))
         result = conclude(profile, pod, decision.diagnosis, tie_break, tried)
         return decision._replace(post_filter=result)
 
-    def _try(self, evaluation: Evaluation, pod: PodInCycle, ask: DryRun) -> Tried:
-        tried = merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)
+    def _ask_extenders(self, pod: PodInCycle, tried: Tried) -> Tried:
         extenders = None if self._narrower is None else self._narrower.extenders
         return ask_extenders(extenders, pod, tried)
 
@@ -108,10 +93,9 @@ class PlainCycle:
         """Every node's answer for one pod; places nothing."""
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
-        evaluation = run.evaluation
-        filters = evaluation.own_filter_summaries()
-        evaluation.update(len(self.table), filters)
-        self._narrow(run, pod)
+        evaluation, one = run.evaluation, Alone(run, pod)
+        self._narrow(one)
+        filters = one.filters
         scores: Summaries = {}
         if evaluation.pre_filter.status.is_success:
             scores = evaluation.own_score_summaries()
@@ -122,19 +106,18 @@ class PlainCycle:
         found = explain(profile, pod, views, filters, scores, run.narrowing, tie_break)
         if found.dry_run is None:
             return found
-        tried = self._try(evaluation, pod, found.dry_run)
+        budgets = evaluation.profile.budgets
+        tried = merge([dry_run(evaluation, found.dry_run, budgets)], found.dry_run)
+        tried = self._ask_extenders(pod, tried)
         return with_post_filter(found, profile, pod, tie_break, tried)
 
-    def _narrow(self, run: ClassRun, pod: PodInCycle) -> None:
+    def _narrow(self, one: Alone) -> None:
         """Has sampling and extenders leave rows out, for this pod alone."""
-        run.narrowing, run.applies = None, True
-        evaluation = run.evaluation
-        if self._narrower is None or not self._narrower.concerns(pod.info.facts):
+        narrower, pod = self._narrower, one.pod
+        if narrower is None or one.found is None or not narrower.concerns(pod.info.facts):
             return
-        if evaluation.pre_filter.status.is_success:
-            roster, found = self._roster.take(self.table), found_of(evaluation)
-            run.narrowing = self._narrower.narrow(evaluation.profile, pod, roster, found)
-            evaluation.narrow(run.narrowing.narrowed)
+        roster, profile = self._roster.take(self.table), one.run.evaluation.profile
+        one.narrow(narrower.narrow(profile, pod, roster, one.found))
 
     def _run_of(self, pod: PodInCycle) -> ClassRun:
         run = self._runs.get(pod.signature)

@@ -16,14 +16,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
+from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_memory import ClassMemory
 from roadstead.cycle.class_run import ClassRun, Rest
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.narrowing import Narrower, RosterOf
 from roadstead.cycle.searching import SearchingBatch
-from roadstead.cycle.sharded import ShardedCycle
+from roadstead.cycle.sharded import NarrowTask, ShardedCycle
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.keeper import KernelKeeper
@@ -94,7 +96,7 @@ class _Held:
 class ReplicaCycle(ShardedCycle):
     """Decides batches of pods over a table that holds all nodes.
 
-    profiles: of the table's classes. Pods that are narrowed go by way of messages, as always.
+    profiles: of the table's classes.
     """
 
     def __init__(
@@ -112,26 +114,31 @@ class ReplicaCycle(ShardedCycle):
         self._held: ClassMemory[_Held] = ClassMemory()
         self._models: ClassMemory[_Held] = ClassMemory()
         self._kernels = KernelKeeper()
-        self._searches_here = False
+        self._narrowed: ClassMemory[ClassRun] = ClassMemory()
+        self._alone: Alone | None = None
+        self._order = RosterOf()
 
-    def begin_here(self, pods: Sequence[PodInCycle]) -> BatchRun:
-        """A batch that is ready to be decided. KeyError for a pod of no profile."""
-        self.begin(pods)
+    def begin_here(self, pods: Sequence[PodInCycle]) -> BatchRun | NarrowTask:
+        """A batch that is ready to be decided; or, of one pod, what extenders are to narrow.
+
+        KeyError for a pod of no profile.
+        """
+        self._begin(pods)
         self.node_count = len(self.table)
-        self._searches_here = self.searches(pods[0])
+        if self.narrows(pods[0]):
+            self.roster = self._order.take(self.table)
+            if not self.searches(pods[0]):
+                return self._look(pods[0])
         classes = {}
         for signature, asked in self._asked.items():
-            held = self._held_of(signature, asked.pod, asked.profile)
-            asked.filters, asked.scores = held.given.filters, held.given.scores
-            classes[signature] = held.given
-        if self._searches_here and self._narrower is not None:
+            classes[signature] = self._held_of(signature, asked.pod, asked.profile).given
+        if self.narrows(pods[0]) and self._narrower is not None:
             return SearchingBatch(
                 self.table,
                 classes,
                 self._chooser,
                 self._narrower,
                 self.roster,
-                self._told,
                 name_best=self._name_best,
                 accelerator=self.accelerator,
                 kernels=self._kernels,
@@ -146,6 +153,26 @@ class ReplicaCycle(ShardedCycle):
             kernels=self._kernels,
             is_whole=True,
         )
+
+    def _look(self, pod: PodInCycle) -> BatchRun | NarrowTask:
+        """Filter for a pod that extenders look at, which goes alone."""
+        asked = self._asked[pod.signature]
+        run = self._narrowed.get(pod.signature) or self._new_run(asked.profile, pod.info)
+        self._narrowed.put(pod.signature, run, len(self.table))
+        try:
+            self._alone = one = Alone(run, pod)
+        except UnsupportedError as missing:
+            raise _of_pod(missing, pod) from missing
+        if one.found is None or self._narrower is None:
+            return one.batch(self._chooser, name_best=self._name_best)
+        return NarrowTask(self._narrower, asked.profile, pod, self.roster, one.found)
+
+    def narrowed_here(self, narrowing: Narrowing) -> BatchRun:
+        """The batch of the pod that was narrowed."""
+        assert self._alone is not None, "a pod is looked at before it is narrowed"
+        self._asked[self._alone.pod.signature].narrowing = narrowing
+        self._alone.narrow(narrowing)
+        return self._alone.batch(self._chooser, name_best=self._name_best)
 
     def searches(self, pod: PodInCycle) -> bool:
         """Whether a pod's nodes are sampled, and no extender has a say."""
@@ -168,18 +195,6 @@ class ReplicaCycle(ShardedCycle):
         profile = self._profiles[pod.info.facts.scheduler_name]
         shares = self.accelerator is not None and profile.has_kind(pod.info)
         return pod.info.kind if shares else pod.signature
-
-    def settled(self, asked: int, decided: int) -> None:
-        """As for shards; where pods were searched for here, the start of the next is known."""
-        if self._searches_here:
-            for each in self._asked.values():
-                each.narrowing = None
-        super().settled(asked, decided)
-
-    def _told(self, pod: PodInCycle, run: ClassRun, filters: Summaries, scores: Summaries) -> None:
-        """On what the last pod of a class was decided: what follows from it asks for that."""
-        asked = self._asked[pod.signature]
-        asked.filters, asked.scores, asked.narrowing = filters, scores, run.narrowing
 
     def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:
         held = self._held.get(signature)
@@ -221,8 +236,7 @@ class ReplicaCycle(ShardedCycle):
         try:
             filters, scores = self._summaries(run.evaluation)
         except UnsupportedError as missing:
-            obj = f'Pod "{pod.key}"'
-            raise UnsupportedError(missing.plugin, obj, missing.field) from missing
+            raise _of_pod(missing, pod) from missing
         found = _Held(inputs, changes, ClassInput(run, filters, scores))
         if profile.has_kind(pod.info) and _is_model(run.evaluation):
             kind = profile.scheduler_name, pod.info.kind
@@ -257,6 +271,10 @@ class ReplicaCycle(ShardedCycle):
                 held.harmless.add(key)
         held.changes = columns.changes
         return True
+
+
+def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
+    return UnsupportedError(missing.plugin, f'Pod "{pod.key}"', missing.field)
 
 
 def _is_model(evaluation: Evaluation) -> bool:

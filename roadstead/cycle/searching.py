@@ -13,21 +13,17 @@ Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
+from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
-from roadstead.cycle.class_run import ClassRun
-from roadstead.cycle.narrowing import Narrower, Roster, found_of
-from roadstead.framework.evaluation import Summaries
+from roadstead.cycle.narrowing import Narrower, Roster
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel, Sampling
 from roadstead.nodes.table import NodeTable, Rows
-
-Tell = Callable[[PodInCycle, ClassRun, Summaries, Summaries], None]
-"""Learns on what a pod was decided by the reference: its summaries, and how it was narrowed."""
 
 
 class SearchingBatch(BatchRun):
@@ -40,7 +36,6 @@ class SearchingBatch(BatchRun):
         chooser: Chooser,
         narrower: Narrower,
         roster: Roster,
-        tell: Tell,
         *,
         name_best: bool = False,
         accelerator: Accelerator | None = None,
@@ -58,7 +53,6 @@ class SearchingBatch(BatchRun):
         )
         self._narrower = narrower
         self._roster = roster
-        self._tell = tell
         self._order = rows_in_order(roster, table)
         profiles = {each.run.evaluation.profile for each in classes.values()}
         self._to_find = {p.scheduler_name: narrower.to_find(p, len(table)) for p in profiles}
@@ -80,25 +74,14 @@ class SearchingBatch(BatchRun):
         self.settle()
         if self._has_taken_volumes and pod.info.facts.volumes:
             return None
-        each = self._classes[pod.signature]
-        run, evaluation = each.run, each.run.evaluation
-        filters = evaluation.own_filter_summaries()
-        evaluation.update(len(self.table), filters)
-        run.narrowing, run.applies = None, True
-        if evaluation.pre_filter.status.is_success:
-            found = found_of(evaluation)
-            run.narrowing = self._narrower.narrow(evaluation.profile, pod, self._roster, found)
-            evaluation.narrow(run.narrowing.narrowed)
-            self._narrower.settle(run.narrowing)
-        scores: Summaries = {}
-        if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
-            scores = evaluation.own_score_summaries()
-        self._tell(pod, run, filters, scores)
-        classes = {pod.signature: ClassInput(run, filters, scores)}
-        alone = BatchRun(
-            self.table, len(self.table), classes, self._chooser, name_best=self._name_best
-        )
-        decision = alone.decide(pod)
+        run = self._classes[pod.signature].run
+        one = Alone(run, pod)
+        if one.found is not None:
+            profile = run.evaluation.profile
+            narrowing = self._narrower.narrow(profile, pod, self._roster, one.found)
+            one.narrow(narrowing)
+            self._narrower.settle(narrowing)
+        decision = one.batch(self._chooser, name_best=self._name_best).decide(pod)
         assert decision is not None, "nothing is kept back from the only table"
         run.narrowing, run.applies = None, False
         if decision.node_name is not None:

@@ -183,15 +183,19 @@ class ShardedCycle:
 
     def begin(self, pods: Sequence[PodInCycle]) -> EvaluateRequest:
         """Starts a batch: what to ask every shard. KeyError for a pod of no profile."""
+        self._begin(pods)
+        # A batch touches fewer rows than this, so each group keeps an untouched candidate.
+        self._keep = max(len(pods), self._keep_at_least) + 1
+        return self._request()
+
+    def _begin(self, pods: Sequence[PodInCycle]) -> None:
+        """The classes of a batch. KeyError for a pod of no profile."""
         self._asked = {}
         for pod in pods:
             if pod.signature not in self._asked:
                 profile = self._profiles[pod.info.facts.scheduler_name]
                 each = _ClassInBatch(pod, profile, narrows=self.narrows(pod))
                 self._asked[pod.signature] = each
-        # A batch touches fewer rows than this, so each group keeps an untouched candidate.
-        self._keep = max(len(pods), self._keep_at_least) + 1
-        return self._request()
 
     def _request(self) -> EvaluateRequest:
         asks = tuple(each.ask() for each in self._asked.values())

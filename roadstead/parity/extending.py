@@ -20,7 +20,6 @@ from roadstead.extenders.extender import Extender
 from roadstead.extenders.http import HttpCaller
 from roadstead.facts.pod import PodIdentity
 from roadstead.parity.cases import Case
-from roadstead.parity.paths import BESIDE, way_of
 from roadstead.parity.replay import failed, fleet_of
 from roadstead.parity.result import Json, Result, differing
 from roadstead.protocol.status import Status
@@ -168,11 +167,6 @@ class ExtendedReplay:
         last = self._script.made[-1]["extender"]
         assert isinstance(last, int)
         return self._built.index(self._each[last])
-
-
-def supports(path_name: str) -> bool:
-    """Whether pods are narrowed on a path."""
-    return way_of(path_name) != BESIDE
 
 
 def _explained(explanation: Explanation, entry: Json) -> Json:

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from roadstead.cycle.batch import Accelerator, Decision, PodInCycle
+from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.local import LocalShards
-from roadstead.cycle.narrowing import Narrower, RosterOf
+from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.sharded import NarrowTask
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
@@ -27,6 +30,7 @@ from roadstead.nodes.snapshots import is_behind, take_snapshot
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
+FIRST = TieBreak("first")
 Profiles = Callable[[PodClasses], Mapping[str, Profile]]
 
 PLAIN = "plain"
@@ -89,7 +93,7 @@ class PlainPath:
         self._cycle = PlainCycle(
             NodeTable(self._classes),
             self._profiles,
-            TieBreak("first"),
+            FIRST,
             name_best=names_best,
             narrower=narrower,
             accelerator=accelerator,
@@ -143,7 +147,7 @@ class PlainPath:
 
 
 class BesidePath(PlainPath):
-    """All nodes beside the scheduler; what preemption finds is asked of the plain cycle."""
+    """All nodes beside the scheduler; the plain cycle explains."""
 
     def __init__(
         self,
@@ -154,11 +158,10 @@ class BesidePath(PlainPath):
         names_best: bool = True,
     ) -> None:
         super().__init__(profiles_of, accelerator, narrower, names_best=names_best)
-        self._roster = RosterOf()
         self._beside = ReplicaCycle(
             self._cycle.table,
             self._profiles,
-            TieBreak("first"),
+            FIRST,
             name_best=names_best,
             narrower=narrower,
         )
@@ -169,9 +172,9 @@ class BesidePath(PlainPath):
         table = self._cycle.table
         take_snapshot(table, table.arrived)
         pods = self._beside.together(pods)
-        if self._narrower is not None:
-            self._beside.roster = self._roster.take(table)
         batch = self._beside.begin_here(pods)
+        if isinstance(batch, NarrowTask):
+            batch = self._beside.narrowed_here(batch.run())
         decisions: list[Decision] = []
         run: list[Decision] = []
         for pod in pods:
@@ -180,7 +183,7 @@ class BesidePath(PlainPath):
             decision = run.pop() if run else batch.decide(pod)
             if decision is None:
                 break
-            decisions.append(decision)
+            decisions.append(self._after(batch, decision))
             batch.settle()
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
                 # The next snapshot of this row says more: what the kernel decided further, was
@@ -192,10 +195,19 @@ class BesidePath(PlainPath):
         for each in decisions:
             if each.node_name is not None:
                 self._cycle.bind_volumes(each.pod, each.node_name)
-        last = decisions[-1]
-        if last.diagnosis is not None:
-            decisions[-1] = last._replace(post_filter=self._cycle.decide(last.pod).post_filter)
         return decisions
+
+    def _after(self, batch: BatchRun, decision: Decision) -> Decision:
+        """The decision with PostFilter's answer."""
+        pod, diagnosis = decision.pod, decision.diagnosis
+        if diagnosis is None:
+            return decision
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        ask = wanted(profile, pod, diagnosis, FIRST)
+        tried = None
+        if ask is not None:
+            tried = ask_extenders(self._beside.extenders, pod, batch.dry_run(pod, ask))
+        return decision._replace(post_filter=conclude(profile, pod, diagnosis, FIRST, tried))
 
     def _take_back(self, decisions: Sequence[Decision]) -> None:
         for each in decisions:
@@ -219,7 +231,7 @@ class ShardedPath(LocalShards):
         super().__init__(
             shards,
             profiles_of,
-            TieBreak("first"),
+            FIRST,
             name_best=names_best,
             narrower=narrower,
             accelerator=accelerator,

@@ -12,7 +12,7 @@ from pathlib import Path
 from roadstead.framework.sampling import feasible_nodes_to_find
 from roadstead.parity.cases import compile_case, read_document
 from roadstead.parity.config_cases import check_config
-from roadstead.parity.extending import EXTENDERS, ExtendedReplay, supports
+from roadstead.parity.extending import EXTENDERS, ExtendedReplay
 from roadstead.parity.label_cases import check_labels
 from roadstead.parity.node_order_cases import check_node_order
 from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
@@ -77,8 +77,6 @@ def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
         return [Answer(file, "unreadable", NO_PATH, {}, _all_failed(0, str(error)))]
     header: Json = {key: document[key] for key in ("suite", "name", "nodes") if key in document}
     names = path_names if suite in DECISION_SUITES else (NO_PATH,)
-    if suite == EXTENDERS:
-        names = [name for name in names if supports(name)]
     return [Answer(file, suite, name, header, _run(file, document, suite, name)) for name in names]
 
 

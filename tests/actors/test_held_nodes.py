@@ -87,11 +87,11 @@ def test_preemption_is_tried_on_the_nodes_it_holds():
 def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatch):
     original = SchedulerActor._after_failure
 
-    async def after_a_change(self, lane, decision):
+    async def after_a_change(self, *failed):
         small = node_batch([node("small", cpu=100)])
         await self._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
         await self._settle(NOTHING_SETTLED)
-        return await original(self, lane, decision)
+        return await original(self, *failed)
 
     monkeypatch.setattr(SchedulerActor, "_after_failure", after_a_change)
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))

@@ -1,4 +1,4 @@
-"""Recorded attempts in which extenders have a say, on every path on which pods are narrowed."""
+"""Recorded attempts in which extenders have a say, on every path."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[1] / "golden" / "extenders"
 FILES = find_files([FOLDER])
 
 
-@pytest.mark.parametrize("path_name", ["plain", "1", "2", "5"])
+@pytest.mark.parametrize("path_name", ["plain", "beside", "1", "2", "5"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_calls_and_what_comes_of_them_are_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])
@@ -21,10 +21,6 @@ def test_calls_and_what_comes_of_them_are_upstreams(file, path_name):
     assert answer.result.mismatches == []
     assert not answer.result.unsupported
     assert answer.result.decisions > 0
-
-
-def test_a_scheduler_that_holds_the_nodes_is_left_out_for_it_asks_as_one_worker():
-    assert run_file(FILES[0], ["beside"]) == []
 
 
 def found_in(tmp_path, change):

@@ -1,0 +1,59 @@
+"""One pod, decided by itself on a table that holds all nodes: Filter, narrowing, PreScore, Score.
+
+    Alone(run, pod) ──► Filter ──► found ──► narrowed (sampling, extenders) ──► batch ──► decision
+
+Whoever narrows may block, as extenders do, so it is not done here. Nothing that is summed up over
+nodes can be out of date: all of it is found anew for the pod.
+"""
+
+from __future__ import annotations
+
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.narrowing import Found, found_of
+from roadstead.framework.evaluation import Summaries
+from roadstead.framework.narrowed import Narrowing
+from roadstead.framework.tie_break import Chooser
+
+
+class Alone:
+    """A pod's cycle as far as it has come. found: what Filter left; None where PreFilter refused.
+
+    Raises UnsupportedError, without a pod's name, where a plugin that is not there would be needed.
+    """
+
+    def __init__(self, run: ClassRun, pod: PodInCycle) -> None:
+        self.run, self.pod = run, pod
+        self._evaluation = evaluation = run.evaluation
+        self.filters = evaluation.own_filter_summaries()
+        evaluation.update(len(evaluation.table), self.filters)
+        run.narrowing, run.applies = None, True
+        passed = evaluation.pre_filter.status.is_success
+        self.found: Found | None = found_of(evaluation) if passed else None
+
+    def narrow(self, narrowing: Narrowing) -> None:
+        """Takes what sampling and extenders leave of `found`."""
+        self.run.narrowing = narrowing
+        self._evaluation.narrow(narrowing.narrowed)
+
+    def scores(self) -> Summaries:
+        """What PreScore is to know of the nodes that are left."""
+        if self._evaluation.pre_filter.status.is_success and self._evaluation.feasible.any():
+            return self._evaluation.own_score_summaries()
+        return {}
+
+    def batch(
+        self, chooser: Chooser, *, name_best: bool, accelerator: Accelerator | None = None
+    ) -> BatchRun:
+        """The pod's batch, ready to be decided."""
+        table = self._evaluation.table
+        classes = {self.pod.signature: ClassInput(self.run, self.filters, self.scores())}
+        return BatchRun(
+            table,
+            len(table),
+            classes,
+            chooser,
+            name_best=name_best,
+            accelerator=accelerator,
+            is_whole=True,
+        )
