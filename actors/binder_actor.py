@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
+from roadstead.actors.bind_order import BindOrder
 from roadstead.actors.binder_recovery import BinderRecovery, identity_of
 from roadstead.actors.commits import CommitLog, CommitPage
 from roadstead.actors.edits import BinderEdits
@@ -82,6 +83,7 @@ class BinderActor(BinderRecovery, BinderEdits):
         self._nodes_known, self._pods_known = Revisions(), Revisions()
         self._bound: dict[str, str] = {}
         self._commits = CommitLog()
+        self._order = BindOrder()
         self._evictions: dict[str, tuple[str, str]] = {}
         self._preempted: list[PreemptedNote] = []
         self._batches = 0
@@ -140,6 +142,7 @@ class BinderActor(BinderRecovery, BinderEdits):
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
         """Commits a batch; the answers of its tokens, in their order."""
+        await self._order.turn(batch.owner, batch.epoch, batch.number)
         started = time.perf_counter()
         nothing_read, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
         rows = zip(

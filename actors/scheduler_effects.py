@@ -12,6 +12,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import partial
 
+from roadstead.actors.bind_order import SendOrder, Turn
 from roadstead.actors.figures import Figures
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
@@ -98,6 +99,7 @@ class SchedulerEffects:
         self._refs: dict[str, PatientRef] = {}
         self._binding: set[asyncio.Task[None]] = set()
         self._may_bind = asyncio.Semaphore(plan.settings.bounds.inflight_max_batches)
+        self._order = SendOrder()
         self._failure: BaseException | None = None
         self._spent_s: dict[str, float] = {}
         self._losses = 0
@@ -167,7 +169,8 @@ class SchedulerEffects:
             raise failure
 
     def _start_binding(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> None:
-        task = asyncio.create_task(self._bind(tuple(finishing), tuple(attempts)))
+        turn = self._order.begin()
+        task = asyncio.create_task(self._bind(tuple(finishing), tuple(attempts), turn))
         self._binding.add(task)
         task.add_done_callback(self._bound_or_failed)
 
@@ -176,14 +179,19 @@ class SchedulerEffects:
         if not task.cancelled() and (failure := task.exception()) is not None:
             self._failure = self._failure or failure
 
-    async def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> None:
+    async def _bind(
+        self, finishing: Sequence[Attempt], attempts: Sequence[Attempt], turn: Turn
+    ) -> None:
         async with self._may_bind:
-            if finishing:
-                await self._settle(Settle(forget=(), finish=_pairs(finishing), confirm=()))
-                attempts = await self._bind_outside(attempts)
-            if not attempts:
-                return
-            batch = self._bind_batch(attempts)
+            try:
+                if finishing:
+                    await self._settle(Settle(forget=(), finish=_pairs(finishing), confirm=()))
+                    attempts = await self._bind_outside(attempts)
+                if not attempts:
+                    return
+                batch = self._bind_batch(attempts, await turn.comes())
+            finally:
+                turn.over.set()
             started = time.perf_counter()
             binder = self._ref(BINDER).ref
             try:
@@ -197,7 +205,7 @@ class SchedulerEffects:
             self._take_note(attempts, answer)
             await self._perform(self.core.bind_answered(_answers(answer)))
 
-    def _bind_batch(self, attempts: Sequence[Attempt]) -> BindBatch:
+    def _bind_batch(self, attempts: Sequence[Attempt], number: int) -> BindBatch:
         versions, whole = self._checks_versions, self._is_whole
         return BindBatch(
             self._name,
@@ -208,6 +216,7 @@ class SchedulerEffects:
             self._volumes.of([a.token for a in attempts]),
             tuple(a.read_version for a in attempts) if versions else (),
             tuple(job_of(a.facts) for a in attempts) if whole else (),
+            number,
         )
 
     def _take_note(self, attempts: Sequence[Attempt], told: BindAnswers) -> None:

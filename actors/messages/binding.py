@@ -16,7 +16,7 @@ class BindBatch:
 
     volumes: of the attempts among them that bind claims. read_versions: of the nodes' rows, as they
     were read, where they matter. transactions: what each pod is part of, all or nothing, or "";
-    none at all where each stands by itself.
+    none at all where each stands by itself. number: of the batch, see `bind_order`; 0 for none.
     """
 
     owner: str
@@ -27,6 +27,7 @@ class BindBatch:
     volumes: tuple[BoundVolumes, ...] = ()
     read_versions: tuple[int, ...] = ()
     transactions: tuple[str, ...] = ()
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
