@@ -50,6 +50,7 @@ class NodeBook(PodBook):
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> list[Effect]:
         """Nodes appear, as by `add_node` one after another; their records are one group."""
+        self._check_running()
         effects: list[Effect] = []
         if self.placements.are_strangers(nodes):
             self.placements.add_nodes(nodes)
@@ -63,6 +64,7 @@ class NodeBook(PodBook):
 
     def update_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
         """A node's own facts change; an unknown one is added."""
+        self._check_running()
         known = self.placements.nodes.get(facts.name, facts)
         self.placements.update_node(facts)
         effects = self._tell(RecordKind.NODE, facts.name, facts, revision)
@@ -76,6 +78,7 @@ class NodeBook(PodBook):
         """A node disappears; its pods stay bound to it. Raises for a node that is not there."""
         if name not in self.placements.nodes:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
+        self._check_running()
         self.placements.remove_node(name)
         return self._tell(RecordKind.NODE_GONE, name, None, revision)
 
@@ -86,9 +89,9 @@ class NodeBook(PodBook):
     def _tell(
         self, kind: RecordKind, node_name: str, subject: Subject | None, revision: int = 0
     ) -> list[Effect]:
+        self._check_running()
         if not self._tells_all:
             return []
-        self._check_running()
         self.last_lsn += 1
         record = JournalRecord(
             self.last_lsn, kind, node_name, node_name, node_name, epoch=revision, subject=subject

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 from roadstead.journal.records import JournalError
 
 Buffer: TypeAlias = bytes | memoryview
+REWRITE_BYTES = 1 << 20
 
 
 class DiskFile(Protocol):
@@ -54,6 +55,10 @@ class Disk(Protocol):
 
     def cut(self, name: str, size_bytes: int) -> None:
         """Shortens a file, durably."""
+        ...
+
+    def rewrite(self, name: str, offset: int) -> None:
+        """Writes what a file has from an offset on in its place again, to be made durable."""
         ...
 
     def rename(self, name: str, to: str) -> None:
@@ -125,6 +130,15 @@ class RealDisk:
         try:
             os.ftruncate(fd, size_bytes)
             _sync(fd)
+        finally:
+            os.close(fd)
+
+    def rewrite(self, name: str, offset: int) -> None:
+        fd = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            size_bytes = os.fstat(fd).st_size
+            while offset < size_bytes:
+                offset += os.pwrite(fd, os.pread(fd, REWRITE_BYTES, offset), offset)
         finally:
             os.close(fd)
 

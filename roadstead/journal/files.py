@@ -105,6 +105,7 @@ class FileJournal:
 
     def _sync_old(self, end: SegmentEnd) -> None:
         """What a process wrote that was killed is durable only now."""
+        self._disk.rewrite(end.name, 0)
         file = self._disk.extend(end.name)
         try:
             file.sync()
@@ -115,6 +116,9 @@ class FileJournal:
         """A segment of an earlier process, durable as far as it was read."""
         if end.rest is not None:
             self._disk.cut(end.name, end.size_bytes)
+        # A sync that failed leaves bytes that are read and that no later sync writes: they count as
+        # written. What no frame vouches for may be such.
+        self._disk.rewrite(end.name, end.vouched_bytes)
         file = self._disk.extend(end.name)
         reopened = FrameFile(file, end.header.segment, end.digest, end.size_bytes)
         reopened.sync()

@@ -76,7 +76,10 @@ class Closed:
 
 @dataclass(slots=True)
 class SegmentEnd:
-    """A segment up to where it was read. is_continued: it says that another one follows."""
+    """A segment up to where it was read. is_continued: it says that another one follows.
+
+    vouched_bytes: of the beginning, which its frames say were durable.
+    """
 
     name: str
     header: Header
@@ -84,6 +87,7 @@ class SegmentEnd:
     digest: int
     next_lsn: int
     is_continued: bool = False
+    vouched_bytes: int = 0
     rest: LeftOut | None = None
 
     @property
@@ -202,6 +206,7 @@ class Reader:
 
     def _mark(self, frame: Frame, end: SegmentEnd) -> None:
         """What a frame says of the journal's end. A next segment follows from what is before it."""
+        end.vouched_bytes = frame.place.durable_bytes if frame.place is not None else 0
         if frame.kind is FrameKind.CONTINUED:
             end.is_continued = True
             return

@@ -434,13 +434,18 @@ class TestHalt:
             lambda core: core.update_pod("uid-a", LARGE),
             lambda core: core.delete(["uid-a"]),
             lambda core: core.evict(["uid-a"]),
+            lambda core: core.add_nodes(NodeList.of([NodeFacts("n8"), NodeFacts("n9")])),
+            lambda core: core.update_node(NodeFacts("n1", allocatable_pods=3)),
+            lambda core: core.remove_node("n1"),
         ],
     )
     def test_halted_binder_takes_no_changes(self, change):
         core = binder("a")
         core.flush_failed("disk full")
+        before, version = dict(core.placements.nodes), core.version
         with pytest.raises(BinderHaltedError, match="halted: disk full"):
             change(core)
+        assert (dict(core.placements.nodes), core.version) == (before, version)
 
 
 def test_counts_tell_what_is_where():

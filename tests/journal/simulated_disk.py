@@ -5,6 +5,7 @@ A write may take only the beginning of what it is given, as the system's own may
 
 import errno
 import random
+from collections import Counter
 
 from roadstead.journal import JournalError
 
@@ -18,6 +19,11 @@ class SimulatedFile:
 
     def write(self, data):
         taken = len(data)
+        if self.disk.fails("short") and taken > 1:
+            kept = bytes(data[: self.disk.random.randrange(1, taken)])
+            self.disk.contents[self.name] += kept
+            self.disk.shortened = True
+            return taken
         if taken > 1 and self.disk.random.random() < self.disk.short_writes:
             taken = self.disk.random.randrange(1, taken)
         room = self.disk.room_bytes
@@ -31,9 +37,14 @@ class SimulatedFile:
         return taken
 
     def sync(self):
+        self.disk.asked["bytes"] += 1
         if self.disk.fails_to_sync:
             raise OSError(errno.EIO, "Input/output error")
-        if self.name is not None:
+        if self.disk.fails("sync"):
+            # The system takes for written what it could not write, and says so to nobody else.
+            self.disk.unsafe.add(self.name)
+            raise OSError(errno.EIO, "Input/output error")
+        if self.name is not None and self.name not in self.disk.unsafe:
             self.disk.durable[self.name] = len(self.disk.contents[self.name])
 
     def size(self):
@@ -47,7 +58,10 @@ class SimulatedFile:
 class SimulatedDisk:
     """contents: what the system shows. durable: how much of it survives a crash for certain.
 
-    short_writes: the share of writes that take less than they are given.
+    short_writes: the share of writes that take less than they are given. removing: is told of a
+    file before it goes. asked: how often to keep what. fault: see `simulation/disk_faults.py`; met:
+    whether it has happened. lied: what was durable is not any more. unsafe: files of which a sync
+    failed. shortened: whether a write took less than it said.
     """
 
     place = "simulated"
@@ -57,7 +71,32 @@ class SimulatedDisk:
         self.contents, self.durable, self.lasting = {}, {}, set()
         self.room_bytes, self.fails_to_sync = room_bytes, False
         self.short_writes, self.opened = short_writes, []
-        self.locked = False
+        self.locked = self.lied = False
+        self.removing = lambda name: None
+        self.asked, self.steps = Counter(), 0
+        self.fault, self.met, self.unsafe = None, False, set()
+        self.shortened = False
+
+    def fails(self, what):
+        """Whether this call is the one that fails in this way; OSError where nothing works."""
+        fault = self.fault
+        self.steps += 1
+        if fault is None or self.steps < fault.at or fault.kind not in (what, "stops"):
+            return False
+        self.met = True
+        if fault.kind == "stops":
+            raise OSError(errno.EIO, "Input/output error")
+        self.fault = None
+        return True
+
+    def lose_writes(self):
+        """What waits to be written cannot be: the system shows it, and takes it for written.
+
+        Whoever wrote it is gone, and hears of no error.
+        """
+        for name, data in self.contents.items():
+            if self.durable[name] < len(data) and self.random.random() < 0.5:
+                self.unsafe.add(name)
 
     def names(self):
         return sorted(self.contents)
@@ -66,6 +105,7 @@ class SimulatedDisk:
         return bytes(self.contents[name])
 
     def create(self, name):
+        self.fails("create")
         if name in self.contents:
             raise FileExistsError(name)
         self.contents[name], self.durable[name] = b"", 0
@@ -76,20 +116,32 @@ class SimulatedDisk:
         return SimulatedFile(self, name)
 
     def cut(self, name, size_bytes):
+        self.fails("cut")
+        self.asked["bytes"] += 1
         self.contents[name] = self.contents[name][:size_bytes]
         self.durable[name] = size_bytes
 
+    def rewrite(self, name, offset):
+        self.fails("rewrite")
+        assert offset <= self.durable[name], "what was vouched for is durable"
+        self.unsafe.discard(name)
+
     def rename(self, name, to):
+        self.fails("rename")
         self._lose(to)
         self.contents[to] = self.contents.pop(name)
         self.durable[to] = self.durable.pop(name)
+        self.unsafe = {to if each == name else each for each in self.unsafe - {to}}
         for file in self.opened:
             file.name = to if file.name == name else file.name
         self.sync_names()
 
     def remove(self, name):
+        self.fails("remove")
+        self.removing(name)
         self._lose(name)
         del self.contents[name]
+        self.unsafe.discard(name)
 
     def _lose(self, name):
         """Who has the file open writes where nobody looks."""
@@ -97,6 +149,8 @@ class SimulatedDisk:
             file.name = None if file.name == name else file.name
 
     def sync_names(self):
+        self.asked["names"] += 1
+        self.fails("sync_names")
         self.lasting = set(self.contents)
         self.durable = {name: size for name, size in self.durable.items() if name in self.lasting}
 
@@ -113,7 +167,7 @@ class SimulatedDisk:
         self.locked, self.fails_to_sync, self.room_bytes = False, False, None
         for file in self.opened:
             file.name = None
-        self.opened = []
+        self.opened, self.unsafe = [], set()
         for name, data in list(self.contents.items()):
             if name not in self.lasting and self.random.random() < 0.5:
                 del self.contents[name], self.durable[name]

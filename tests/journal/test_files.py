@@ -1,5 +1,6 @@
 import os
 import random
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,18 @@ from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
 from roadstead.journal.frames import HEAD_BYTES
 from roadstead.journal.headers import HEADER_BYTES
+from roadstead.journal.segments import Reader
 from tests.journal.simulated_disk import SimulatedDisk, SimulatedFile
 
 SHAPES = [PodFacts(priority=priority, labels=(("app", "x"),)) for priority in range(5)]
+
+
+@dataclass
+class SyncFails:
+    """A fault of a disk: the first sync from a call on fails."""
+
+    at: int
+    kind: str = "sync"
 
 
 def record(lsn, kind=RecordKind.BIND):
@@ -320,6 +330,45 @@ def test_a_flush_that_failed_is_never_tried_again():
     with pytest.raises(JournalError, match="cannot be flushed"):
         journal.flush()
     assert journal.durable_lsn == 0
+
+
+@pytest.mark.parametrize("flushed", [0, 2])
+def test_what_a_failed_sync_left_is_written_again_before_it_counts(flushed):
+    """The system shows such bytes, and no later sync of them writes any."""
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    for lsn in range(1, flushed + 1):
+        journal.append(records(lsn, lsn))
+        journal.flush()
+    journal.append(records(flushed + 1, flushed + 3))
+    disk.fault = SyncFails(at=disk.steps + 1)
+    with pytest.raises(JournalError, match="cannot be flushed: Input/output error"):
+        journal.flush()
+    journal.close()
+
+    journal, found = opened(disk)
+    journal.close()
+    disk.crash()
+
+    assert [each.lsn for each in found] == list(range(1, flushed + 4))
+    assert list(Reader(disk).records()) == found
+
+
+def test_a_real_file_is_written_again_from_a_place_on(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(bytes(range(250)))
+    written_again = []
+    write = os.pwrite
+
+    def taking_less(fd, data, offset):
+        written_again.append((offset, bytes(data[:60])))
+        return write(fd, data[:60], offset)
+
+    monkeypatch.setattr(os, "pwrite", taking_less)
+    RealDisk(tmp_path).rewrite("file", 100)
+
+    assert (tmp_path / "file").read_bytes() == bytes(range(250))
+    assert [offset for offset, _ in written_again] == [100, 160, 220]
+    assert b"".join(data for _, data in written_again) == bytes(range(100, 250))
 
 
 def test_a_snapshot_that_fails_leaves_what_was_there():

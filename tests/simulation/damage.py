@@ -1,16 +1,22 @@
 """Damage to a journal at rest: whatever happens to durable bytes is noticed, and said.
 
-A copy of the disk is damaged in some way and read again. Either the reader refuses the journal or
-says what it left out, or every record is what it was.
+A copy of the disk is damaged in some way and read again, by the product and by `plain_journal`. A
+file that something vouches for is refused; an end that nothing vouches for is left out, and said;
+else every record is what it was.
 """
 
 import random
+import struct
+import zlib
 
 from roadstead.journal import JournalError
 from roadstead.journal.segments import Reader
 from tests.journal.simulated_disk import SimulatedDisk
+from tests.simulation.plain_journal import FRAME_BYTES, HEADER_BYTES, PlainFile, PlainJournal, plain
 
 TIMES = 6
+OLD_HEADER_BYTES = 36
+"""Of format 1. A file of less than that says nothing of its format."""
 
 
 def _flip(draw, contents):
@@ -51,7 +57,61 @@ def _remove(draw, contents):
         del contents[_some(draw, contents)]
 
 
-DAMAGES = (_flip, _flip, _zero, _misdirect, _drop, _remove)
+def _drop_frame(draw, contents):
+    """A whole frame is missing, as if it had never been written."""
+    name, (frame, *_) = _frames(draw, contents)
+    contents[name] = contents[name][: frame.offset] + contents[name][frame.end :]
+
+
+def _repeat_frame(draw, contents):
+    """A frame was written twice."""
+    name, (frame, *_) = _frames(draw, contents)
+    data = contents[name]
+    contents[name] = data[: frame.end] + data[frame.offset : frame.end] + data[frame.end :]
+
+
+def _swap_frames(draw, contents):
+    """Two frames were written in another order."""
+    name, (one, *others) = _frames(draw, contents)
+    data = contents[name]
+    for other in others[:1]:
+        middle = data[other.offset : other.end] + data[one.offset : one.end]
+        contents[name] = data[: one.offset] + middle + data[other.end :]
+
+
+def _cut(draw, contents):
+    """A file ends with a frame, or in the midst of one."""
+    name, (frame, *_) = _frames(draw, contents)
+    places = (frame.offset, frame.offset + 1, frame.offset + FRAME_BYTES, frame.end - 1, frame.end)
+    contents[name] = contents[name][: draw.choice(places)]
+
+
+def _cut_header(draw, contents):
+    """A file ends in the midst of its header."""
+    name = _some(draw, contents)
+    contents[name] = contents[name][: draw.choice((8, 35, 36, 37, 55))]
+
+
+def _flip_head(draw, contents):
+    """A bit of a file's header, or of what says what a frame is, is another one."""
+    name, (frame, *_) = _frames(draw, contents)
+    start, end = draw.choice(((0, HEADER_BYTES), (frame.offset, frame.offset + FRAME_BYTES)))
+    data, place = bytearray(contents[name]), draw.randrange(start, end)
+    data[place] ^= 1 << draw.randrange(8)
+    contents[name] = bytes(data)
+
+
+def _replace(draw, contents):
+    """A file holds what belongs to another one."""
+    target = _some(draw, contents)
+    contents[target] = contents[_some(draw, contents)]
+
+
+DAMAGES = (
+    *(_flip, _flip, _zero, _misdirect, _drop, _remove),
+    *(_drop_frame, _repeat_frame, _swap_frames, _cut, _cut, _cut_header, _replace),
+    *(_flip_head, _flip_head, _flip_head),
+)
 
 
 def _some(draw, contents):
@@ -63,28 +123,75 @@ def _range(draw, data):
     return start, min(len(data), start + draw.choice((1, 4, 16, 64, 512)))
 
 
-def unnoticed(disk, records, seed):
-    """One line for each damage after which other records were read, and nothing was said."""
-    draw = random.Random(f"damage {seed}")
-    found = []
+def _frames(draw, contents):
+    """A file, and its frames from some one on; rather the last ones, where words differ."""
+    name = _some(draw, contents)
+    frames = PlainFile(name).read(contents[name]).frames
+    return name, frames[draw.choice((draw.randrange(len(frames)), max(0, len(frames) - 3))) :]
+
+
+def _vouched(journal, contents):
+    """Whether a whole frame behind the tail says that what was there had been durable."""
+    name, offset, _ = journal.tail
+    data, segment = contents[name], journal.segments[-1].segment
+    place = data.find(b"\xf2RJ\n", offset + 1)
+    while place >= 0:
+        end = place + FRAME_BYTES
+        if end <= len(data):
+            _, length, checksum = struct.unpack_from("<4sII", data, place)
+            kind, of, _, _, _, durable = struct.unpack_from("<BIQIQQ", data, place + 12)
+            is_whole = end + length <= len(data) and 1 <= kind <= 5
+            if is_whole and zlib.crc32(data[place + 12 : end + length]) == checksum:
+                if of == segment and durable > offset:
+                    return True
+                place = end + length - 1
+        place = data.find(b"\xf2RJ\n", place + 1)
+    return False
+
+
+def judged(contents):
+    """What a reader should say: (records, tail), or None where it must refuse."""
+    journal = PlainJournal(contents)
+    only = journal.segments[-1] if len(journal.segments) == 1 else None
+    if only is not None and not only.is_begun and len(contents[only.name]) <= OLD_HEADER_BYTES:
+        # It looks like a file of format 1 whose header was torn: nothing was in it.
+        journal = PlainJournal({n: d for n, d in contents.items() if n != only.name})
+        if all(text == "no segment follows the snapshot" for text in journal.problems):
+            return journal.records, (only.name, 0, len(contents[only.name]))
+        return None
+    if journal.problems or (journal.tail and _vouched(journal, contents)):
+        return None
+    return journal.records, journal.tail
+
+
+def unnoticed(disk, seed):
+    """One line for each damage that the product's reader judges otherwise than a plain one."""
+    draw, memo = random.Random(f"damage {seed}"), {}
     for _ in range(TIMES):
         damage = draw.choice(DAMAGES)
         contents = {name: data for name, data in disk.contents.items() if data}
-        before = dict(contents)
         if not contents:
             continue
         damage(draw, contents)
-        other = SimulatedDisk()
-        other.contents = contents
-        other.durable = {name: len(data) for name, data in contents.items()}
-        reader = Reader(other)
-        try:
-            read = list(reader.records())
-        except JournalError:
-            continue
-        if reader.tail is None and read != records and contents != before:
+        wanted, found = judged(contents), read(contents, memo)
+        if found != wanted:
             what = damage.__name__.strip("_")
-            found.append(
-                f"I9: {len(records)} records are {len(read)} after {what}, nothing is said"
-            )
-    return found
+            yield f"I9: after {what} a reader says {_told(found)}, should say {_told(wanted)}"
+
+
+def read(contents, memo):
+    """What the product's reader says, in the same words as `judged`."""
+    other = SimulatedDisk()
+    other.contents = contents
+    other.durable = {name: len(data) for name, data in contents.items()}
+    reader = Reader(other)
+    try:
+        records = [plain(each, memo) for each in reader.records()]
+    except JournalError:
+        return None
+    tail = reader.tail
+    return records, tail and (tail.name, tail.offset, tail.size_bytes)
+
+
+def _told(said):
+    return "that it is damaged" if said is None else f"{len(said[0])} records, cut: {said[1]}"

@@ -7,7 +7,6 @@ becomes "any event", a segment that is full is followed by another one. None of 
 import random
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from unittest.mock import patch
 
 from roadstead.actors import binder_actor, binder_recovery, cache_actor, queue_actor, scheduler
@@ -38,12 +37,25 @@ class Shrunk:
                 (cache_actor, "CacheSettings", self.cache),
                 (scheduler, "CycleCore", {"max_remembered": self.max_remembered}),
             ):
-                put = partial(getattr(module, name), **settings)
+                put = _with(getattr(module, name), settings)
                 stack.enter_context(patch.object(module, name, put))
             stack.enter_context(
                 patch.object(binder_recovery, "SNAPSHOT_BYTES", self.snapshot_bytes)
             )
             yield
+
+
+def _with(build, settings):
+    """The same class, whatever it is asked for."""
+    return lambda *what, **how: build(*what, **{**how, **settings})
+
+
+def late_of(seed):
+    """When a cache asks about an attempt: often of one that would have ended well."""
+    draw = random.Random(f"late {seed}")
+    # With messages that are late by seconds, and with all that are under way at the moment.
+    late = {"bind_s": 0.3, "ask_again_s": 0.5}, {"bind_s": 0.01, "ask_again_s": 2.5}
+    return draw.choice(({}, *late))
 
 
 def shrunk_of(seed):
@@ -60,7 +72,7 @@ def shrunk_of(seed):
             "max_in_flight_events": draw.choice((1, 4, 100)),
             "max_passed": draw.choice((2, 10, 1000)),
         },
-        cache={},
+        cache=late_of(seed),
         max_remembered=draw.choice((64, 1000)),
         segment_bytes=draw.choice((4 * 1024, SEGMENT_BYTES)),
         snapshot_bytes=draw.choice((6 * 1024, 20 * 1024, 256 * 1024)),
@@ -71,6 +83,7 @@ USUAL = replace(
     shrunk_of(0),
     binder={},
     queue={},
+    cache={},
     max_remembered=65_536,
     segment_bytes=64 * 1024 * 1024,
     snapshot_bytes=256 * 1024 * 1024,

@@ -18,9 +18,10 @@ from tests.simulation.limits import USUAL
 from tests.simulation.shadow_batch import ShadowBatches
 from tests.simulation.shadow_cache import ShadowCache
 from tests.simulation.shadow_cycle import ShadowCycle
+from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
+from tests.simulation.shadow_life import ShadowLife
 from tests.simulation.shadow_queue import shadow_of
 from tests.simulation.shadow_verifier import ShadowVerifier
-from tests.simulation.snapshots import WatchedJournal
 
 MANY = 1000
 
@@ -70,6 +71,7 @@ class Process:
     """heard: uid → node of every bind of which an acknowledgement leaves the binder.
 
     histories: of the calls of all processes of a run. outside: what goes wrong with extenders.
+    journal: the shadow of the journal, of all processes, too.
     """
 
     def __init__(
@@ -83,9 +85,11 @@ class Process:
         watch=None,
         limits=USUAL,
         outside=None,
+        journal=None,
     ):
         self.plan, self.network = plan, network
-        binder = _binder(plan, disk, limits.segment_bytes, histories.snapshots)
+        self.journal = journal or ShadowJournal(disk, limits, histories.snapshots)
+        binder = _binder(plan, disk, limits.segment_bytes, self.journal)
         of_run = histories, code, watch, limits.queue
         self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, *of_run)
         self.runtime.listen = _listen(plan, heard)
@@ -110,17 +114,20 @@ class Process:
         return {name: life.actor for name, life in self.runtime.lives.items()}
 
 
-def _binder(plan, disk, segment_bytes, problems):
+def _binder(plan, disk, segment_bytes, shadow):
     lives = []
 
     def build(directory):
         # Its process was killed, or the machine stopped.
         if lives and disk.random.random() < 0.5:
             _stop_machine(disk)
+        disk.lose_writes()
         disk.unlock()
         lives.append(directory)
-        journal = WatchedJournal(disk, problems, segment_bytes=segment_bytes)
-        return BinderActor(plan, directory, journal)
+        journal = WatchedJournal(disk, shadow, segment_bytes=segment_bytes)
+        actor = BinderActor(plan, directory, journal)
+        ShadowLife(actor, plan, shadow, shadow.problems)
+        return actor
 
     return build
 
@@ -147,6 +154,7 @@ def going_on(plan, disk):
     """The plan of the process after one that was killed, as `--resume` makes it."""
     if disk.random.random() < 0.5:
         _stop_machine(disk)
+    disk.lose_writes()
     disk.unlock()
     last_epoch = seen_in(disk).last_epoch
     return replace(plan, resume=bool(disk.names()), first_epoch=last_epoch + 1)

@@ -33,7 +33,7 @@ from roadstead.facts.storage import (
 from roadstead.facts.taints import Taint
 from roadstead.run import RunPlan
 from tests.builders import GIB, node, pod, require
-from tests.simulation.limits import USUAL, Shrunk
+from tests.simulation.limits import USUAL, Shrunk, late_of
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -296,7 +296,8 @@ def make(seed, journal=None, *, changes=False):
     waves = _waves(draw, pods, late)
     if changes:
         waves = tuple(sorted((*waves, *_changes(seed, hosts, pods)), key=lambda wave: wave.at_s))
-    return Scenario(plan, tuple(hosts), waves, kinds)
+    limits = replace(USUAL, cache=late_of(seed))
+    return Scenario(plan, tuple(hosts), waves, kinds, limits=limits)
 
 
 def _changes(seed, hosts, pods):

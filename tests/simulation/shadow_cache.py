@@ -1,8 +1,9 @@
 """A shadow of the cache: what is counted where, kept plainly and compared after each call.
 
-It knows uid → (is it confirmed, node, token, facts) and which attempts are over, and nothing of
-batches, deadlines, deltas or transition tables. A difference is told in the run in which it arises,
-before something else repairs it.
+It knows uid → (is it confirmed, node, token, facts), until when each attempt has time, which are
+over and who is gone, within their bounds, and nothing of batches, groups of deadlines, deltas or
+transition tables. A difference is told in the run in which it arises, before something else repairs
+it.
 """
 
 CALLS = (
@@ -14,6 +15,7 @@ CALLS = (
     "update_pod",
     "remove_pods",
     "resolve",
+    "expire",
 )
 
 
@@ -22,7 +24,9 @@ class ShadowCache:
 
     def __init__(self, core):
         self._core = core
-        self._pods, self._over = {}, set()
+        self._pods, self._over, self._gone = {}, {}, {}
+        self._until_s, self._asked = {}, set()
+        self._bound = core.settings.max_gone_remembered
         self.problems = []
         for name in CALLS:
             setattr(core, name, self._followed(name, getattr(core, name)))
@@ -33,7 +37,8 @@ class ShadowCache:
     def _followed(self, name, original):
         def call(*what, **how):
             # Batches may be iterators, which are read once.
-            what = (list(what[0]), *what[1:]) if name != "update_pod" else what
+            is_batch = name not in ("update_pod", "expire")
+            what = (list(what[0]), *what[1:]) if is_batch else what
             answer = original(*what, **how)
             about = getattr(self, f"_{name}")(*what)
             self._compare(name, about, answer)
@@ -44,10 +49,12 @@ class ShadowCache:
     def _compare(self, name, refused, answer):
         if len(self.problems) >= 3:
             return
-        told = sorted(each.uid for each in getattr(answer, "refused", ()))
+        of = answer if name == "expire" else getattr(answer, "refused", ())
+        told = sorted(each.uid for each in of)
         if told != sorted(refused):
             self.problems.append(f"shadow of the cache: {name} refuses {told}, not {refused}")
         core = self._core
+        self._compare_times(name)
         here = {uid: core.node_of(uid) for uid in self._pods}
         should = {uid: node for uid, (_, node, _, _) in self._pods.items()}
         if here != should or len(core.placements) != len(should):
@@ -59,6 +66,50 @@ class ShadowCache:
         }:
             self.problems.append(f"shadow of the cache: after {name}: others are assumed")
 
+    def _compare_times(self, name):
+        """Until when attempts have time, which of them are asked about or over, and who is gone."""
+        core, trial = (
+            self._core,
+            {uid for uid, (is_added, *_) in self._pods.items() if not is_added},
+        )
+        self._until_s = {uid: at_s for uid, at_s in self._until_s.items() if uid in trial}
+        self._asked &= trial
+        counts = core.counts()
+        for what, here, there in (
+            ("deadlines", {each.uid: each.deadline_s for each in core.on_trial()}, self._until_s),
+            ("the first one", core.next_deadline_s(), min(self._until_s.values(), default=None)),
+            (
+                "asked",
+                (counts.asked, counts.assumed + counts.asked),
+                (len(self._asked), len(trial)),
+            ),
+            ("added", counts.added, len(self._pods) - len(trial)),
+            ("over", list(core._forgotten), list(self._over)),
+            ("gone", list(core._gone), list(self._gone)),
+        ):
+            if here != there:
+                self.problems.append(
+                    f"shadow of the cache: after {name}: {what}: {here}, not {there}"
+                )
+
+    def _end(self, uid, token):
+        """An attempt is over."""
+        self._over[uid, token] = None
+        while len(self._over) > self._bound:
+            del self._over[next(iter(self._over))]
+
+    def _leave(self, uid):
+        """A pod is gone, or its attempt has expired: it is remembered, if not for ever."""
+        self._gone.setdefault(uid)
+        while len(self._gone) > self._bound:
+            del self._gone[next(iter(self._gone))]
+
+    def _expire(self, now_s):
+        late = [uid for uid, at_s in self._until_s.items() if at_s <= now_s]
+        self._until_s |= dict.fromkeys(late, now_s + self._core.settings.ask_again_s)
+        self._asked |= set(late)
+        return late
+
     def _assume(self, batch, now_s):
         refused = []
         for uid, _, facts, node, token in batch:
@@ -69,12 +120,14 @@ class ShadowCache:
                 refused.append(uid)
                 continue
             self._pods[uid] = False, node, token, facts
+            self._gone.pop(uid, None)
+            self._until_s[uid] = now_s + self._core.settings.assume_s
         return refused
 
     def _forget(self, batch):
         refused = []
         for uid, token in batch:
-            self._over.add((uid, token))
+            self._end(uid, token)
             is_added, _, holder, _ = self._pods.get(uid, (None, None, None, None))
             if is_added is None:
                 continue
@@ -85,7 +138,10 @@ class ShadowCache:
         return refused
 
     def _finish_binding(self, batch, now_s):
-        pods = ((uid, token, self._pods.get(uid)) for uid, token in batch)
+        pods = [(uid, token, self._pods.get(uid)) for uid, token in batch]
+        ours = [uid for uid, token, known in pods if known and not known[0] and known[2] == token]
+        self._until_s |= dict.fromkeys(ours, now_s + self._core.settings.bind_s)
+        self._asked -= set(ours)
         return [uid for uid, token, known in pods if known and not known[0] and known[2] != token]
 
     def _confirm(self, batch):
@@ -93,6 +149,7 @@ class ShadowCache:
             known = self._pods.get(item.uid)
             token = known[2] if known else ""
             self._pods[item.uid] = True, item.node_name, token, item.facts
+            self._gone.pop(item.uid, None)
         return []
 
     def _confirm_assumed(self, uids):
@@ -104,23 +161,27 @@ class ShadowCache:
     def _update_pod(self, uid, facts, node_name):
         known = self._pods.get(uid)
         self._pods[uid] = True, node_name, known[2] if known else "", facts
+        self._gone.pop(uid, None)
         return []
 
     def _remove_pods(self, uids):
         for uid in uids:
             known = self._pods.pop(uid, None)
-            if known is not None:
-                self._over.add((uid, known[2]))
+            token = known[2] if known is not None else self._core.token_of(uid)
+            if token:
+                self._end(uid, token)
+            self._leave(uid)
         return []
 
     def _resolve(self, words):
         refused = []
         for word in words:
             known = self._pods.get(word.uid)
-            if known is None or known[0] or known[2] != word.token:
+            if known is None or known[0] or known[2] != word.token or word.uid not in self._asked:
                 refused.append(word.uid)
             elif word.node_name is None:
                 del self._pods[word.uid]
+                self._leave(word.uid)
             else:
                 self._pods[word.uid] = True, word.node_name, *known[2:]
         return refused

@@ -22,23 +22,22 @@ from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.simulated_network import Faults, Network
 from roadstead.actors.simulated_runtime import OUTSIDE
 from roadstead.actors.virtual_time import StalledError, run_virtual
-from roadstead.journal.segments import Reader
 from roadstead.kernel.start import load
 from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk
-from tests.simulation.checks import problems_of, problems_of_journal
-from tests.simulation.damage import unnoticed
+from tests.simulation.disk_faults import fault_of
+from tests.simulation.endings import checked, ended, rotting
 from tests.simulation.histories import Histories
 from tests.simulation.modes import VARIANTS
 from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
 from tests.simulation.reached import counting
-from tests.simulation.sabotage import unreported
 from tests.simulation.scenarios import make
 from tests.simulation.watch import Watch
 
 FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash", "late")
-KINDS = (*FAULTS, "changes")
-"""The kinds of faults; and whether nodes change and go, and pods are deleted, in the course."""
+KINDS = (*FAULTS, "changes", "disk")
+"""The kinds of faults; whether nodes change and go, and pods are deleted, in the course; and
+whether a disk may fail."""
 
 LOOK_S = 0.25
 RECOVERY_S = 30.0
@@ -125,26 +124,20 @@ async def _run(seed, kinds, found, room_bytes=None, among="plain"):
 async def _carry_out(scenario, seed, kinds, found, room_bytes):
     network = Network(seed, faults_of(seed, () if scenario.is_quiet else kinds))
     disk = SimulatedDisk(seed, room_bytes)
+    disk.fault = fault_of(seed, () if scenario.is_quiet else kinds)
     run = _Run(scenario, network, disk, load() if scenario.has_kernel else None)
     problems = []
     chaos = asyncio.create_task(_chaos(run, network))
+    rots = asyncio.create_task(rotting(run, seed))
     try:
         problems += await (run.killed(chaos) if scenario.kills_s else run.driven())
     except RoadsteadError as failure:
-        if room_bytes is None or "No space left on device" not in str(failure):
-            problems.append(f"the run ended: {type(failure).__name__}: {failure}")
-        else:
-            network.happens("full disk")
-            problems += problems_of_journal(disk, run.heard)
+        problems += ended(run, room_bytes, failure)
     else:
-        problems += run.watch.problems if run.watch else []
-        problems += run.shadow_problems()
-        problems += problems_of(scenario, run.process.actors, disk, run.heard)
-        records = list(Reader(disk).records())
-        problems += unnoticed(disk, records, seed)
-        problems += unreported(records, seed)
+        problems += await checked(run, seed)
     finally:
         chaos.cancel()
+        rots.cancel()
     problems += run.histories.problems()
     found.append(_outcome(seed, scenario, run, problems))
     await run.process.runtime.stop()
@@ -163,6 +156,7 @@ class _Run:
         self.histories = Histories(lease_s, lambda: network.spent_s)
         self.watch = Watch(scenario.plan) if scenario.is_quiet else None
         self._shadows = []
+        self.process = None
         self.process = self._begin(scenario.plan)
 
     def shadow_problems(self):
@@ -175,6 +169,7 @@ class _Run:
 
     def _begin(self, plan):
         how = self._code, self.watch, self.scenario.limits, self.scenario.outside
+        how = *how, self.process and self.process.journal
         return Process(plan, self.network, self.disk, self.heard, self.histories, *how)
 
     async def driven(self):
@@ -196,7 +191,7 @@ class _Run:
         for at_s in self.scenario.kills_s:
             working = asyncio.create_task(self.process.work(drive))
             await asyncio.wait({working}, timeout=max(0.0, at_s - network.spent_s))
-            if working.done():
+            if working.done() and not self._may_go_on(working):
                 return await working
             await self.process.kill()
             working.cancel()
@@ -205,6 +200,15 @@ class _Run:
             self._shadows += self.process.runtime.shadows
             self.process = self._begin(going_on(self.process.plan, self.disk))
         return await self.process.work(drive)
+
+    def _may_go_on(self, ended):
+        """Whether a process ended since its disk failed, which is then mended."""
+        failure, disk = ended.exception(), self.disk
+        if not disk.met or disk.lied or "nothing more is acknowledged" not in str(failure):
+            return False
+        disk.fault, disk.met = None, False
+        self.network.happens("failed disk")
+        return True
 
 
 def _outcome(seed, scenario, run, problems):
@@ -222,7 +226,10 @@ def _outcome(seed, scenario, run, problems):
         network.happened,
         bound=len(binder.placements) if binder else 0,
         pods=len(scenario.pods),
-        evicted=sum(binder.standing(who.uid)[0].value == "deleted" for who, _ in scenario.pods),
+        evicted=sum(
+            binder is not None and binder.standing(who.uid)[0].value == "deleted"
+            for who, _ in scenario.pods
+        ),
         problems=problems,
     )
 
@@ -365,4 +372,10 @@ async def _drive(scenario, process, watch=None):
             return problems
         await world.take(wave)
     await asyncio.sleep(max(0.0, network.faults.until_s - network.spent_s))
+    problems = await _at_rest(scenario, process)
+    if problems or not network.faults.crash_every_s:
+        return problems
+    # Who begins anew must come to all that is known now, and not to what changes come by.
+    last = network.random.choice((CACHE, CACHE, BINDER, *sorted(process.runtime.lives)))
+    await process.runtime.crash(last)
     return await _at_rest(scenario, process)

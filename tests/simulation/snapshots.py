@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.journal import RecordKind
-from roadstead.journal.files import FileJournal
-from roadstead.journal.segments import Reader
 
 TOKENS_KEPT = 64
 """Void tokens that a binder remembers at least (`tests/simulation/limits.py`)."""
@@ -71,17 +69,3 @@ class Kept:
 
 def _other(name, before, now):
     return name not in before or name not in now or before[name] != now[name]
-
-
-class WatchedJournal(FileJournal):
-    """A journal whose snapshots are compared with what they replace."""
-
-    def __init__(self, disk, problems, **how):
-        super().__init__(disk, **how)
-        self._watched, self._problems = disk, problems
-
-    def snapshot(self, standing):
-        self.flush()
-        before = Kept.of(Reader(self._watched).records())
-        super().snapshot(standing)
-        self._problems += before.lost(Kept.of(Reader(self._watched).records()))

@@ -1,0 +1,70 @@
+"""What is looked at when a run is over: one that came to its end, and one that could not."""
+
+import asyncio
+
+from roadstead.actors.names import BINDER
+from roadstead.actors.seam import NOTHING
+from roadstead.journal.segments import Reader
+from tests.simulation import older, reborn
+from tests.simulation.checks import problems_of, problems_of_journal
+from tests.simulation.damage import judged, read, unnoticed
+from tests.simulation.disk_faults import rot
+from tests.simulation.real_disk import differences
+from tests.simulation.sabotage import unreported
+
+
+def ended(run, room_bytes, failure):
+    """A run that ends before its time says why, and what was acknowledged is there."""
+    disk, text = run.disk, str(failure)
+    if room_bytes is not None and "No space left on device" in text:
+        run.network.happens("full disk")
+    elif disk.lied and "damaged at offset" in text:
+        run.network.happens("damage found")
+        return []
+    elif disk.met and "nothing more is acknowledged" in text:
+        run.network.happens("failed disk")
+    else:
+        return [f"the run ended: {type(failure).__name__}: {text}"]
+    disk.fault = None
+    return problems_of_journal(disk, run.heard)
+
+
+async def checked(run, seed):
+    """What does not hold of a run that came to its end."""
+    disk, actors = run.disk, run.process.actors
+    problems = list(run.watch.problems) if run.watch else []
+    problems += run.shadow_problems()
+    disk.fault = None
+    if disk.lied:
+        found = read(disk.contents, {})
+        problems += [] if found == judged(disk.contents) else ["I9: rot is judged otherwise"]
+        if found is None:
+            run.network.happens("damage found")
+            return problems
+    elif seed % 2:
+        await actors[BINDER].stop(NOTHING)
+    problems += problems_of(run.scenario, actors, disk, run.heard)
+    if not disk.lied:
+        limits, core = run.scenario.limits, actors[BINDER].core
+        problems += reborn.problems_of(run.process.plan, disk, limits, core)
+        problems += unnoticed(disk, seed)
+        problems += unreported(list(Reader(disk).records()), seed)
+        problems += _of_other_journals(disk, seed)
+    return problems
+
+
+async def rotting(run, seed):
+    """Bytes of the disk go bad, once, in the course."""
+    fault = run.disk.fault
+    if fault is not None and fault.kind == "rot":
+        await asyncio.sleep(fault.at_s)
+        if rot(run.disk, seed):
+            run.network.happens("rot")
+
+
+def _of_other_journals(disk, seed):
+    """The same records as other releases write them, and on a disk of the system."""
+    if seed % 3 == 0:
+        yield from differences(disk.contents)
+    elif not any(name.endswith(".snapshot") for name in disk.names()):
+        yield from older.problems_of(list(Reader(disk).records()), seed)

@@ -1,0 +1,216 @@
+"""The journal of a run as other releases would have written it, read by this one.
+
+An earlier release knew fewer fields, in another order; format 1 had no chain. A later one has
+fields that this one does not know, which it must say. Files are written here, with nothing of the
+product's writer.
+"""
+
+import dataclasses
+import random
+import struct
+import zlib
+from enum import Enum
+
+import msgpack
+
+from roadstead.journal import JournalError
+from roadstead.journal.fields import FACTS
+from roadstead.journal.files import FileJournal
+from roadstead.journal.format_1 import _FIELDS
+from roadstead.journal.records import RecordKind
+from roadstead.journal.segments import Reader
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.simulation.plain_journal import FIELDS, RECORDS, chained
+
+NAME = "journal-00000000000000000001.segment"
+FIELDS_OF_FORMAT_1 = 3723011536
+"""Its checksum of the names of fields, which is all that its files say of them."""
+
+GROUP = 40
+MOST = 150
+"""Records that are written again: the first, from which nothing is missing."""
+
+
+def problems_of(records, seed):
+    """What does not hold of journals of other releases with these records, without a snapshot."""
+    draw = random.Random(f"older {seed}")
+    records = records[:MOST]
+    classes, used = _classes([each.facts or each.subject for each in records])
+    fewer = _earlier(draw, classes, used)
+    kinds = [each.value for each in RecordKind]
+    draw.shuffle(kinds)
+    for what, data in (
+        ("an earlier release", _format_2(records, kinds, fewer)),
+        ("format 1", _format_1(records)),
+    ):
+        disk = _disk(data)
+        try:
+            found = list(Reader(disk).records())
+            journal = FileJournal(disk)
+            recovered = list(journal.recovered())
+            journal.end()
+            disk.crash()
+            again = list(Reader(disk).records())
+        except JournalError as failure:
+            yield f"a journal of {what}: {failure}"
+            continue
+        if not (found == recovered == again == records):
+            yield f"a journal of {what} is read as other records"
+    yield from _unknown(records, kinds, classes, draw)
+    yield from _torn(records, draw)
+
+
+def _unknown(records, kinds, classes, draw):
+    """A later release: a field, a kind of record or of facts that is not known here."""
+    name = draw.choice(sorted(classes))
+    more = {**classes, name: (*classes[name], "future_field")}
+    names = [each.__name__ for each in FACTS]
+    for what, data in (
+        ("a field", _format_2(records, kinds, more)),
+        ("a kind of records", _format_2(records, [*kinds, "future"], classes)),
+        ("a kind of facts", _format_2(records, kinds, classes, [*names, "FutureFacts"])),
+    ):
+        try:
+            list(Reader(_disk(data)).records())
+            yield f"a journal with {what} of a later release is read"
+        except JournalError as refused:
+            if "future" not in str(refused).lower() or "not known" not in str(refused):
+                yield f"a journal with {what} of a later release: {refused}"
+
+
+def _torn(records, draw):
+    """Format 1: what a later frame says was durable is missed, a torn end is cut."""
+    data = _format_1(records)
+    # The last frame says that all before it was durable.
+    last = data.rindex(b"\xf1RJ\n")
+    reader = Reader(_disk(data[: draw.randrange(last + 1, len(data))]))
+    found = list(reader.records())
+    size_bytes = len(data) - last
+    if found != records[: len(found)] or reader.tail is None or reader.tail.offset != last:
+        yield f"a torn end of format 1, {size_bytes} bytes: {reader.tail}"
+    if last > OLD_HEADER_BYTES:
+        place = draw.randrange(OLD_HEADER_BYTES, last)
+        flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        try:
+            list(Reader(_disk(flipped)).records())
+            yield f"format 1: a bit at {place} is another one, and nothing is said"
+        except JournalError:
+            pass
+
+
+OLD_HEADER_BYTES = 36
+
+
+def _disk(data):
+    disk = SimulatedDisk()
+    # It was written by a process that was killed: none of it is durable for certain.
+    disk.contents, disk.durable = {NAME: data}, {NAME: 0}
+    disk.lasting = {NAME}
+    return disk
+
+
+def _classes(facts):
+    """Class → its fields, of all that is in facts; class → those that have not their default."""
+    found, used, todo = {}, {}, [*facts]
+    while todo:
+        each = todo.pop()
+        if dataclasses.is_dataclass(each):
+            fields, name = dataclasses.fields(each), type(each).__name__
+            found[name] = tuple(field.name for field in fields)
+            changed = used.setdefault(name, set())
+            for field in fields:
+                value = getattr(each, field.name)
+                if field.default_factory is not dataclasses.MISSING:
+                    default = field.default_factory()
+                else:
+                    default = field.default
+                changed |= {field.name} if value != default else set()
+                todo.append(value)
+        elif isinstance(each, list | tuple):
+            todo += each
+    return found, used
+
+
+def _earlier(draw, classes, used):
+    """The same classes with their fields in another order, and without some that have defaults."""
+    fewer = {}
+    for name, fields in sorted(classes.items()):
+        kept = [each for each in fields if each in used[name] or draw.random() < 0.7]
+        fewer[name] = tuple(draw.sample(kept, len(kept)))
+    return fewer
+
+
+def _flat(value, classes):
+    """As data: of the fields of its class, those that `classes` has, in that order."""
+    if dataclasses.is_dataclass(value):
+        names = classes[type(value).__name__]
+        return [_flat(getattr(value, name, None), classes) for name in names]
+    if isinstance(value, list | tuple):
+        return [_flat(each, classes) for each in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+class _Writer:
+    """Bodies of groups of records, with the facts that they bring."""
+
+    def __init__(self, kinds, names, classes):
+        self._kinds, self._names, self._classes = kinds, names, classes
+        self._numbers = {}
+
+    def body(self, group):
+        new, numbers, owners = [], [], {}
+        for record in group:
+            about = record.facts or record.subject
+            if about is not None and about not in self._numbers:
+                self._numbers[about] = len(self._numbers)
+                data = msgpack.packb(_flat(about, self._classes))
+                new.append((self._names.index(type(about).__name__), data))
+            numbers.append(-1 if about is None else self._numbers[about])
+            owners.setdefault((record.owner, record.epoch), len(owners))
+        return msgpack.packb(
+            [
+                [each.lsn for each in group],
+                new,
+                bytes(self._kinds.index(each.kind.value) for each in group),
+                *([getattr(each, name) for each in group] for name in ("uid", "key", "node_name")),
+                [each.token for each in group],
+                [list(each) for each in owners],
+                [owners[each.owner, each.epoch] for each in group],
+                numbers,
+            ]
+        )
+
+
+def _groups(records):
+    return (records[start : start + GROUP] for start in range(0, len(records), GROUP))
+
+
+def _format_2(records, kinds, classes, names=None):
+    names = names or [each.__name__ for each in FACTS]
+    fields = msgpack.packb([kinds, names, [[name, list(of)] for name, of in classes.items()]])
+    prefix = struct.pack("<8sIQQI", b"RSJOURN1", 2, 1, 1, zlib.crc32(fields))
+    header = prefix + struct.pack("<I", zlib.crc32(prefix)) + struct.pack("<QQ", 1, 0)
+    header += struct.pack("<I", zlib.crc32(header))
+    segment = zlib.crc32(header)
+    data, digest, writer = header, chained(0, segment), _Writer(kinds, names, classes)
+    parts = [(FIELDS, 1, 0, fields)]
+    parts += [(RECORDS, group[0].lsn, len(group), writer.body(group)) for group in _groups(records)]
+    for kind, first_lsn, count, body in parts:
+        checked = struct.pack("<BIQIQQ", kind, segment, first_lsn, count, digest, 0) + body
+        checksum = zlib.crc32(checked)
+        digest = chained(digest, checksum)
+        data += struct.pack("<4sII", b"\xf2RJ\n", len(body), checksum) + checked
+    return data
+
+
+def _format_1(records):
+    classes = dict(_FIELDS.classes)
+    prefix = struct.pack("<8sIQQI", b"RSJOURN1", 1, 1, 1, FIELDS_OF_FORMAT_1)
+    data = prefix + struct.pack("<I", zlib.crc32(prefix))
+    writer = _Writer(list(_FIELDS.kinds), list(_FIELDS.facts), classes)
+    for group in _groups(records):
+        first = group[0].lsn
+        body = writer.body(group)
+        checked = struct.pack("<QIQ", first, len(group), first - 1) + body
+        data += struct.pack("<4sII", b"\xf1RJ\n", len(body), zlib.crc32(checked)) + checked
+    return data

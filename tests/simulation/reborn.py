@@ -1,0 +1,59 @@
+"""Every run ends with a recovery or two: binders made of copies of what it left.
+
+One of the journal as it is, one of a snapshot of that. Each is compared with the replay of plain
+records, as every life is, and both with the binder that wrote them.
+"""
+
+from dataclasses import replace
+
+from roadstead.actors.binder_actor import BinderActor
+from roadstead.binder.recovery import standing
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
+from tests.simulation.shadow_life import ShadowLife
+
+
+def problems_of(plan, disk, limits, core):
+    """What of a binder's core is otherwise in those that are recovered from its disk."""
+    problems = []
+    copy = SimulatedDisk(short_writes=0.0)
+    copy.contents = dict(disk.contents)
+    copy.durable = {name: len(data) for name, data in copy.contents.items()}
+    copy.lasting = set(copy.contents)
+    # A snapshot may be taken at once.
+    shadow = ShadowJournal.begun(copy, replace(limits, snapshot_bytes=-1), problems)
+    for what in ("its journal", "a snapshot"):
+        journal = WatchedJournal(copy, shadow, segment_bytes=limits.segment_bytes)
+        actor = BinderActor(plan, None, journal)
+        ShadowLife(actor, plan, shadow, problems)
+        for name, here, there in _differing(actor.core, core):
+            problems.append(f"recovered from {what}: {name} is {here}, not {there}")
+        actor.core.validate()
+        if what == "its journal":
+            journal.snapshot(standing(actor.core, actor._told))
+        journal.close()
+    return problems[:3]
+
+
+def _differing(core, before):
+    """What is to be the same: all but versions of the state, and what was refused."""
+    for name, told in (
+        ("nodes", lambda each: dict(each.placements.nodes)),
+        # An epoch under which nothing was bound or fenced is in no journal.
+        ("epochs", lambda each: {k: e for k, e in each._epochs.items() if k in core._epochs}),
+        ("void tokens", lambda each: list(each._voided)),
+        ("gone", lambda each: set(each._gone)),
+    ):
+        if told(core) != told(before):
+            yield name, told(core), told(before)
+    if core._records.keys() != before._records.keys():
+        yield "pods", sorted(core._records), sorted(before._records)
+    for uid in core._records.keys() & before._records.keys():
+        here, there = _told(core._records[uid]), _told(before._records[uid])
+        if here != there:
+            yield uid, here, there
+
+
+def _told(pod):
+    by = pod.token, pod.owner, pod.epoch
+    return pod.state, pod.key, pod.node_name, *by, pod.lsn, pod.facts

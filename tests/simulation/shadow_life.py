@@ -1,0 +1,182 @@
+"""One life of a binder beside its shadow: what it recovered, and what it answers to whoever asks.
+
+journal ─► plain_journal ─► plain_binder.replayed ─┐ the same?
+journal ─► the product's reader and recovery ──────┘ then followed by ShadowBinder
+"""
+
+from roadstead.binder import BinderSettings
+from roadstead.facts.bound_claims import BoundClaims
+from tests.simulation.plain_binder import COUNTED, PENDING, replayed, short
+from tests.simulation.shadow_binder import ShadowBinder
+from tests.simulation.shadow_groups import Gangs
+
+ANSWERS = (
+    *("standing", "resolve", "standing_page", "nodes_page", "evicted_pods", "storage_log"),
+    *("bound", "preempted"),
+)
+
+
+class ShadowLife:
+    """Follows one life of a binder actor. journal: the shadow of its journal."""
+
+    def __init__(self, actor, plan, journal, problems):
+        self._actor, self._journal, self._problems = actor, journal, problems
+        checks_versions = plan.settings.conflicts == "version"
+        limits = {"checks_versions": checks_versions, **journal.limits.binder}
+        self._same("settings", actor.core.settings, BinderSettings(**limits))
+        self._binder = ShadowBinder(actor.core, Gangs(plan), self._wrong)
+        self._has_begun = not journal.found.records
+        self._begin(journal.found.records)
+        for name in ANSWERS:
+            setattr(actor, name, self._checked(name, getattr(actor, name)))
+
+    def _wrong(self, text):
+        if len(self._problems) < 3:
+            self._problems.append(f"shadow of the binder: {text}")
+
+    def _same(self, what, here, there):
+        if here != there:
+            self._wrong(f"{what}: {short(here, there)}")
+
+    # What it begins with.
+
+    def _begin(self, records):
+        actor, core, binder = self._actor, self._actor.core, self._binder
+        if self._has_begun:
+            binder.last_lsn = binder.flushed_lsn = core.last_lsn
+            binder.told = list(actor._told)
+            self._same("kinds told first", self._journal.kinds(), ["cluster", "cluster"])
+            binder.compare("a new journal")
+            return
+        found, recent, known = replayed(records, core.settings)
+        last_lsn = self._journal.found.last_lsn
+        self._same("recovered", (core.last_lsn, core.flushed_lsn), (last_lsn, last_lsn))
+        self._same_facts("nodes", core.placements.nodes.items(), found.nodes.items())
+        pods = {uid: pod.facts for uid, pod in core._records.items()}
+        wanted = {uid: pod.facts for uid, pod in found.pods.items()}
+        self._same_facts("pods", pods.items(), wanted.items())
+        self._same("told", [self._raw(each) for each in actor._told], found.told)
+        self._same("listed", list(actor._bound.items()), list(found.listed.items()))
+        notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in actor._preempted]
+        self._same("preempted", notes, found.notes)
+        claims = [each for each in actor._told if isinstance(each, BoundClaims)]
+        self._same("claims", _claims(actor._volumes.log), _claims(claims))
+        tokens = set(core._tokens._requests)
+        if not recent <= tokens <= known or len(tokens) > core.settings.max_tokens:
+            self._wrong(f"tokens: {short(tokens, recent)}")
+        self._same_revisions(records)
+        # A snapshot may stand for more records than it has.
+        found.last_lsn = found.flushed_lsn = last_lsn
+        self._adopt(found)
+        binder.compare("recovery")
+
+    def _same_facts(self, what, here, there):
+        self._same(what, {name: self._raw(facts) for name, facts in here}, dict(there))
+
+    def _raw(self, facts):
+        return self._journal.raw(facts)
+
+    def _same_revisions(self, records):
+        nodes, pods, evicted = {}, {}, set()
+        for _, kind, uid, _, node, _, _, epoch, _ in records:
+            if kind == "evict" and uid not in evicted:
+                pods[uid] = pods.get(uid, 0) + 1
+                evicted.add(uid)
+            elif epoch and kind in ("node", "node_gone"):
+                nodes[node] = max(epoch, nodes.get(node, 0))
+            elif epoch and kind in ("add", "delete"):
+                pods[uid] = max(epoch, pods.get(uid, 0))
+        self._same("revisions of nodes", dict(self._actor._nodes_known.all()), nodes)
+        self._same("revisions of pods", dict(self._actor._pods_known.all()), pods)
+
+    def _adopt(self, found):
+        """The shadow goes on from the replay, with the core's own facts, requests and versions."""
+        core, binder = self._actor.core, self._binder
+        for name in ("epochs", "voided", "rows", "listed", "last_lsn", "flushed_lsn", "gone"):
+            setattr(binder, name, getattr(found, name))
+        binder.pods, binder.nodes = found.pods, dict(core.placements.nodes)
+        binder.told = list(self._actor._told)
+        for uid, pod in (*binder.pods.items(), *binder.gone.items()):
+            record = core._find(uid)
+            if record is not None:
+                # Of who went before a snapshot it says no more.
+                pod.facts, pod.version = record.facts, record.version
+        for token, (request, decision) in binder._tokens_there().items():
+            pod = binder.find(request.uid)
+            wanted = token, pod.uid, pod.key, pod.node, pod.owner, pod.epoch
+            asked = request.token, request.uid, request.key, request.node_name
+            self._same("a token", (*asked, request.owner, request.epoch), wanted)
+            self._same(f"the answer of {token}", decision, pod.bound)
+            binder.remember(token, request, pod.bound)
+
+    # What it answers.
+
+    def _checked(self, name, original):
+        async def handler(message):
+            answer = await original(message)
+            wanted = getattr(self, f"_{name}")(message)
+            self._same(name, self._told(name, answer), wanted)
+            return answer
+
+        return handler
+
+    @staticmethod
+    def _told(name, answer):
+        if name in ("standing", "resolve"):
+            return answer.nodes
+        if name == "standing_page":
+            pods = [(who.uid, facts) for who, facts in answer.pods.pods()]
+            return pods, answer.nodes, answer.total, answer.ran
+        if name == "nodes_page":
+            return [each.name for each in answer.nodes], answer.total
+        if name == "evicted_pods":
+            return sorted(answer.uids)
+        if name == "storage_log":
+            return _claims(answer.changes)
+        if name == "bound":
+            return answer.uids, answer.nodes, answer.total
+        return len(answer.notes), answer.total
+
+    def _word(self, uid):
+        pod = self._binder.pods.get(uid)
+        return None if pod is None else "" if pod.state == PENDING else pod.node
+
+    def _standing(self, ask):
+        return tuple(map(self._word, ask.uids))
+
+    def _resolve(self, ask):
+        for uid, token in zip(ask.uids, ask.tokens, strict=True):
+            if not self._word(uid) and token not in self._binder.voided:
+                self._wrong(f"{token} is resolved, and not void")
+        return self._standing(ask)
+
+    def _standing_page(self, ask):
+        pods = list(self._binder.pods.values())
+        page = pods[ask.start : ask.start + ask.count]
+        counted = [each.state in COUNTED for each in page]
+        nodes = tuple(each.node if here else "" for each, here in zip(page, counted, strict=True))
+        ran = tuple(n for n, each in enumerate(page) if counted[n] and not each.token)
+        return [(each.uid, each.facts) for each in page], nodes, len(pods), ran
+
+    def _nodes_page(self, ask):
+        names = list(self._actor.core.placements.nodes)
+        return names[ask.start : ask.start + ask.count], len(self._binder.nodes)
+
+    def _evicted_pods(self, _):
+        return sorted(note.uid for note in self._actor._preempted)
+
+    def _storage_log(self, _):
+        return _claims(each for each in self._actor._told if isinstance(each, BoundClaims))
+
+    def _bound(self, ask):
+        bound = list(self._binder.listed.items())
+        page = bound[ask.start : ask.start + ask.count]
+        return tuple(uid for uid, _ in page), tuple(node for _, node in page), len(bound)
+
+    def _preempted(self, ask):
+        notes = len(self._actor._preempted)
+        return len(range(notes)[ask.start : ask.start + ask.count]), notes
+
+
+def _claims(changes):
+    return [(each.claims, each.volumes, each.removed) for each in changes]
