@@ -209,9 +209,10 @@ class BinderActor(BinderRecovery, BinderEdits):
                 answers[token] = decision
                 if isinstance(decision, Bound):
                     uid, node_name, _, _ = decision
-                    if uid not in self._bound:
+                    # A token is answered as before, whatever became of its pod since.
+                    if uid not in self._bound and self.core.placements.node_of(uid) is not None:
                         self._commits.note(uid)
-                    self._bound[uid] = node_name
+                        self._bound[uid] = node_name
             elif isinstance(effect, AppendJournal):
                 waiting += self._write(effect)
             elif isinstance(effect, Released):

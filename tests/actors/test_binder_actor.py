@@ -1,8 +1,8 @@
 import pytest
 
 from roadstead.actors.binder_actor import BinderActor
-from roadstead.actors.messages import BindBatch, PageAsk, RunningPods, node_batch
-from roadstead.actors.recovery import Attempts, Words
+from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
+from roadstead.actors.recovery import Attempts, PodsGone, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.cycle.verify import Verifier
@@ -229,6 +229,22 @@ async def test_binds_come_in_commit_order_a_page_at_a_time():
         (),
     ]
     assert {page.total for page in pages} == {5}
+
+
+@pytest.mark.parametrize("how", ["delete", "evict"])
+async def test_a_late_copy_of_a_bind_does_not_list_a_pod_that_is_gone(how):
+    binder = await binder_of("a", "b")
+    first = await bind(binder, "a", "b")
+    if how == "delete":
+        await binder.delete_pods(PodsGone(("uid-a",), 1))
+    else:
+        await binder.evict(Evict("eviction", ("uid-a",), "default/b", "n1"))
+
+    again = await bind(binder, "a", "b")
+
+    assert again == first
+    assert await bound(binder) == {"uid-b": "n1"}
+    assert (await binder.commits(ALL)).total == 2
 
 
 async def test_nodes_and_pods_that_come_twice_change_nothing():
