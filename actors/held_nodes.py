@@ -98,6 +98,11 @@ class HeldNodes(WorkerActor):
         if self.cycle.tentative.confirm([uid], [name], [info]):
             super()._pod_comes(name, info, uid, key, started_s)
 
+    def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
+        # Counted by class: taken twice, it would be another pod's.
+        if not self.cycle.tentative.has_given_up(uid, name):
+            super()._nomination_ends(name, info, uid)
+
     def _storage_changes(self, change: StorageChange) -> None:
         """The scheduler learns of it with the next answer of the cache."""
 

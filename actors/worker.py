@@ -121,7 +121,7 @@ class WorkerActor:
             elif kind == DeltaKind.NOMINATE:
                 self.table.nominate(name, infos[pod])
             elif kind == DeltaKind.WITHDRAW:
-                self.table.withdraw(name, infos[pod])
+                self._nomination_ends(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.REMOVE_NODE:
                 self.table.remove_node(name)
                 self._versions.drop(name)
@@ -143,6 +143,9 @@ class WorkerActor:
         for place in range(start, len(batch.kinds)):
             info, name = infos[batch.pods[place]], batch.names[place]
             self._pod_comes(name, info, batch.uids[place], batch.keys[place], None)
+
+    def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
+        self.table.withdraw(name, info)
 
     def _pod_comes(
         self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None

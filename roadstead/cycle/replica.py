@@ -40,6 +40,7 @@ class Tentative:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._pods: dict[str, tuple[str, PodInfo]] = {}
+        self._withdrawn: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -59,6 +60,7 @@ class Tentative:
         take, is_on = self._pods.pop, self._table.residents.is_on
         for place, (uid, name, info) in enumerate(zip(uids, node_names, infos, strict=True)):
             known = take(uid, None)
+            self._withdrawn.discard(uid)
             if known is not None and known == (name, info) and is_on(name, uid):
                 continue
             # Elsewhere; or its node went with it, and came again.
@@ -67,14 +69,25 @@ class Tentative:
             strangers.append(place)
         return strangers
 
+    def has_given_up(self, uid: str, node_name: str) -> bool:
+        """Whether a nomination that ends for all was given up here for a place; asked once."""
+        known = self._pods.get(uid)
+        if known is None or uid in self._withdrawn:
+            return False
+        if known[1].facts.nominated_node_name != node_name:
+            return False
+        self._withdrawn.add(uid)
+        return True
+
     def drop_rest(self) -> None:
         """All that were assumed are confirmed: what is left was not, and never came to its node."""
         for uid, (node_name, info) in self._pods.items():
             self._take_back(uid, node_name, info)
-            if info.facts.nominated_node_name:
+            if info.facts.nominated_node_name and uid not in self._withdrawn:
                 # It gave its nomination up for the place.
                 self._table.nominate(info.facts.nominated_node_name, info)
         self._pods.clear()
+        self._withdrawn.clear()
 
     def _take_back(self, uid: str, node_name: str, info: PodInfo) -> None:
         if self._table.has_node(node_name) and self._table.residents.is_on(node_name, uid):

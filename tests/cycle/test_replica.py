@@ -287,6 +287,17 @@ def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
     assert sum(stand.table.nominations.to("n1").values()) == 1
 
 
+def test_a_nomination_that_was_given_up_for_a_place_ends_once():
+    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
+
+    assert not stand.tentative.has_given_up("other", "n1")
+    assert not stand.tentative.has_given_up("u1", "n2")
+    assert stand.tentative.has_given_up("u1", "n1")
+    assert not stand.tentative.has_given_up("u1", "n1")
+    stand.tentative.drop_rest()
+    assert sum(stand.table.nominations.to("n1").values()) == 0
+
+
 def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
     monkeypatch.setattr(class_memory, "MAX_CELLS", 0)
     table = table_of(*(node(f"n{number}") for number in range(3)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 from roadstead.actors import binder_actor, binder_recovery, cache_actor, queue_actor, scheduler
+from roadstead.cycle import class_memory, verify
 
 SEGMENT_BYTES = 64 * 1024
 
@@ -17,13 +18,15 @@ SEGMENT_BYTES = 64 * 1024
 @dataclass(frozen=True, slots=True)
 class Shrunk:
     """binder, queue, cache: settings of the cores that are other than usual. max_remembered: by a
-    scheduler, ended pods. segment_bytes, snapshot_bytes: of the journal.
+    scheduler, ended pods. max_classes: of which something is kept. segment_bytes, snapshot_bytes:
+    of the journal.
     """
 
     binder: dict
     queue: dict
     cache: dict
     max_remembered: int
+    max_classes: int
     segment_bytes: int
     snapshot_bytes: int
 
@@ -39,6 +42,13 @@ class Shrunk:
             ):
                 put = _with(getattr(module, name), settings)
                 stack.enter_context(patch.object(module, name, put))
+            for module, name in (
+                (class_memory, "MIN_CLASSES"),
+                (class_memory, "MAX_CLASSES"),
+                (verify, "MAX_KNOWN"),
+            ):
+                most = min(self.max_classes, getattr(module, name))
+                stack.enter_context(patch.object(module, name, most))
             stack.enter_context(
                 patch.object(binder_recovery, "SNAPSHOT_BYTES", self.snapshot_bytes)
             )
@@ -74,6 +84,7 @@ def shrunk_of(seed):
         },
         cache=late_of(seed),
         max_remembered=draw.choice((64, 1000)),
+        max_classes=draw.choice((1, 2, 5, 4096)),
         segment_bytes=draw.choice((4 * 1024, SEGMENT_BYTES)),
         snapshot_bytes=draw.choice((6 * 1024, 20 * 1024, 256 * 1024)),
     )
@@ -85,6 +96,7 @@ USUAL = replace(
     queue={},
     cache={},
     max_remembered=65_536,
+    max_classes=4096,
     segment_bytes=64 * 1024 * 1024,
     snapshot_bytes=256 * 1024 * 1024,
 )

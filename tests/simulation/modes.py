@@ -143,12 +143,30 @@ def quiet(scenario, seed):
     settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
     plan = replace(scenario.plan, settings=settings)
     waves = tuple(part for wave in scenario.waves for part in _one_by_one(wave))
+    if seed % 5 in (1, 4):
+        waves += (_urgent(draw),)
     # A binder that is busy refuses pods while others are decided: the judge would have to guess.
     # Where nothing comes twice or late, little needs to be remembered and nothing be asked about.
     binder = {"max_unflushed": 1000, "max_tokens": 6}
     limits = replace(scenario.limits, binder=binder, cache={"max_gone_remembered": 12})
     scenario = replace(scenario, plan=plan, waves=waves, limits=limits)
     return replace(scenario, is_quiet=True, has_kernel=settings.kernel)
+
+
+def _urgent(draw):
+    """Pods that drive others out, or would like to."""
+    pods = tuple(
+        (
+            PodIdentity(f"uid-urgent{number}", "default", f"urgent{number}"),
+            pod(
+                cpu=draw.choice((50, 400, 900)),
+                priority=draw.choice((50, 1000, 1000)),
+                preemption_policy=draw.choice(("PreemptLowerPriority",) * 3 + ("Never",)),
+            ),
+        )
+        for number in range(draw.randint(4, 10))
+    )
+    return Wave(8.0, (), pods)
 
 
 def _one_by_one(wave):

@@ -83,6 +83,12 @@ def test_members_of_a_gang_that_were_deleted_hold_no_place_for_later_ones():
     assert problems == {}
 
 
+def test_a_nomination_ends_once_for_a_scheduler_that_holds_the_nodes():
+    problems, _ = run([23], (*FAULTS, "changes"), "quiet")
+
+    assert problems == {}
+
+
 def test_what_the_kernel_decides_under_faults_breaks_no_promise():
     problems, happened = run(range(4000, 4006), FAULTS, "kernel")
 
