@@ -5,12 +5,15 @@ view of a node is refused by the binder. So a run without faults must need none 
 and each of its decisions must be the one that a naive judge finds.
 """
 
+from functools import partial
+
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.binder import Acknowledge
 from roadstead.binder.pods import RejectCause, Rejected
 from roadstead.queue import PodState
 from tests.simulation.judge import Judge
 
+TOO_FEW = "too few pods of its group can be bound with it"
 LATE_S = 1.0
 """How late a queue may be with a timer: it looks four times a second."""
 
@@ -43,7 +46,9 @@ class Watch:
         elif name == CACHE:
             self._expect_nothing(core, "expire", lambda asks: asks and f"assumptions: {asks}")
         elif name == BINDER:
-            self._expect_nothing(core, "bind", _refused)
+            # A member whose plugins fail leaves the others of its gang at the binder.
+            may_be_cut = bool(self._plan.plugins)
+            self._expect_nothing(core, "bind", partial(_refused, may_be_cut=may_be_cut))
 
     def world(self, what, *about):
         """Something that happens in the cluster: `node_comes`, `node_goes` or `pod_goes`."""
@@ -111,7 +116,7 @@ def _heeded(method, judge):
     return heeded
 
 
-def _refused(effects):
+def _refused(effects, *, may_be_cut):
     refused = [
         each.decision
         for each in effects
@@ -119,5 +124,6 @@ def _refused(effects):
         and isinstance(each.decision, Rejected)
         # That a bound is reached is no fault.
         and each.decision.cause is not RejectCause.BUSY
+        and not (may_be_cut and TOO_FEW in each.decision.status.reasons)
     ]
     return refused and f"refused: {refused}"
