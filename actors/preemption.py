@@ -66,19 +66,20 @@ async def try_on_workers(
             for worker, version in asked
         )
     )
-    tried = merge(parts, ask)
-    if cycle.extenders is None or not cycle.extenders.preempts(pod.info.facts):
-        # No thread for nothing: with sampling there is a chain of no extenders.
-        return tried
-    return await call_outside(cycle.extenders, partial(ask_extenders, cycle.extenders, pod, tried))
+    return await _left_by(cycle.extenders, pod, merge(parts, ask))
 
 
 async def try_here(
     batch: BatchRun, extenders: Extenders | None, pod: PodInCycle, ask: DryRun
 ) -> Tried:
     """What a dry run for a pod of a batch finds on the scheduler's own table."""
-    tried = batch.dry_run(pod, ask)
-    if extenders is None:
+    return await _left_by(extenders, pod, batch.dry_run(pod, ask))
+
+
+async def _left_by(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -> Tried:
+    """What extenders leave of the candidates of a dry run."""
+    if extenders is None or not extenders.preempts(pod.info.facts):
+        # No thread for nothing: with sampling there is a chain of no extenders.
         return tried
     return await call_outside(extenders, partial(ask_extenders, extenders, pod, tried))
 
