@@ -23,6 +23,7 @@ from tests.simulation.recount import Recount
 from tests.simulation.wrong_claims import Account, kind_of
 
 HOSTS = tuple(f"h{number}" for number in range(5))
+GROUPS = PodGroup("default", "gang1", 2), PodGroup("default", "gang2")
 KEPT_NODES = 3
 EVENTS = 36
 SHOWN = 3
@@ -49,7 +50,7 @@ class Sabotage:
         draw, lives = self._draw, self._recount
         kept = draw.sample(sorted(lives.nodes), min(KEPT_NODES, len(lives.nodes)))
         names = (*HOSTS, *kept)
-        cluster = strangers.cluster(draw, names, (PodGroup("default", "gang1", 2),))
+        cluster = strangers.cluster(draw, names, GROUPS)
         self._filters, self._account = Filters(cluster), Account(cluster.storage)
         claims = (*(each.name for each in cluster.storage.claims), "nowhere")
         self._strangers = strangers.Strangers(draw, names, claims)
@@ -155,7 +156,6 @@ class Sabotage:
         facts = self._recount.facts.get(uid)
         if uid is None or facts is None:
             uid, facts = self._stranger()
-        facts = replace(facts, volumes=())
         before = self._recount.places.get(uid)
         name = before if before and self._draw.random() < 0.3 else self._any_node()
         wanted = {"I3"} if before and before != name else set()
@@ -197,7 +197,7 @@ class Sabotage:
         more, name = {}, self._any_node()
         lives = self._recount
         if how == "life":
-            known = self._some("bound", "gone")
+            known = self._some("bound", "gone") if self._draw.random() < 0.6 else None
             if known is not None and lives.facts.get(known) is not None:
                 uid, facts = known, replace(lives.facts[known], volumes=())
         else:
@@ -389,7 +389,7 @@ class Sabotage:
             self._take(RecordKind.DELETE, uid, self._any_node(), lsn=0, key=self._recount.key(uid))
         elif how == "runs":
             uid, facts = self._stranger()
-            facts, name = replace(facts, volumes=()), self._any_node()
+            name = self._any_node()
             token = self._draw.choice(("", f"before/{self._serial}"))
             self._take(RecordKind.LOAD, uid, name, lsn=0, facts=facts, token=token, owner="earlier")
             self._filters.put(uid, name, facts)
