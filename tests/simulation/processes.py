@@ -50,7 +50,7 @@ class _Runtime(SimulatedRuntime):
                 continue
             self._watched[name] = life
             if name == CACHE:
-                self.shadows.append(ShadowCache(life.actor.core))
+                self.shadows.append(ShadowCache(life.actor.core).follow_actor(life.actor))
             if name == QUEUE:
                 self.shadows.append(shadow_of(life.actor, self._queue_limits))
             elif name.startswith("scheduler"):

@@ -25,7 +25,7 @@ class ShadowCache:
     def __init__(self, core):
         self._core = core
         self._pods, self._over, self._gone = {}, {}, {}
-        self._until_s, self._asked = {}, set()
+        self._until_s, self._asked, self._expired = {}, set(), set()
         self._bound = core.settings.max_gone_remembered
         self.problems = []
         for name in CALLS:
@@ -33,6 +33,21 @@ class ShadowCache:
 
     def look(self):
         """Nothing more is to be compared in the end: all is, after each call."""
+
+    def follow_actor(self, actor):
+        """The queue hears of the room of attempts that expired: no scheduler gives these back."""
+        tell = actor._tell_of_room
+
+        async def told(pods):
+            if self._expired and {who.uid for who, _ in pods} != self._expired:
+                self.problems.append(
+                    f"shadow of the cache: {sorted(self._expired)}: {pods} is told"
+                )
+            self._expired = set()
+            await tell(pods)
+
+        actor._tell_of_room = told
+        return self
 
     def _followed(self, name, original):
         def call(*what, **how):
@@ -105,6 +120,8 @@ class ShadowCache:
             del self._gone[next(iter(self._gone))]
 
     def _expire(self, now_s):
+        if self._expired:
+            self.problems.append(f"shadow of the cache: nobody is told of {sorted(self._expired)}")
         late = [uid for uid, at_s in self._until_s.items() if at_s <= now_s]
         self._until_s |= dict.fromkeys(late, now_s + self._core.settings.ask_again_s)
         self._asked |= set(late)
@@ -182,6 +199,7 @@ class ShadowCache:
             elif word.node_name is None:
                 del self._pods[word.uid]
                 self._leave(word.uid)
+                self._expired.add(word.uid)
             else:
                 self._pods[word.uid] = True, word.node_name, *known[2:]
         return refused
