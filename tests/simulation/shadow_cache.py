@@ -46,8 +46,22 @@ class ShadowCache:
             self._expired = set()
             await tell(pods)
 
-        actor._tell_of_room = told
+        actor._tell_of_room, actor._parts = told, self._numbered(actor, actor._parts)
         return self
+
+    def _numbered(self, actor, parts_of):
+        """What a new worker gets follows one another, up to the last change that others got."""
+
+        def parts(shard):
+            found = parts_of(shard)
+            begins = [each.first_seq for each in found]
+            ends = [each.first_seq + len(each.kinds) for each in found]
+            if [*begins[1:], actor._seqs[shard] + 1] != ends:
+                text = f"begin at {begins} and end at {ends}, {actor._seqs[shard]} are numbered"
+                self.problems.append(f"shadow of the cache: parts of shard {shard} {text}")
+            return found
+
+        return parts
 
     def _followed(self, name, original):
         def call(*what, **how):
