@@ -100,9 +100,8 @@ class Naive:
         if lone not in view["feasible"]:
             lone = view["feasible"][0] if len(rows) == 1 else ""
         if not status.is_success:
-            # Upstream scores only where there is something to compare.
-            view["best"] = [lone] if lone else []
-            view["error"] = "" if lone else status.message
+            # Upstream scores only where there is something to compare; an explanation tells of it.
+            view["error"] = status.message
             if lone:
                 return Verdict(lone, feasible=len(rows), best=1)
             return Verdict(None, error=status.message, feasible=len(rows))
