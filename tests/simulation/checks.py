@@ -23,8 +23,9 @@ event, as one that is driven out while it waits for Permit; there may be none, a
 LIVING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 
-def problems_of(scenario, actors, disk, acknowledged):
+def problems_of(scenario, actors, disk, acknowledged, kept=()):
     """One line for each thing that does not hold. acknowledged: uid → node as schedulers heard.
+    kept: pods that the client has still, since the queue is full.
 
     The machine stops first: what is not durable by now may be lost.
     """
@@ -34,8 +35,8 @@ def problems_of(scenario, actors, disk, acknowledged):
         *_of_journal(records),
         *_of_acknowledged(records, acknowledged),
         *_of_cores(actors),
-        *_of_tables(actors),
-        *_of_pods(scenario, actors, records),
+        *_of_tables(actors, scenario),
+        *_of_pods(scenario, actors, records, kept),
         *_left_lying(scenario, actors, records),
     ]
 
@@ -80,11 +81,11 @@ def _of_cores(actors):
             yield f"{name}: {type(error).__name__}: {error}"
 
 
-def _of_tables(actors):
+def _of_tables(actors, scenario):
     cache = actors[CACHE]
     rebuilt = cache.core.rebuild(TableStore())
     yield from (f"I5: cache: {line}" for line in cache.core.compare(rebuilt))
-    yield from (f"cache and binder: {line}" for line in _cache_and_binder(actors))
+    yield from (f"cache and binder: {line}" for line in _cache_and_binder(actors, scenario))
     table = cache.core.placements.store.table
     for name, actor in sorted(actors.items()):
         worker = actor if name.startswith("worker") else getattr(actor, "_nodes", None)
@@ -105,22 +106,34 @@ def _differing(here, there):
     return {key: (here[key], there[key]) for key in here if here[key] != there[key]}
 
 
-def _cache_and_binder(actors):
-    """Both count the same pods on the same nodes, and no assumption is left (I6)."""
+def _cache_and_binder(actors, scenario):
+    """Both count the same pods on the same nodes, and no assumption is left (I6).
+
+    A pod that changed while it was assumed is counted by the cache as it was.
+    """
     cache, binder = actors[CACHE].core, actors[BINDER].core
-    yield from cache.placements.compare(binder.placements)
+    said = scenario.facts_said
+    old = {
+        f"pod {uid}: facts differ"
+        for uid in said.keys() & cache._records.keys()
+        if len(said[uid]) > 1 and cache._records[uid].facts in said[uid]
+    }
+    yield from (line for line in cache.placements.compare(binder.placements) if line not in old)
     for uid in sorted(cache._records):
         if cache.state_of(uid) is not CacheState.ADDED:
             yield f"I6: {uid} is still {cache.state_of(uid).value} on {cache.node_of(uid)}"
 
 
-def _of_pods(scenario, actors, records):
+def _of_pods(scenario, actors, records, kept):
     """I4: accepted is waiting, bound or gone, and both queue and binder say which."""
     queue, binder = actors[QUEUE].core, actors[BINDER].core
+    room = queue.settings.max_pods - queue.counts().living
+    if kept and room > 0:
+        yield f"{sorted(kept)} are kept by their client, and the queue has room for {room}"
     for identity, _ in scenario.pods:
         waits = queue.state_of(identity.uid) in LIVING
         state, _ = binder.standing(identity.uid)
-        if state is BinderState.PENDING and not waits:
+        if state is BinderState.PENDING and not waits and identity.uid not in kept:
             yield f"I4: {identity.uid} is pending, the queue has it as {_queued(queue, identity)}"
         if state is not BinderState.PENDING and waits:
             yield f"I4: {identity.uid} is {state.value} and waits ({_queued(queue, identity)})"
@@ -150,14 +163,14 @@ def _left_lying(scenario, actors, records):
 
     Claims may be unbound: what those need is not in the rules.
     """
-    world, queue = _world(scenario, records), actors[QUEUE].core
-    facts_of = scenario.last_facts
+    queue, facts_of = actors[QUEUE].core, _facts_now(scenario, actors)
+    world = _world(scenario, records, facts_of)
     bound = Counter(group_key(facts_of[uid]) for uid in _standing(records) if uid in facts_of)
     gangs = {}
     for identity, _ in scenario.pods:
         facts = facts_of[identity.uid]
         key, state = group_key(facts), queue.state_of(identity.uid)
-        if state not in LIVING or facts.scheduling_gates:
+        if state not in LIVING or facts.scheduling_gates or facts.is_terminating:
             continue
         rejected_by = set(queue.rejected_by(identity.uid)) if scenario.is_strained else set()
         if rejected_by == {FAILS_AGAIN} or rejected_by & REFUSING:
@@ -175,7 +188,17 @@ def _left_lying(scenario, actors, records):
             yield f"I12: {len(pods)} of gang {key[1]} wait, {bound[key]} are bound; fit {places}"
 
 
-def _world(scenario, records):
+def _facts_now(scenario, actors):
+    """uid → facts: those that came last, or with which a pod was bound before."""
+    binder, now = actors[BINDER].core, {}
+    for uid, said in scenario.facts_said.items():
+        state, record = binder.standing(uid)[0], binder._records.get(uid)
+        is_bound = state is BinderState.BOUND and record.facts in said
+        now[uid] = record.facts if is_bound else said[-1]
+    return now
+
+
+def _world(scenario, records, facts_of):
     """Nodes and pods, as the journal leaves them."""
     world = World(scenario.plan.cluster)
     for each in records:
@@ -183,8 +206,7 @@ def _world(scenario, records):
             world.nodes[each.node_name] = each.subject
         elif each.kind is RecordKind.NODE_GONE:
             world.nodes.pop(each.node_name, None)
-    facts_of = scenario.last_facts
-    facts_of |= {identity.uid: facts for identity, facts, _ in scenario.running}
+    facts_of = facts_of | {identity.uid: facts for identity, facts, _ in scenario.running}
     for uid, node_name in _standing(records).items():
         world.put(uid, node_name, facts_of[uid])
     return world

@@ -43,7 +43,7 @@ async def checked(run, seed):
             return problems
     elif seed % 2:
         await actors[BINDER].stop(NOTHING)
-    problems += problems_of(run.scenario, actors, disk, run.heard)
+    problems += problems_of(run.scenario, actors, disk, run.heard, run.kept)
     if not disk.lied:
         limits, core = run.scenario.limits, actors[BINDER].core
         problems += reborn.problems_of(run.process.plan, disk, limits, core)

@@ -24,7 +24,7 @@ from tests.peculiar_plugins import config_with as with_peculiar
 from tests.peculiar_plugins import peculiar as peculiar_plugins
 from tests.simulation.limits import shrunk_of
 from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES, Wave
-from tests.simulation.wide import widened
+from tests.simulation.wide import by_profile, widened, with_updates
 
 PODS_OF_A_JOB = 3
 
@@ -292,7 +292,19 @@ VARIANTS["peculiar"] = peculiar
 def wide(scenario, seed):
     """A wider scenario with small limits, in the ways of the other variants by turns."""
     scenario = replace(widened(scenario, seed), limits=shrunk_of(seed))
-    return VARIANTS[PLAIN[seed % len(PLAIN)]](scenario, seed)
+    scenario = VARIANTS[PLAIN[seed % len(PLAIN)]](scenario, seed)
+    scenario = by_profile(with_updates(scenario, seed), seed)
+    return _crowded(scenario, seed) if scenario.is_quiet else scenario
+
+
+def _crowded(scenario, seed):
+    """With a queue that is full at times: its client keeps what is refused, and sends it again."""
+    draw = random.Random(f"crowded {seed}")
+    bounds = scenario.plan.settings.bounds.model_copy(
+        update={"queue_max_pods": draw.choice((5, 20, 10_000_000))}
+    )
+    settings = scenario.plan.settings.model_copy(update={"bounds": bounds})
+    return replace(scenario, plan=replace(scenario.plan, settings=settings))
 
 
 VARIANTS["wide"] = wide

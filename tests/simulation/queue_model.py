@@ -20,7 +20,9 @@ _S = PodState
 
 
 class QueueModel(Moves):
-    """What may be called."""
+    """What may be called. within: the calls that the last tick made, and what they answered."""
+
+    within = ()
 
     # What is asked.
 
@@ -246,7 +248,6 @@ class QueueModel(Moves):
         return len(long)
 
     def tick(self, now_s):
-        ended = self.expire(now_s)
-        self.flush_unschedulable(now_s)
-        self.flush_backoff(now_s)
-        return ended
+        parts = ("expire", "flush_unschedulable", "flush_backoff")
+        self.within = [(name, getattr(self, name)(now_s)) for name in parts]
+        return self.within[0][1]

@@ -63,7 +63,7 @@ class Wave:
     """What comes at one time: nodes first, then pods.
 
     Then what changes: removed, nodes by name; changed, (as it was, as it is); gone, uids; opened,
-    pods with the facts that they have from then on.
+    pods with the facts that they have from then on, if they are not bound by then.
     """
 
     at_s: float
@@ -103,10 +103,15 @@ class Scenario:
         return [each for wave in self.waves for each in wave.pods]
 
     @property
-    def last_facts(self):
-        """uid → facts as they are in the end; a client with all its inputs changes none."""
-        opened = () if self.kills_s else (each for wave in self.waves for each in wave.opened)
-        return {who.uid: facts for who, facts in (*self.pods, *opened)}
+    def facts_said(self):
+        """uid → facts that the client sent, one after another; one with all its inputs changes
+        none.
+        """
+        said = {who.uid: [facts] for who, facts in self.pods}
+        for wave in () if self.kills_s else self.waves:
+            for who, facts in wave.opened:
+                said[who.uid].append(facts)
+        return said
 
 
 def _app(name):

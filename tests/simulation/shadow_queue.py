@@ -111,6 +111,7 @@ class ShadowQueue:
         self._core, self._model = core, QueueModel(settings, rules)
         self.problems = []
         self._calls, self._is_inside = 0, False
+        self._within = []
         self._plain = {name: getattr(core, name) for name in ANSWERS}
         for name in ANSWERS:
             setattr(core, name, self._followed(name))
@@ -119,8 +120,13 @@ class ShadowQueue:
         original = self._plain[name]
 
         def call(*what, **how):
-            if self._is_inside or self.problems:
+            if self._is_inside:
+                answer = original(*what, **how)
+                self._within.append((name, ANSWERS[name](answer)))
+                return answer
+            if self.problems:
                 return original(*what, **how)
+            self._within.clear()
             # Some may be iterators, which are read once.
             what = [[*each] if hasattr(each, "__next__") else each for each in what]
             refusal = answer = None
@@ -149,6 +155,8 @@ class ShadowQueue:
             self._differ(name, "is refused" if refusal else "is answered", refusal or answer)
         elif not is_refused and (told := ANSWERS[name](answer)) != should:
             self._differ(name, f"answers {told}", should)
+        elif name == "tick" and self._within != self._model.within:
+            self._differ(name, f"has in it {self._within}", self._model.within)
         if name in ASKS or self.problems:
             return
         self._calls += 1

@@ -147,11 +147,12 @@ class _Run:
     """The processes of a run, of which there is one at a time.
 
     heard: what the binder told. histories: what its callers, and those of the queue, saw.
+    kept: uid → pod that the queue had no room for, and that is sent again.
     """
 
     def __init__(self, scenario, network, disk, code):
         self.scenario, self.network, self.disk, self._code = scenario, network, disk, code
-        self.heard = {}
+        self.heard, self.kept = {}, {}
         lease_s = scenario.plan.settings.deadlines.lease_s
         self.histories = Histories(lease_s, lambda: network.spent_s)
         self.watch = Watch(scenario.plan) if scenario.is_quiet else None
@@ -174,7 +175,8 @@ class _Run:
 
     async def driven(self):
         """One process, to which things happen as the scenario says."""
-        return await self.process.work(lambda process: _drive(self.scenario, process, self.watch))
+        scenario, watch, kept = self.scenario, self.watch, self.kept
+        return await self.process.work(lambda process: _drive(scenario, process, watch, kept))
 
     async def killed(self, chaos):
         """Processes that are killed, one after the other, but for the last one."""
@@ -263,12 +265,13 @@ async def _chaos(run, network):
 class _World:
     """What happens in the cluster, told to all concerned; removals and changes are counted.
 
-    watch: sees it first, and has nobody act on it before all have heard.
+    watch: sees it first, and has nobody act on it before all have heard. kept: uid → pod that the
+    queue refused.
     """
 
-    def __init__(self, tell, watch=None):
-        self.tell, self._watch = tell, watch
-        self.revision = 0
+    def __init__(self, tell, process, watch, kept):
+        self.tell, self._process, self._watch = tell, process, watch
+        self.revision, self._kept = 0, kept
 
     def _show(self, what, things):
         for each in things if self._watch else ():
@@ -283,8 +286,7 @@ class _World:
         if wave.nodes:
             await self.appear(wave.nodes)
         if wave.pods:
-            await self.tell(BINDER, ADD_PENDING, pod_batch(wave.pods, self.revision))
-            await self.tell(QUEUE, SUBMIT, pod_batch(wave.pods, self.revision))
+            await self.submit(wave.pods)
         self.revision += 1
         if wave.removed:
             await self.remove(wave.removed)
@@ -292,10 +294,30 @@ class _World:
             await self.appear([new for _, new in wave.changed], wave.changed)
         if wave.gone:
             await self.delete(wave.gone)
-        if wave.opened:
-            opened = pod_batch(wave.opened, self.revision)
-            await self.tell(BINDER, ADD_PENDING, opened)
-            await self.tell(QUEUE, SUBMIT, opened)
+        binder = self._process.actors[BINDER].core
+        # Where nothing moves, bound ones may come, too, which changes nothing.
+        states = ("pending", "bound") if self._watch else ("pending",)
+        opened = [pod for pod in wave.opened if binder.standing(pod[0].uid)[0].value in states]
+        if opened:
+            self._process.network.happens("update")
+            await self.submit(opened)
+
+    async def submit(self, pods):
+        """Sends pods; those that the queue refuses are kept."""
+        batch = pod_batch(pods, self.revision)
+        await self.tell(BINDER, ADD_PENDING, batch)
+        answer = await self.tell(QUEUE, SUBMIT, batch)
+        before = {who.uid for who, _ in pods if self._kept.pop(who.uid, None)}
+        for who, facts in pods:
+            if who.uid in answer.refused:
+                self._kept[who.uid] = who, facts
+        if self._kept.keys() - before:
+            self._process.network.happens("full queue")
+
+    async def submit_again(self):
+        """Sends those that were refused before, in their order."""
+        if self._kept:
+            await self.submit([*self._kept.values()])
 
     async def appear(self, nodes, changed=()):
         self._show("node_comes", nodes)
@@ -318,6 +340,8 @@ class _World:
 
     async def delete(self, uids):
         self._show("pod_goes", uids)
+        for uid in uids:
+            self._kept.pop(uid, None)
         gone = await self.tell(BINDER, DELETE_PODS, PodsGone(uids, self.revision))
         await self.tell(CACHE, GONE, PodsGone(gone.uids, gone.revision))
         await self._settle()
@@ -339,12 +363,14 @@ def _teller(scenario, process):
     return tell
 
 
-async def _at_rest(scenario, process):
-    """Waits until nothing moves; what is wrong with that."""
+async def _at_rest(scenario, process, world=None):
+    """Waits until nothing moves; what is wrong with that. world: sends what was refused."""
     network, tell = process.runtime.network, _teller(scenario, process)
     deadline_s = network.spent_s + RECOVERY_S
     has_rested = False
     while True:
+        if world is not None:
+            await world.submit_again()
         state = await tell(QUEUE, QUEUE_STATE, NOTHING)
         if not (state.active or state.backoff or state.in_flight):
             if has_rested:
@@ -358,24 +384,24 @@ async def _at_rest(scenario, process):
         await asyncio.sleep(LOOK_S)
 
 
-async def _drive(scenario, process, watch=None):
+async def _drive(scenario, process, watch, kept):
     """Submits waves and waits until nothing moves; what is wrong with that."""
     supervisor, network = process.supervisor, process.runtime.network
-    world = _World(_teller(scenario, process), watch)
+    world = _World(_teller(scenario, process), process, watch, kept)
     await world.appear(scenario.nodes)
-    for index in range(scenario.plan.settings.schedulers):
+    for index in range(scenario.plan.settings.scheduler_count):
         # Through the supervisor, which makes those run that take the place of these.
         await supervisor.refs[scheduler_name(index)].call(RUN, NOTHING, timeout_s=ALL_S)
     for wave in scenario.waves:
         await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
-        if scenario.is_quiet and (problems := await _at_rest(scenario, process)):
+        if scenario.is_quiet and (problems := await _at_rest(scenario, process, world)):
             return problems
         await world.take(wave)
     await asyncio.sleep(max(0.0, network.faults.until_s - network.spent_s))
-    problems = await _at_rest(scenario, process)
+    problems = await _at_rest(scenario, process, world)
     if problems or not network.faults.crash_every_s:
         return problems
     # Who begins anew must come to all that is known now, and not to what changes come by.
     last = network.random.choice((CACHE, CACHE, BINDER, *sorted(process.runtime.lives)))
     await process.runtime.crash(last)
-    return await _at_rest(scenario, process)
+    return await _at_rest(scenario, process, world)

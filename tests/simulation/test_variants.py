@@ -47,6 +47,13 @@ def test_wider_scenarios_with_small_limits_break_no_promise_in_any_variant():
     assert problems == {}
 
 
+def test_pods_change_while_they_wait_and_a_full_queue_gets_them_later():
+    problems, happened = run((0, 6, 12), FAULTS, "wide")
+
+    assert problems == {}
+    assert {"update", "full queue"} <= happened.keys()
+
+
 def test_plugins_and_extenders_that_fail_cost_no_pod_its_place():
     problems, _ = run(range(4300, 4304), FAULTS, "strained")
 

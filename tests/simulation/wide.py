@@ -276,3 +276,59 @@ def _waves(draw, pods, hosts):
             bare = replace(host, taints=(), unschedulable=False)
             waves.append(Wave(draw.uniform(0.5, 7.0), changed=((host, bare),)))
     return [wave for wave in waves if wave != Wave(wave.at_s)]
+
+
+def by_profile(scenario, seed):
+    """The scenario with schedulers that each serve one profile, for some seeds with several."""
+    draw, settings = random.Random(f"profiles {seed}"), scenario.plan.settings
+    if settings.schedulers < 2 or draw.random() < 0.5:
+        return scenario
+    shares = {"default-scheduler": settings.schedulers - 1, OTHER_PROFILE: 1}
+    settings = settings.model_copy(update={"schedulers": shares})
+    return replace(scenario, plan=replace(scenario.plan, settings=settings))
+
+
+def with_updates(scenario, seed):
+    """The scenario with pods that change while they wait, as Kubernetes lets them: other labels,
+    one more toleration, smaller requests; gated ones get a selector, some are being deleted.
+
+    Where a scheduler may have the pod meanwhile, only what matters to no other pod: the cache
+    counts it as it was when it was assumed.
+    """
+    draw = random.Random(f"updates {seed}")
+    came_s, facts_of, found = {}, {}, []
+    for wave in scenario.waves:
+        for who, facts in (*wave.pods, *wave.opened):
+            came_s[who.uid], facts_of[who.uid] = wave.at_s, (who, facts)
+    for at_s in sorted(draw.uniform(0.2, 7.5) for _ in range(draw.choice((0, 4, 10)))):
+        known = sorted(uid for uid in facts_of if came_s[uid] < at_s)
+        changed = []
+        for uid in draw.sample(known, min(len(known), draw.randint(1, 8))):
+            who, facts = facts_of[uid]
+            how = _AT_REST if scenario.is_quiet else _AT_ANY_TIME
+            facts_of[uid] = who, _updated(draw, facts, draw.choice(how))
+            changed.append(facts_of[uid])
+        found.append(Wave(at_s, opened=tuple(changed)))
+    waves = sorted((*scenario.waves, *found), key=lambda wave: wave.at_s)
+    return replace(scenario, waves=tuple(waves))
+
+
+_AT_ANY_TIME = ("note", "note", "toleration", "deleting")
+_AT_REST = ("labels", "labels", "labels", "toleration", "smaller", "selector", "deleting")
+
+
+def _updated(draw, facts, how):
+    if how == "toleration":
+        more = draw.choice((tolerate("dedicated", operator="Exists"), tolerate(operator="Exists")))
+        return replace(facts, tolerations=(*facts.tolerations, more))
+    if how == "note":
+        labels = dict(facts.labels) | {"note": str(draw.randrange(100))}
+        return replace(facts, labels=tuple(sorted(labels.items())))
+    if how == "smaller":
+        less = tuple((name, max(1, amount // 2)) for name, amount in facts.requests)
+        return replace(facts, requests=less)
+    if how == "selector" and facts.scheduling_gates:
+        return replace(facts, node_selector=((DISK, draw.choice(("ssd", "hdd"))),))
+    if how == "deleting":
+        return replace(facts, is_terminating=True)
+    return replace(facts, labels=(("app", draw.choice("xyz")),))
