@@ -39,13 +39,16 @@ def _differing(core, before):
     """What is to be the same: all but versions of the state, and what was refused."""
     for name, told in (
         ("nodes", lambda each: dict(each.placements.nodes)),
-        # An epoch under which nothing was bound or fenced is in no journal.
-        ("epochs", lambda each: {k: e for k, e in each._epochs.items() if k in core._epochs}),
         ("void tokens", lambda each: list(each._voided)),
         ("gone", lambda each: set(each._gone)),
     ):
         if told(core) != told(before):
             yield name, told(core), told(before)
+    # An epoch under which nothing was bound or fenced is in no journal; those that are in it are
+    # held to the replay of its records.
+    beyond = {k: e for k, e in core._epochs.items() if e > before._epochs.get(k, -1)}
+    if beyond:
+        yield "epochs", beyond, before._epochs
     if core._records.keys() != before._records.keys():
         yield "pods", sorted(core._records), sorted(before._records)
     for uid in core._records.keys() & before._records.keys():
