@@ -26,7 +26,7 @@ from roadstead.binder.pods import COUNTED
 from roadstead.binder.recovery import Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import PodIdentity
+from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.journal import Journal, RecordColumns, RecordKind, Subject
 from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
@@ -162,9 +162,17 @@ class BinderRecovery:
             raise RoadsteadError(f"binder: halted: {self.core.halted.reason}")
 
     async def evicted_pods(self, _: Nothing) -> PodBatch:
-        """All that was evicted."""
-        pods = ((note.uid, *self.core.pod(note.uid)) for note in self._preempted)
-        return pod_batch((identity_of(uid, key), facts) for uid, key, facts in pods)
+        """All that was evicted.
+
+        Of those that went too long ago, only the name is known; nobody counts them any more.
+        """
+        pods = [identity_of(note.uid, note.key) for note in self._preempted]
+        return pod_batch((pod, self._facts_of(pod)) for pod in pods)
+
+    def _facts_of(self, pod: PodIdentity) -> PodFacts:
+        if self.core.standing(pod.uid)[0] is PodState.UNKNOWN:
+            return PodFacts(pod.namespace)
+        return self.core.pod(pod.uid)[1]
 
     async def storage_log(self, _: Nothing) -> StorageLog:
         """All that commits changed of claims and volumes."""

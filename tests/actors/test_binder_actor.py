@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from roadstead.actors.binder_actor import BinderActor
@@ -309,3 +311,18 @@ async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_as_it_wa
 
     assert [each.cause for each in answers] == ["", "", ""]
     assert [each.lsn for each in answers] == [each.lsn for each in journal.durable[-3:]]
+
+
+async def test_all_that_was_evicted_is_told_of_however_long_ago():
+    binder = await binder_of("a", "b", "c")
+    binder.core.settings = replace(binder.core.settings, max_gone_remembered=1)
+    await bind(binder, "a", "b")
+    for name in "ab":
+        await binder.evict(Evict("t", (f"uid-{name}",), "default/c", "n1"))
+
+    told = await binder.evicted_pods(NOTHING)
+
+    assert [(pod.key, facts.namespace) for pod, facts in told.pods()] == [
+        ("default/a", "default"),
+        ("default/b", "default"),
+    ]
