@@ -12,9 +12,8 @@ from roadstead.actors.messages import ActorStatus, PodBatch
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.process_calls import WARM
 from roadstead.actors.profiling import Profiler
-from roadstead.actors.seam import NOTHING
+from roadstead.actors.seam import NOTHING, RunFailedError
 from roadstead.actors.session import CHUNK, NODES_CHUNK, RunSession, is_settled
-from roadstead.actors.supervisor import RunFailedError
 from roadstead.bench import script as steps
 from roadstead.bench.figures import Measured, stretch
 from roadstead.bench.machine import peak_memory, processor_seconds

@@ -43,8 +43,8 @@ from roadstead.actors.recovery import (
     Uids,
 )
 from roadstead.actors.replacing import in_gangs
-from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, clock_s
-from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
+from roadstead.actors.supervisor import Supervisor
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
 from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan

@@ -27,9 +27,9 @@ from roadstead.actors.journals import (
 from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.plugin_processes import plugins_watched
 from roadstead.actors.profiling import Profiler
-from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, Runtime
+from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError, Runtime
 from roadstead.actors.session import RunSession
-from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.actors.supervisor import Supervisor
 from roadstead.actors.virtual_time import run_virtual
 from roadstead.bench.figures import Benched
 from roadstead.bench.script import Script

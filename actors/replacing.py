@@ -69,7 +69,7 @@ from roadstead.actors.recovery import (
     StandingPage,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, A, DeadlineError, Method, Q, Ref
+from roadstead.actors.seam import NOTHING, A, DeadlineError, Method, Q, Ref, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.facts.pod_groups import group_key
 from roadstead.run import Pod
@@ -187,7 +187,13 @@ class Refill:
                 revision = standing.pods.revision
                 await self._tell(QUEUE, BOUND_MEMBERS, pod_batch(members, revision))
             waiting = pod_batch((pod for pod, node in pods if not node), standing.pods.revision)
-            await self._tell(QUEUE, SUBMIT, waiting)
+            answer = await self._tell(QUEUE, SUBMIT, waiting)
+            if answer.refused:
+                raise RunFailedError(
+                    f"the queue that took the place of another one is full "
+                    f"(bounds.queue_max_pods: {self._settings.bounds.queue_max_pods}): it refused "
+                    f"{len(answer.refused)} pods that had been accepted. The run ends here."
+                )
         done = await self._tell(BINDER, BOUND, PageAsk(0, 0))
         await self._tell(QUEUE, RESTORED, Restored(done.total))
 

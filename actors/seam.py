@@ -47,6 +47,10 @@ class DeadlineError(RoadsteadError):
     """An actor did not answer in time."""
 
 
+class RunFailedError(RoadsteadError):
+    """A run ended before its time: which actor failed, what it did, and why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method(Generic[Q, A]):
     """A handler by its name, with the types of its message and its reply."""

@@ -32,8 +32,8 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
 from roadstead.actors.recovery import GONE, PodsGone
-from roadstead.actors.seam import NOTHING, A, Method, Q
-from roadstead.actors.supervisor import RunFailedError, Supervisor
+from roadstead.actors.seam import NOTHING, A, Method, Q, RunFailedError
+from roadstead.actors.supervisor import Supervisor
 from roadstead.facts.node import NodeFacts
 from roadstead.run import RunPlan
 

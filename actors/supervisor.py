@@ -49,6 +49,7 @@ from roadstead.actors.seam import (
     Method,
     Q,
     Ref,
+    RunFailedError,
     Runtime,
     clock_s,
     failure_in,
@@ -69,10 +70,6 @@ ROOT_S = 2.0
 
 
 _SILENT = ActorStatus("has not answered yet")
-
-
-class RunFailedError(RoadsteadError):
-    """A run ended before its time: which actor failed, what it did, and why."""
 
 
 class ActorGoneError(RunFailedError):

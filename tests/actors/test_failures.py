@@ -5,8 +5,7 @@ import pytest
 from roadstead.actors import client, launch, supervisor
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.launch import ActorLauncher, first_of, open_runtime, processes
-from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError
-from roadstead.actors.supervisor import RunFailedError
+from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.actors.worker import WorkerActor
 from roadstead.config.settings import Deadlines, Settings
 from roadstead.fleet.generate import generate_fleet

@@ -12,7 +12,7 @@ import pytest
 
 from roadstead.actors import launch
 from roadstead.actors.launch import ActorLauncher, open_runtime
-from roadstead.actors.supervisor import RunFailedError
+from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Deadlines, Settings
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind

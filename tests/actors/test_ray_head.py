@@ -24,7 +24,7 @@ from pathlib import Path
 from roadstead.actors import launch
 from roadstead.actors.launch import ActorLauncher, open_runtime
 from roadstead.actors.ray_node import servers
-from roadstead.actors.supervisor import RunFailedError
+from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove

@@ -13,8 +13,7 @@ from roadstead.actors import launch, ray_runtime
 from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, PageAsk
 from roadstead.actors.ray_runtime import RayRuntime, RaySession
-from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
-from roadstead.actors.supervisor import RunFailedError
+from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.codec import Limits

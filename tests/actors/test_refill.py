@@ -6,7 +6,7 @@ from roadstead.actors.cluster_events import ClusterChanges
 from roadstead.actors.messages import BoundPage, Nominations, Submitted
 from roadstead.actors.recovery import Nominated, PodsGone, StandingPage, Uids
 from roadstead.actors.replacing import TRIES, Refill
-from roadstead.actors.seam import NOTHING, DeadlineError
+from roadstead.actors.seam import NOTHING, DeadlineError, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import GroupMembership
 from tests.actors.test_cache_recovery import World
@@ -82,6 +82,15 @@ async def test_a_new_queue_without_gangs_hears_of_those_alone_that_wait():
     await again.fill({"queue"})
 
     assert [name for name, _ in refs["queue"].calls] == ["submit", "restored"]
+
+
+async def test_a_run_ends_in_words_where_a_new_queue_has_no_room_for_accepted_pods():
+    page = StandingPage(batch_of("a", "b"), ("", ""), 2)
+    nobody = Nominated(batch_of(), ())
+    again, _ = refill(nobody, nobody, standing_page=page, submit=Submitted(1, ("uid-b",)))
+
+    with pytest.raises(RunFailedError, match=r"queue_max_pods: \d+\): it refused 1 pods that had"):
+        await again.fill({"queue"})
 
 
 async def test_a_new_life_that_is_slow_is_told_again():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from roadstead.actors import client, queue_actor
 from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.actors.supervisor import RunFailedError
+from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.fleet.generate import generate_fleet, ten_shapes
 from roadstead.protocol.errors import InputError, UnsupportedError

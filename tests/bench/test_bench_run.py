@@ -3,7 +3,7 @@ import pytest
 
 from roadstead.actors import bench_run, kernel_loader
 from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.supervisor import RunFailedError
+from roadstead.actors.seam import RunFailedError
 from roadstead.bench.catalog import built_in, choose
 from roadstead.bench.figures import figures_of
 from roadstead.bench.own import TEN_NODES, all_distinct, million, openb, ten_classes

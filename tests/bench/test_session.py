@@ -4,8 +4,8 @@ import pytest
 
 from roadstead.actors import session as sessions
 from roadstead.actors.commits import CommitPage
+from roadstead.actors.seam import RunFailedError
 from roadstead.actors.session import RunSession, is_settled
-from roadstead.actors.supervisor import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.queue import PodState
 from tests.actors.world import Fake, batch_of, plan_of, until
