@@ -87,9 +87,12 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
-    keys = [key for key, _ in pairs]
-    repeated = next(key for index, key in enumerate(keys) if key in keys[:index])
-    raise ValueError(f"key {cut_short(repeated)} stands twice in one map")
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise ValueError(f"key {cut_short(key)} stands twice in one map")
+        seen.add(key)
+    raise AssertionError("a map is shorter than its pairs only where a key stands twice")
 
 
 def _finite_float(text: str) -> float:
