@@ -76,6 +76,7 @@ _OUTCOMES = {
     "version": BindOutcome.CONFLICT,
     "transaction": BindOutcome.CONFLICT,
     "expired": BindOutcome.CONFLICT,
+    "changed": BindOutcome.CONFLICT,
     # The binder has enough to flush: that says nothing of the pod.
     "busy": BindOutcome.CONFLICT,
     "already_bound": BindOutcome.TAKEN,

@@ -302,8 +302,8 @@ class Commits(NodeBook):
             news = f"the node changed with record {self.rows.of(request.node_name)}"
             return RejectCause.VERSION, unschedulable(f"{news}, {request.read_version} was read")
         if request.facts is not record.facts and request.facts != record.facts:
-            # The pod changed since the decision: what is committed is checked, not what was read.
-            request = request._replace(facts=record.facts)
+            # The cache counts the pod as it was; it is decided, and assumed, again.
+            return RejectCause.CHANGED, unschedulable("the pod was updated after it was read")
         status = verify(request)
         return None if status.is_success else (RejectCause.CONSTRAINT, status)
 

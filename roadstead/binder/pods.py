@@ -112,7 +112,7 @@ class RejectCause(StrEnum):
     """Why a bind is refused.
 
     CONSTRAINT and VERSION are matters of the node, TRANSACTION of another pod of the same job.
-    EXPIRED: `void` said that the attempt is over.
+    EXPIRED: `void` said that the attempt is over. CHANGED: the pod was updated since it was read.
     """
 
     HALTED = "halted"
@@ -124,6 +124,7 @@ class RejectCause(StrEnum):
     UNKNOWN_NODE = "unknown_node"
     CONSTRAINT = "constraint"
     EXPIRED = "expired"
+    CHANGED = "changed"
     VERSION = "version"
     TRANSACTION = "transaction"
 

@@ -279,13 +279,13 @@ class TestRefusals:
         assert causes(core.bind([ask("b")])) == ["busy"]
         assert isinstance(committed(core, ask("b", token="again"))["again"], Bound)
 
-    def test_pod_that_changed_since_the_decision_is_verified_as_it_is_now(self):
-        core = binder("a", "b")
+    def test_pod_that_changed_since_the_decision_is_refused_until_it_is_decided_anew(self):
+        core = binder("a")
         core.update_pod("uid-a", LARGE)
-        committed(core, ask("a"))
+        assert causes(core.bind([ask("a", facts=SMALL)])) == ["changed"]
+        assert cpu(core) == [0, 0]
+        committed(core, ask("a", facts=LARGE, token="again"))
         assert cpu(core) == [900, 0]
-        core.update_pod("uid-b", LARGE)
-        assert causes(core.bind([ask("b", facts=SMALL)])) == ["constraint"]
 
 
 class TestPodEvents:
