@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import chain
 
 from roadstead.actors.cache_recovery import CacheRecovery, storage_batch
 from roadstead.actors.edits import CacheEdits
@@ -23,7 +24,7 @@ from roadstead.actors.messages import (
     Settle,
     nodes_batch,
 )
-from roadstead.actors.names import shard_names
+from roadstead.actors.names import holder_names
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.row_versions import KnownVersions, RowVersion, version_batch
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
@@ -47,8 +48,9 @@ _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 class CacheActor(CacheRecovery, CacheEdits):
     """The cluster as the schedulers see it: bound pods, and those about to be bound.
 
-    is_new: it takes the place of another one. Its workers are new, too, and get all at once when
-    it has all (`restream`): until then changes are only numbered.
+    Changes are numbered by shard, and go to all that hold it: one worker, or all schedulers.
+    is_new: it takes the place of another one. Holders are new, too, and get all at once when it has
+    all (`restream`): until then changes are only numbered.
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
@@ -58,11 +60,11 @@ class CacheActor(CacheRecovery, CacheEdits):
         minds_s = plan.settings.deadlines.assume_s
         self.core = CacheCore(store, CacheSettings(bind_s=minds_s))
         self._table = store.table
-        self._shard_names = shard_names(plan.settings)
-        self.sharding = sharding_over(len(self._shard_names))
-        self._workers: list[Ref] = []
-        self._seqs = [0] * len(self._shard_names)
-        self._unfilled = set(range(len(self._shard_names))) if is_new else set()
+        self._holders = holder_names(plan.settings)
+        self._refs: dict[str, Ref] = {}
+        self.sharding = sharding_over(plan.settings.part_count)
+        self._seqs = [0] * len(self._holders)
+        self._unfilled = {*chain.from_iterable(self._holders)} if is_new else set()
         self._streams: set[asyncio.Task[None]] = set()
         self._lost = ""
         self._started_s: dict[str, float] = {}
@@ -84,13 +86,33 @@ class CacheActor(CacheRecovery, CacheEdits):
         return NOTHING
 
     def _stream_nodes(self, nodes: NodeList) -> None:
-        """Hands each worker those nodes of a list that it gets; all of them have just come."""
+        """Hands each holder those nodes of a list that it gets; all of them have just come."""
         arrivals = self._table.arrivals[-len(nodes) :]
-        for shard, places in enumerate(self.sharding.deal(nodes)):
+        dealt = self.sharding.deal(nodes)
+        if not self._is_divided:
+            batch = nodes_batch(self._seqs[0] + 1, nodes, arrivals, self._parts_of(nodes.names))
+            self._start_sending(0, batch)
+            return
+        for shard, places in enumerate(dealt):
             if len(places):
                 mine = nodes if len(places) == len(nodes) else nodes.at(places)
                 batch = nodes_batch(self._seqs[shard] + 1, mine, arrivals[places])
                 self._start_sending(shard, batch)
+
+    @property
+    def _is_divided(self) -> bool:
+        """Whether the parts to which nodes are dealt are held apart from each other."""
+        return len(self._holders) > 1
+
+    def _shard_of(self, node_name: str) -> int:
+        """Where a node is held."""
+        return self.sharding.shard_of(node_name) if self._is_divided else 0
+
+    def _parts_of(self, node_names: Sequence[str]) -> tuple[int, ...]:
+        """Who owns nodes, where schedulers hold all and own some."""
+        if self._is_divided or self._plan.settings.part_count == 1:
+            return ()
+        return tuple(map(self.sharding.shard_of, node_names))
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
         self.sharding.place(facts)
@@ -216,7 +238,7 @@ class CacheActor(CacheRecovery, CacheEdits):
             raise RoadsteadError(self._lost)
         parts: dict[int, list[Delta]] = {}
         for delta in deltas:
-            parts.setdefault(self.sharding.shard_of(delta.node_name), []).append(delta)
+            parts.setdefault(self._shard_of(delta.node_name), []).append(delta)
             if delta.kind is DeltaKind.REMOVE_NODE:
                 self.sharding.remove(delta.node_name)
                 self._versions.drop(delta.node_name)
@@ -235,30 +257,29 @@ class CacheActor(CacheRecovery, CacheEdits):
         # Of a node that is away nothing is noted: it must be news when that is there again.
         here = [each for each in told if each[0] in self.core.placements.nodes]
         for name, version in self._versions.take(here):
-            parts.setdefault(self.sharding.shard_of(name), []).append((name, version))
+            parts.setdefault(self._shard_of(name), []).append((name, version))
         for shard, rows in parts.items():
             self._start_sending(shard, version_batch(self._seqs[shard] + 1, rows))
 
     def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
         self._seqs[shard] += batch.count
-        if shard in self._unfilled:
-            return
-        task = asyncio.create_task(self._send(shard, batch))
-        self._streams.add(task)
-        task.add_done_callback(self._streams.discard)
+        for holder in self._holders[shard]:
+            if holder not in self._unfilled:
+                task = asyncio.create_task(self._send(holder, batch))
+                self._streams.add(task)
+                task.add_done_callback(self._streams.discard)
 
-    async def _send(self, shard: int, batch: DeltaBatch) -> None:
+    async def _send(self, name: str, batch: DeltaBatch) -> None:
         try:
-            worker = self._worker(shard)
-            await worker.call(APPLY, batch, timeout_s=self._plan.settings.deadlines.call_s)
+            holder = self._holder(name)
+            await holder.call(APPLY, batch, timeout_s=self._plan.settings.deadlines.call_s)
         except RoadsteadError as failure:
-            self._lost = f"{self._shard_names[shard]} no longer takes changes: {failure}"
+            self._lost = f"{name} no longer takes changes: {failure}"
 
-    def _worker(self, shard: int) -> Ref:
-        while len(self._workers) <= shard:
-            found = self._directory.find(self._shard_names[len(self._workers)])
-            self._workers.append(PatientRef(found))
-        return self._workers[shard]
+    def _holder(self, name: str) -> Ref:
+        if name not in self._refs:
+            self._refs[name] = PatientRef(self._directory.find(name))
+        return self._refs[name]
 
     def _packed(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
         """Deltas as they travel, with when each node came and who each pod is."""
@@ -278,6 +299,7 @@ class CacheActor(CacheRecovery, CacheEdits):
             nodes=tuple(nodes),
             arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
             uids=tuple(delta.uid for delta in deltas),
+            shards=self._parts_of([facts.name for facts in nodes]),
             keys=self._keys_of(deltas),
             started_s=tuple(
                 (place, self._started_s[delta.uid])

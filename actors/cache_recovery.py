@@ -37,7 +37,6 @@ from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, 
 from roadstead.actors.volumes import CacheVolumes
 from roadstead.cache import BinderWord, CacheCore, Placement
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.nodes.sharding import Sharding
 from roadstead.placements import Delta, TableStore
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
@@ -57,19 +56,21 @@ class CacheRecovery:
     """What CacheActor does of a recovery."""
 
     core: CacheCore
-    sharding: Sharding
     _plan: RunPlan
     _directory: Directory
     _volumes: CacheVolumes
     _versions: KnownVersions
     _seqs: list[int]
     _streams: set[asyncio.Task[None]]
-    _unfilled: set[int]
+    _unfilled: set[str]
     _nodes_known: Revisions
     _pods_known: Revisions
     _minding: asyncio.Task[None] | None = None
 
-    def _worker(self, shard: int) -> Ref:
+    def _holder(self, name: str) -> Ref:
+        raise AssertionError("of the actor")
+
+    def _shard_of(self, node_name: str) -> int:
         raise AssertionError("of the actor")
 
     def _packed(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
@@ -92,12 +93,12 @@ class CacheRecovery:
         return NOTHING
 
     async def restream(self, ask: Restream) -> Nothing:
-        """All that a shard holds, for a worker that has nothing; later changes come behind it."""
-        self._unfilled.discard(ask.shard)
+        """All that a shard holds, for a holder that has nothing; later changes come behind it."""
+        self._unfilled.discard(ask.holder)
         seq, parts = self._seqs[ask.shard], self._parts(ask.shard)
-        worker, call_s = self._worker(ask.shard), self._plan.settings.deadlines.call_s
+        holder, call_s = self._holder(ask.holder), self._plan.settings.deadlines.call_s
         sends = (
-            worker.call(
+            holder.call(
                 RESTORE, Restore(seq, number, len(parts), part, ask.epoch), timeout_s=call_s
             )
             for number, part in enumerate(parts)
@@ -107,12 +108,10 @@ class CacheRecovery:
 
     def _parts(self, shard: int) -> list[DeltaBatch]:
         """The shard as batches, numbered so that the last delta bears the present number."""
-        mine = [
-            each for each in self.core.snapshot() if self.sharding.shard_of(each.node_name) == shard
-        ]
+        mine = [each for each in self.core.snapshot() if self._shard_of(each.node_name) == shard]
         changes = tuple(self._volumes.log)
         nodes = self.core.placements.nodes
-        rows = self._versions.among(n for n in nodes if self.sharding.shard_of(n) == shard)
+        rows = self._versions.among(n for n in nodes if self._shard_of(n) == shard)
         first_seq = self._seqs[shard] - len(mine) - len(changes) - len(rows) + 1
         parts = [storage_batch(first_seq, changes)]
         first_seq += len(changes)

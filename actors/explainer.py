@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from roadstead.actors.messages import SETTLE, VIEW, Settle, ViewAsk
-from roadstead.actors.names import CACHE, shard_names
+from roadstead.actors.names import CACHE, holder_names
 from roadstead.actors.preemption import try_on_workers
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import begin_batch
@@ -37,7 +37,7 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
     info = classes.info(facts)
     signature = profile.class_of(info, identity.uid)
     asked = PodInCycle(identity.uid, identity.key, info, signature)
-    workers = [supervisor.refs[name] for name in shard_names(plan.settings)]
+    workers = [supervisor.refs[name] for name, *_ in holder_names(plan.settings)]
     narrower = build_narrower(plan, supervisor.caller_of)
     cycle = ShardedCycle(classes, profiles, TieBreak(), narrower=narrower)
     timeout_s = plan.settings.deadlines.call_s

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Mapping
 
-from roadstead.actors.lanes import Lane
 from roadstead.actors.messages import LEASE, RENEW, LeaseAsk, Leased, Renew, Settle
 from roadstead.actors.names import QUEUE, index_of
 from roadstead.actors.scheduler_effects import SchedulerEffects
@@ -31,7 +30,6 @@ class Leasing(SchedulerEffects):
     _members: GroupMembers
     _thinking: Thinking
     _partition: Partition | None
-    _own: Lane
     _leases: tuple[int, ...] = ()
     _renewed_s: float = 0.0
 
@@ -63,8 +61,6 @@ class Leasing(SchedulerEffects):
             await self._perform(self.core.lease(leased.lease_id, pods))
         if self._partition is not None:
             self._partition.leased(leased.waiting, leased.turn)
-            if self._own.shards != self._partition.own:
-                self._own = Lane(self._own.cycle, self._partition.own, is_own=True)
 
     async def _renew(self) -> None:
         """Tells the queue that thinking goes on, where that takes long, or waiting for Permit."""

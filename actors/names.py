@@ -23,8 +23,8 @@ def scheduler_name(index: int) -> str:
     return f"{SCHEDULER}-{index}"
 
 
-def shard_names(settings: Settings) -> list[str]:
-    """The actors that hold nodes, in the order of their shards."""
+def holder_names(settings: Settings) -> list[list[str]]:
+    """Shard → the actors that hold its nodes: a worker, or all schedulers where they hold all."""
     if not settings.has_workers:
-        return [scheduler_name(0)]
-    return [worker_name(index) for index in range(settings.shards)]
+        return [[scheduler_name(index) for index in range(settings.scheduler_count)]]
+    return [[worker_name(index)] for index in range(settings.shards)]

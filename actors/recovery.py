@@ -95,9 +95,10 @@ class StorageLog:
 
 @dataclass(frozen=True, slots=True)
 class Restream:
-    """Supervisor → cache: a worker is new and has nothing. epoch: of its life."""
+    """Supervisor → cache: a holder of a shard is new and has nothing. epoch: of its life."""
 
     shard: int
+    holder: str
     epoch: int
 
 

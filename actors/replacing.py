@@ -39,8 +39,8 @@ from roadstead.actors.names import (
     QUEUE,
     SCHEDULER,
     WORKER,
+    holder_names,
     scheduler_name,
-    shard_names,
 )
 from roadstead.actors.recovery import (
     ASSUMED_BY,
@@ -144,9 +144,9 @@ class Refill:
             await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
         if CACHE in names:
             await self._fill_cache()
-        for shard, name in enumerate(shard_names(self._settings)):
-            if name in names:
-                await self._tell(CACHE, RESTREAM, Restream(shard, self._epochs[name]))
+        for shard, holders in enumerate(holder_names(self._settings)):
+            for name in sorted(names.intersection(holders)):
+                await self._tell(CACHE, RESTREAM, Restream(shard, name, self._epochs[name]))
         if QUEUE in names:
             await self._fill_queue()
         if names.intersection(everyone):

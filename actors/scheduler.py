@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -24,7 +24,7 @@ from roadstead.actors.lanes import Lane
 from roadstead.actors.leasing import Leasing
 from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import ActorStatus
-from roadstead.actors.names import CACHE, index_of, shard_names
+from roadstead.actors.names import CACHE, index_of, worker_name
 from roadstead.actors.preemption import TryOut, after_failure, try_here, try_on_workers
 from roadstead.actors.roster import RosterCopy
 from roadstead.actors.rounds import UnsettledError, begin_batch
@@ -42,11 +42,13 @@ from roadstead.cycle.core import CycleCore
 from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.partitions import Partition
+from roadstead.cycle.replica import ReplicaCycle
 from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.members import GroupMembers
+from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
@@ -89,20 +91,16 @@ class SchedulerActor(Leasing, HoldsNodes):
             if settings.has_workers
             else HeldNodes(
                 *(name, plan, directory, self._classes, self._profiles),
-                tie_break=self._tie_break,
-                narrower=self._narrower,
                 is_new=is_new,
                 epoch=epoch,
             )
         )
-        self._shard_names = shard_names(settings)
-        cycle = self._new_cycle() if self._nodes is None else self._nodes.cycle
-        self._everywhere = Lane(cycle, tuple(range(len(self._shard_names))))
+        self._own = self._everywhere = Lane(self._new_cycle(self._profiles))
         self._partition: Partition | None = None
-        self._own = self._everywhere
-        if settings.concurrency == "partitioned":
-            self._partition = Partition(settings, index_of(name))
-            self._own = Lane(self._new_cycle(), self._partition.own, is_own=True)
+        if settings.concurrency == "partitioned" and self._nodes is not None:
+            self._partition = part = Partition(settings, index_of(name), self._nodes.shard_of)
+            bounded = {name: each.within(part.nodes) for name, each in self._profiles.items()}
+            self._own = Lane(self._new_cycle(bounded), is_own=True)
         self._thinking = Thinking(settings.decision_time)
         self._kernel = KernelLoader(name, enabled=settings.kernel)
         self._epoch = epoch
@@ -110,11 +108,21 @@ class SchedulerActor(Leasing, HoldsNodes):
         self._loop: asyncio.Task[None] | None = None
         self._batches = 0
 
-    def _new_cycle(self) -> ShardedCycle:
+    def _new_cycle(self, profiles: Mapping[str, Profile]) -> ShardedCycle:
         settings = self._plan.settings
+        if self._nodes is not None:
+            # Own nodes and all nodes are decided on apart from each other.
+            lanes = 2 if settings.concurrency == "partitioned" else 1
+            return ReplicaCycle(
+                self._nodes.table,
+                profiles,
+                self._tie_break,
+                narrower=self._narrower,
+                sharers=lanes * settings.scheduler_count,
+            )
         return ShardedCycle(
             self._classes,
-            self._profiles,
+            profiles,
             self._tie_break,
             narrower=self._narrower,
             keep_at_least=settings.batch if settings.staleness_s else 0,
@@ -201,26 +209,30 @@ class SchedulerActor(Leasing, HoldsNodes):
         """Decisions for the first of the pods, and how many of these are settled by them.
 
         As many as one reading settles (at least one). Settled without a decision are those that go
-        on to other shards.
+        on to all nodes.
         """
-        if self._nodes is not None:
-            await self._nodes.catch_up(self._seqs[0])
-            return await self._decide_here(self._nodes, lane, pods)
         staleness_s = self._plan.settings.staleness_s
         if self._reads_failed:
             self._own.drop()
             self._everywhere.drop()
             self._reads_failed = False
-        kept = lane.kept(pods, clock_s(), staleness_s)
-        batch = kept or await self._read(lane, pods)
         wait_s = self._thinking.wait_s(pods)
+        if self._plan.settings.concurrency == "exact":
+            # Alone, it may as well read after it has thought.
+            await self._think(wait_s)
+            wait_s = 0.0
+        is_fresh = not lane.serves(pods, clock_s(), staleness_s)
+        if is_fresh:
+            await self._read(lane, pods)
         if wait_s:
             await self._think(wait_s)
             if lane.is_older(clock_s(), staleness_s):
-                kept, batch = None, await self._read(lane, pods)
-        decided = await self._decide_on(lane, batch, pods, is_fresh=kept is None)
-        if kept is not None and not decided[1]:
-            decided = await self._decide_on(lane, await self._read(lane, pods), pods, is_fresh=True)
+                is_fresh = True
+                await self._read(lane, pods)
+        decided = await self._decide_read(lane, pods, is_fresh=is_fresh)
+        if not is_fresh and not decided[1]:
+            await self._read(lane, pods)
+            decided = await self._decide_read(lane, pods, is_fresh=True)
         return decided
 
     async def _think(self, wait_s: float) -> None:
@@ -229,50 +241,49 @@ class SchedulerActor(Leasing, HoldsNodes):
             await asyncio.sleep(min(left_s, self._renew_s))
             await self._renew()
 
-    async def _decide_here(
-        self, nodes: HeldNodes, lane: Lane, pods: Sequence[PodInCycle]
+    async def _decide_read(
+        self, lane: Lane, pods: Sequence[PodInCycle], *, is_fresh: bool
     ) -> tuple[list[Decision], int]:
-        """As `_decide`, on nodes that are held here, whose changes wait meanwhile."""
-        # Alone, it may as well read after it has thought.
-        await self._think(self._thinking.wait_s(pods))
+        """As `_decide`, on what was read on a lane."""
+        if self._nodes is None:
+            assert lane.batch is not None, "workers are asked before a batch is decided"
+            return await self._decide_on(lane, lane.batch, pods, is_fresh=is_fresh)
         started = time.perf_counter()
         self._volumes.catch_up()
         lane.cycle.accelerator = self._kernel.accelerator(len(pods))
 
         async def decide(batch: BatchRun) -> tuple[list[Decision], int]:
             self._spend("evaluate", started)
-            self._figures.reads += 1
-            return await self._decide_on(lane, batch, pods, is_fresh=True)
+            return await self._decide_on(lane, batch, pods, is_fresh=is_fresh)
 
-        return await nodes.decide(pods, decide)
+        assert isinstance(lane.cycle, ReplicaCycle)
+        return await self._nodes.decide(lane.cycle, pods, decide)
 
     async def _renew_roster(self, lane: Lane) -> None:
         lane.cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
         self._reached(self._roster.worker_seqs)
 
-    async def _read(self, lane: Lane, pods: Sequence[PodInCycle]) -> BatchRun:
-        """What the lane's workers say of the pods' classes."""
+    async def _read(self, lane: Lane, pods: Sequence[PodInCycle]) -> None:
+        """What the workers say of the pods' classes; or the changes of the own table."""
+        # Told with an older time than it has: the workers may answer late.
+        began_s = clock_s()
+        self._figures.reads += 1
+        if self._nodes is not None:
+            await self._nodes.catch_up(self._seqs[0])
+            lane.read(None, began_s)
+            return
         started = time.perf_counter()
         if lane.cycle.narrows(pods[0]):
             await self._renew_roster(lane)
         self._volumes.catch_up()
         lane.cycle.accelerator = self._kernel.accelerator(len(pods))
-        # Told with an older time than it has: the workers may answer late.
-        began_s = clock_s()
-        workers, seqs = self._workers(lane)
+        workers, seqs = self._workers(), self._seqs
         batch = await begin_batch(lane.cycle, pods, workers, seqs, self._call_s, self._slow)
         self._spend("evaluate", started)
-        self._figures.reads += 1
-        if lane.is_own and self._partition is not None:
-            for signature in {pod.signature for pod in pods}:
-                if batch.summaries(signature)[0]:
-                    self._partition.pass_all_on(signature)
-        return lane.read(batch, began_s)
+        lane.read(batch, began_s)
 
-    def _workers(self, lane: Lane) -> tuple[list[PatientRef], list[int]]:
-        """The workers of a lane, and how far each must have come."""
-        workers = [self._ref(self._shard_names[shard]) for shard in lane.shards]
-        return workers, [self._seqs[shard] for shard in lane.shards]
+    def _workers(self) -> list[PatientRef]:
+        return [self._ref(worker_name(shard)) for shard in range(len(self._seqs))]
 
     async def _decide_on(
         self, lane: Lane, batch: BatchRun, pods: Sequence[PodInCycle], *, is_fresh: bool
@@ -314,7 +325,7 @@ class SchedulerActor(Leasing, HoldsNodes):
         return decisions, place
 
     def _goes_on(self, lane: Lane, decision: Decision) -> bool:
-        """Whether a pod that fits no own node goes on to all of them."""
+        """Whether a pod that fits no own node goes on to all nodes."""
         if self._partition is None or not lane.is_own or decision.diagnosis is None:
             return False
         self._partition.pass_on(decision.pod)
@@ -330,7 +341,7 @@ class SchedulerActor(Leasing, HoldsNodes):
         profile = self._profiles[decision.pod.info.facts.scheduler_name]
         try_out: TryOut = partial(try_here, batch, lane.cycle.extenders)
         if self._nodes is None:
-            try_out = partial(try_on_workers, lane.cycle, *self._workers(lane), self._call_s)
+            try_out = partial(try_on_workers, lane.cycle, self._workers(), self._seqs, self._call_s)
         return await after_failure(decision, profile, self._tie_break, try_out)
 
     async def status(self, _: Nothing) -> ActorStatus:

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import chain
 
 from roadstead.actors.binder_actor import BinderActor
 from roadstead.actors.cache_actor import CacheActor
@@ -28,8 +29,8 @@ from roadstead.actors.names import (
     QUEUE,
     SCHEDULER,
     WORKER,
+    holder_names,
     scheduler_name,
-    shard_names,
 )
 from roadstead.actors.plugin_processes import WatchedLife, last_call_of
 from roadstead.actors.queue_actor import QueueActor
@@ -130,8 +131,9 @@ class Supervisor:
             groups = {CONTROL: control}
         else:
             groups = {name: [name] for name in control}
+        holders = chain.from_iterable(holder_names(settings))
         schedulers = map(scheduler_name, range(settings.scheduler_count))
-        for name in dict.fromkeys((*shard_names(settings), *schedulers)):
+        for name in dict.fromkeys((*holders, *schedulers)):
             groups[name] = [name]
         return {host: {name: self._life(name) for name in names} for host, names in groups.items()}
 

@@ -117,7 +117,7 @@ class WorkerActor:
                 uid, key = batch.uids[place], batch.keys[place]
                 self._pod_comes(name, infos[pod], uid, key, started_s.get(place))
             elif kind == DeltaKind.REMOVE_POD:
-                self.table.remove_pod(name, infos[pod], uid=batch.uids[place])
+                self._pod_goes(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.NOMINATE:
                 self.table.nominate(name, infos[pod])
             elif kind == DeltaKind.WITHDRAW:
@@ -140,9 +140,23 @@ class WorkerActor:
 
     def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
         """All changes of a batch are pods that come; those from a place on are news."""
-        for place in range(start, len(batch.kinds)):
-            info, name = infos[batch.pods[place]], batch.names[place]
-            self._pod_comes(name, info, batch.uids[place], batch.keys[place], None)
+        names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
+        self._come_together(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
+
+    def _come_together(
+        self,
+        names: Sequence[str],
+        uids: Sequence[str],
+        keys: Sequence[str],
+        infos: Sequence[PodInfo],
+    ) -> None:
+        """Pods, each once, come to nodes."""
+        rows = [self.table.row_of(name) for name in names]
+        self.table.residents.add_all(names, uids, infos, keys)
+        self.table.add_pods(rows, infos)
+
+    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+        self.table.remove_pod(name, info, uid=uid)
 
     def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
         self.table.withdraw(name, info)

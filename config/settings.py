@@ -92,12 +92,13 @@ class Settings(Part):
     """`ray`: actors in processes of a Ray cluster. `inline`: the same actors in this process."""
 
     shards: int = Field(default=2, ge=1, le=1024)
-    """Workers that share the nodes, by zone. Any number gives the same decisions."""
+    """Workers that share the nodes, by zone; in mode partitioned, what schedulers own. Any number
+    of workers gives the same decisions."""
 
     nodes_at: Literal["workers", "scheduler"] | None = None
-    """`workers`: they share the nodes and are asked about pods. `scheduler`: the only scheduler
-    holds all nodes itself and asks nobody, which is faster where one process is enough. By default
-    a scheduler that is alone does, unless `shards` is given."""
+    """`scheduler`: every scheduler holds all nodes itself and asks nobody. `workers`: they share
+    the nodes and are asked about pods. By default schedulers do, unless `shards` is given; in mode
+    partitioned always."""
 
     schedulers: Schedulers = 1
     """Schedulers at work at once, or how many for each profile. With one, decisions are those of
@@ -135,7 +136,7 @@ class Settings(Part):
     """On Ray: queue, cache and binder share one process, which starts sooner, or have one each."""
 
     batch: int = Field(default=2048, ge=1, le=65_536)
-    """Pods that a scheduler takes at a time. One round trip to the workers per batch."""
+    """Pods that a scheduler leases at a time; with workers, one round trip to them per batch."""
 
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
     """Start of every random choice. Same inputs, settings and seed: same placement, with one
@@ -171,16 +172,20 @@ class Settings(Part):
 
     @property
     def shard_count(self) -> int:
-        """How many actors hold nodes."""
+        """How many parts of the nodes are held apart from each other."""
         return self.shards if self.has_workers else 1
+
+    @property
+    def part_count(self) -> int:
+        """How many parts the nodes are dealt to, by zone: those of workers, or of schedulers."""
+        return self.shards if self.concurrency == "partitioned" else self.shard_count
 
     @property
     def has_workers(self) -> bool:
         """Whether workers hold the nodes, and not the scheduler itself."""
         if self.nodes_at is not None:
             return self.nodes_at == "workers"
-        is_alone = self.concurrency == "exact" and self.conflicts == "fit"
-        return not is_alone or "shards" in self.model_fields_set
+        return self.concurrency != "partitioned" and "shards" in self.model_fields_set
 
     @property
     def concurrency(self) -> Mode:
@@ -203,8 +208,8 @@ def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     if mode == "exact" and settings.staleness_s is not None:
         rule = 'needs mode "shared" or "partitioned": an exact scheduler reads for each batch'
         yield "staleness_s", settings.staleness_s, rule
-    if settings.nodes_at == "scheduler" and (mode != "exact" or settings.conflicts == "version"):
-        rule = 'needs mode "exact" and conflicts "fit": it is for a scheduler that is alone'
+    if settings.nodes_at == "workers" and mode == "partitioned":
+        rule = 'needs mode "exact" or "shared": partitions are of schedulers that hold all nodes'
         yield "nodes_at", settings.nodes_at, rule
     if mode == "partitioned":
         most = most_in_a_profile(settings.schedulers)

@@ -27,7 +27,8 @@ class DeltaBatch:
     UID is another text; started_s: (place among the deltas, start time) of pods that have one.
     changes: of the storage, one for each delta of kind STORAGE. versions: of rows, one for each
     delta of kind VERSION. came: nodes that nobody knew, ahead of all else, one number each;
-    came_at: int64[node], as `arrivals`.
+    came_at: int64[node], as `arrivals`. shards: of all these nodes, `came` first; empty where no
+    scheduler has shards of its own.
     """
 
     first_seq: int
@@ -44,11 +45,16 @@ class DeltaBatch:
     versions: tuple[int, ...] = ()
     came: NodeList = NO_NODES
     came_at: bytes = b""
+    shards: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
         """How many changes these are."""
         return len(self.came) + len(self.kinds)
+
+    def node_names(self) -> list[str]:
+        """The nodes that come or are changed, in the order of `shards`."""
+        return [*self.came.names, *(facts.name for facts in self.nodes)]
 
 
 STORAGE = "storage"
@@ -67,11 +73,13 @@ class ViewAsk:
     ask: ClassAsk
 
 
-def nodes_batch(first_seq: int, nodes: NodeList, came_at: NDArray[np.int64]) -> DeltaBatch:
-    """Nodes that nobody knew as they go to a worker. came_at: int64[node]."""
+def nodes_batch(
+    first_seq: int, nodes: NodeList, came_at: NDArray[np.int64], shards: tuple[int, ...] = ()
+) -> DeltaBatch:
+    """Nodes that nobody knew as they go to a holder. came_at: int64[node]."""
     nothing: tuple[()] = ()
     columns = (nothing,) * 6
-    return DeltaBatch(first_seq, *columns, came=nodes, came_at=came_at.tobytes())
+    return DeltaBatch(first_seq, *columns, came=nodes, came_at=came_at.tobytes(), shards=shards)
 
 
 APPLY = method("apply", DeltaBatch, Nothing)

@@ -91,9 +91,8 @@ concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
     click.option(
         "--nodes-at",
         type=click.Choice(["workers", "scheduler"]),
-        help="Who holds the nodes: workers that are asked, or the only scheduler itself, which is "
-        "faster [default: scheduler, if it is alone and --shards is not given]. Decisions stay "
-        "the same.",
+        help="Who holds the nodes: every scheduler itself, or workers that are asked [default: "
+        "scheduler, unless --shards is given]. Decisions stay the same.",
     ),
     click.option(
         "--kernel",

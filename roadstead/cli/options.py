@@ -91,8 +91,9 @@ _SHARDS = click.option(
     "--shards",
     type=int,
     metavar="N",
-    help="Workers that share the nodes by zone [default: 2], where the scheduler does not hold "
-    "them itself. Decisions stay the same.",
+    help="Ask N workers that share the nodes by zone [default: none, schedulers hold the nodes "
+    "themselves]; decisions stay the same. With --mode partitioned: parts of the nodes that "
+    "schedulers own [default: one for each, at least 2].",
 )
 _SEED = click.option(
     "--seed",

@@ -219,7 +219,7 @@ class BatchRun:
         each = self._classes[pod.signature]
         run = each.run
         if self._changed_elsewhere(pod):
-            return None
+            return self._decide_changed(pod, run)
         if run.error and self._placed:
             # Scoring fails while rows are feasible, which earlier placements may have changed.
             return None
@@ -239,6 +239,10 @@ class BatchRun:
         if not run.has_feasible:
             return self._failed(pod, run)
         return self._choose(pod, run)
+
+    def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
+        """As `decide`, where earlier placements may have changed more for a pod than their rows."""
+        return None
 
     def _failed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
         """No node; preemption is tried on the shards, whose tables lack this batch's placements."""

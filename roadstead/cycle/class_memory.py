@@ -27,20 +27,25 @@ MAX_TOTALS = 250_000_000
 """Rows times classes of one batch, whose totals the kernel keeps: a gigabyte."""
 
 
-def most_together(rows: int) -> int:
-    """How many classes to decide together over so many rows, whatever they share."""
-    return max(MIN_CLASSES, MAX_TOTALS // max(1, rows))
+def most_together(rows: int, sharers: int = 1) -> int:
+    """How many classes to decide together over so many rows, whatever they share.
+
+    sharers: cycles over so many rows each, which have so much memory together.
+    """
+    return max(MIN_CLASSES // sharers, MAX_TOTALS // (sharers * max(1, rows)), 1)
 
 
-def most_classes(rows: int) -> int:
-    """Of how many classes to keep what is found by itself over so many rows."""
-    return max(MIN_CLASSES, min(MAX_CLASSES, MAX_CELLS // max(1, rows)))
+def most_classes(rows: int, sharers: int = 1) -> int:
+    """Of how many classes to keep what is found by itself over so many rows, as above."""
+    fits = MAX_CELLS // (sharers * max(1, rows))
+    return max(MIN_CLASSES // sharers, min(MAX_CLASSES, fits), 1)
 
 
 class ClassMemory(Generic[T]):
     """Things by class: those that hold an evaluation of their own, and those that share one."""
 
-    def __init__(self) -> None:
+    def __init__(self, sharers: int = 1) -> None:
+        self._sharers = sharers
         self._own: OrderedDict[Hashable, T] = OrderedDict()
         self._sharing: OrderedDict[Hashable, T] = OrderedDict()
 
@@ -60,7 +65,11 @@ class ClassMemory(Generic[T]):
         """Keeps what was found of a class over so many rows, in place of what was kept of it."""
         self._own.pop(key, None)
         self._sharing.pop(key, None)
-        kept, most = (self._sharing, MAX_CLASSES) if shares else (self._own, most_classes(rows))
+        kept, most = (
+            (self._sharing, MAX_CLASSES)
+            if shares
+            else (self._own, most_classes(rows, self._sharers))
+        )
         kept[key] = thing
         while len(kept) > most:
             kept.popitem(last=False)

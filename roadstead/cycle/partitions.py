@@ -1,30 +1,40 @@
-"""Partitions: which shards are a scheduler's own, and which pods it decides on them alone.
+"""Partitions: which shards of nodes are a scheduler's own, and which pods go to them alone.
 
-    pod ─ local? ─ yes ─► own shards ─ feasible ─► assumed, bound
-            │                  └────── not ──┐
-            └─ no ──► all shards ◄───────────┘ (overflow: the optimistic part)
+    pod ─ local? ─ yes ─► own nodes ─ feasible ─► assumed, bound
+            │                  └───── not ──┐
+            └─ no ──► all nodes ◄───────────┘ (overflow: the optimistic part)
 
 `latency-first` looks at own nodes first, `quality-first` at all of them, `adaptive` at own ones
 while the queue is long. Partitions change hands at an interval, each to the next scheduler, so that
 no two own the same shard in the same turn.
 
-What looks across nodes cannot be judged by a part of them: pods with required (anti-)affinity, hard
-spread or volumes go to all shards at once, others where a plugin turns out to count something. So
-do pods that were tried before. Soft scores are those of the partition.
+A scheduler holds all nodes, so that what looks across them is judged by all of them; only the pod
+goes to one of its own. Pods whose hard constraints look across nodes go to all of them at once (a
+spread over zones, of which a partition has few, would be passed on again and again), and so do
+pods that were tried before. Raw scores are normalized over the feasible nodes of the partition.
 
 Upstream: none; ParSync (Feng et al., USENIX ATC 2021, sections 4 and 5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Literal
+
+import numpy as np
 
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import FilterPlugin, FilterResult, Reads
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import Table
+from roadstead.protocol.status import unresolvable
 
 Policy = Literal["latency-first", "quality-first", "adaptive"]
+
+_OF_OTHERS = unresolvable("node(s) were of another scheduler's partition")
 
 
 def owned(shards: int, rank: int, schedulers: int, turn: int) -> tuple[int, ...]:
@@ -39,13 +49,36 @@ def looks_across(facts: PodFacts) -> bool:
     return hard or bool(facts.pod_affinity or facts.pod_anti_affinity or facts.volumes)
 
 
-class Partition:
-    """A scheduler's part of the nodes. own: its shards in this turn.
+class OwnNodes(FilterPlugin):
+    """Leaves the nodes of some shards. shard_of: node name → shard, of every node of the table."""
 
-    index: of the scheduler among all of the run; those of one profile share the shards.
+    name = "OwnNodes"
+    reads = Reads.NODE
+    alike_by_kind = True
+
+    def __init__(self, shard_of: Mapping[str, int], own: tuple[int, ...]) -> None:
+        self._shard_of = shard_of
+        self.own = own
+
+    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+        shards = np.array([self._shard_of[name] for name in table.names], dtype=np.int64)
+        return FilterResult.refuse(~np.isin(shards, self.own), _OF_OTHERS)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return ()
+
+    def known_state(self, pod: PodInfo) -> Hashable:
+        return self.own
+
+
+class Partition:
+    """A scheduler's part of the nodes, `nodes`.
+
+    index: of the scheduler among all of the run; those of one profile share the shards. shard_of:
+    node name → shard, kept up to date by its owner.
     """
 
-    def __init__(self, settings: Settings, index: int) -> None:
+    def __init__(self, settings: Settings, index: int, shard_of: Mapping[str, int]) -> None:
         profiles = settings.scheduler_profiles
         self._shards = settings.shards
         self._policy: Policy = settings.partition_policy
@@ -54,28 +87,22 @@ class Partition:
         self._schedulers = profiles.count(profiles[index])
         self._is_long = True
         self._passed_on: set[tuple[str, int]] = set()
-        self._everywhere: set[Hashable] = set()
-        self.own = owned(self._shards, self._rank, self._schedulers, 0)
+        self.nodes = OwnNodes(shard_of, owned(self._shards, self._rank, self._schedulers, 0))
 
     def leased(self, waiting: int, turn: int) -> None:
         """A new lease: how many pods wait behind it, and whose turn it is."""
         self._is_long = waiting > self._long_queue_pods
         self._passed_on.clear()
-        self._everywhere.clear()
-        self.own = owned(self._shards, self._rank, self._schedulers, turn)
+        self.nodes.own = owned(self._shards, self._rank, self._schedulers, turn)
 
     def is_local(self, pod: PodInCycle) -> bool:
-        """Whether a pod is to be decided on the own shards."""
+        """Whether a pod is to go to one of the own nodes."""
         if self._policy == "quality-first" or (self._policy == "adaptive" and not self._is_long):
             return False
         if pod.attempt > 1 or (pod.uid, pod.attempt) in self._passed_on:
             return False
-        return pod.signature not in self._everywhere and not looks_across(pod.info.facts)
+        return not looks_across(pod.info.facts)
 
     def pass_on(self, pod: PodInCycle) -> None:
         """No own node is feasible for a pod: it is decided on all."""
         self._passed_on.add((pod.uid, pod.attempt))
-
-    def pass_all_on(self, signature: Hashable) -> None:
-        """A class cannot be judged by a part of the nodes."""
-        self._everywhere.add(signature)

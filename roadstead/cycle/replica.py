@@ -1,10 +1,9 @@
 """ReplicaCycle: the cycle of a scheduler that holds all nodes itself and asks nobody.
 
-    begin_here(pods) ──► BatchRun over the table itself ──► decided pods stand on it, tentatively
+    begin_here(pods) ──► BatchRun over the table itself ──► decided pods stand on it
           ▲                                                        │
-          │   what a class was found to be is kept as long         ▼
-          └── as nothing that it depends on has changed    the cache's changes confirm them;
-                                                           `drop_rest` takes back the others
+          └── what a class was found to be is kept as long ◄───────┘
+              as nothing that it depends on has changed
 
 The table follows the cache's changes, as a worker's does, but not while a batch is decided. The
 decisions are those of `ShardedCycle`: the same evaluation, the same batch, with nothing kept back.
@@ -17,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from roadstead.cycle.alone import Alone
-from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
+from roadstead.cycle.batch import BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_memory import ClassMemory
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.cycle.narrowing import Narrower, RosterOf
 from roadstead.cycle.searching import SearchingBatch
 from roadstead.cycle.sharded import NarrowTask, ShardedCycle
+from roadstead.cycle.whole import WholeBatch
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.narrowed import Narrowing
@@ -32,66 +32,6 @@ from roadstead.kernel.keeper import KernelKeeper
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
-
-
-class Tentative:
-    """Pods that stand on a table because they were decided here, until the cache says so."""
-
-    def __init__(self, table: NodeTable) -> None:
-        self._table = table
-        self._pods: dict[str, tuple[str, PodInfo]] = {}
-        self._withdrawn: set[str] = set()
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def note(self, decisions: Sequence[Decision]) -> None:
-        """Pods were placed on the table."""
-        for each in decisions:
-            if each.node_name is not None:
-                self._pods[each.pod.uid] = each.node_name, each.pod.info
-
-    def confirm(
-        self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodInfo]
-    ) -> list[int]:
-        """Of pods that come, the places of those that do not stand there already: they must come
-        to the table."""
-        strangers: list[int] = []
-        take, is_on = self._pods.pop, self._table.residents.is_on
-        for place, (uid, name, info) in enumerate(zip(uids, node_names, infos, strict=True)):
-            known = take(uid, None)
-            self._withdrawn.discard(uid)
-            if known is not None and known == (name, info) and is_on(name, uid):
-                continue
-            # Elsewhere; or its node went with it, and came again.
-            if known is not None:
-                self._take_back(uid, *known)
-            strangers.append(place)
-        return strangers
-
-    def has_given_up(self, uid: str, node_name: str) -> bool:
-        """Whether a nomination that ends for all was given up here for a place; asked once."""
-        known = self._pods.get(uid)
-        if known is None or uid in self._withdrawn:
-            return False
-        if known[1].facts.nominated_node_name != node_name:
-            return False
-        self._withdrawn.add(uid)
-        return True
-
-    def drop_rest(self) -> None:
-        """All that were assumed are confirmed: what is left was not, and never came to its node."""
-        for uid, (node_name, info) in self._pods.items():
-            self._take_back(uid, node_name, info)
-            if info.facts.nominated_node_name and uid not in self._withdrawn:
-                # It gave its nomination up for the place.
-                self._table.nominate(info.facts.nominated_node_name, info)
-        self._pods.clear()
-        self._withdrawn.clear()
-
-    def _take_back(self, uid: str, node_name: str, info: PodInfo) -> None:
-        if self._table.has_node(node_name) and self._table.residents.is_on(node_name, uid):
-            self._table.remove_pod(node_name, info, uid=uid)
 
 
 @dataclass(slots=True)
@@ -109,7 +49,7 @@ class _Held:
 class ReplicaCycle(ShardedCycle):
     """Decides batches of pods over a table that holds all nodes.
 
-    profiles: of the table's classes.
+    profiles: of the table's classes. sharers: how many such cycles share the memory for classes.
     """
 
     def __init__(
@@ -120,14 +60,15 @@ class ReplicaCycle(ShardedCycle):
         *,
         name_best: bool = False,
         narrower: Narrower | None = None,
+        sharers: int = 1,
     ) -> None:
         super().__init__(table.classes, profiles, tie_break, name_best=name_best, narrower=narrower)
         self.table = table
-        self.tentative = Tentative(table)
-        self._held: ClassMemory[_Held] = ClassMemory()
-        self._models: ClassMemory[_Held] = ClassMemory()
+        self._sharers = sharers
+        self._held: ClassMemory[_Held] = ClassMemory(sharers)
+        self._models: ClassMemory[_Held] = ClassMemory(sharers)
         self._kernels = KernelKeeper()
-        self._narrowed: ClassMemory[ClassRun] = ClassMemory()
+        self._narrowed: ClassMemory[ClassRun] = ClassMemory(sharers)
         self._alone: Alone | None = None
         self._order = RosterOf()
 
@@ -156,7 +97,7 @@ class ReplicaCycle(ShardedCycle):
                 accelerator=self.accelerator,
                 kernels=self._kernels,
             )
-        return BatchRun(
+        return WholeBatch(
             self.table,
             self.node_count,
             classes,
@@ -199,6 +140,10 @@ class ReplicaCycle(ShardedCycle):
         if not pods or not self.searches(pods[0]):
             return super().together(pods)
         return [*takewhile(self.searches, self._few_classes(pods[: self.reach(len(pods))]))]
+
+    def _few_named(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """All of them: nobody has to answer."""
+        return pods
 
     @property
     def _rows(self) -> int:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_memory import most_classes, most_together, within
+from roadstead.cycle.class_memory import MIN_CLASSES, most_classes, most_together, within
 from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
 from roadstead.cycle.messages import ClassAnswer, ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer
 from roadstead.cycle.narrowing import Found, Narrower, Roster, merge_found
@@ -59,6 +59,9 @@ MAX_ROUNDS = 6
 
 
 MAX_REACH = 1 << 20
+
+MAX_NAMED = 500_000
+"""Rows times classes of which one worker tells: each takes some fifty bytes of its answer."""
 
 
 @dataclass(slots=True)
@@ -130,6 +133,8 @@ class ShardedCycle:
         self.row_versions: dict[str, int] = {}
         self._asked: dict[Hashable, _ClassInBatch] = {}
         self._keep = 1
+        self._shards = 1
+        self._sharers = 1
         self._reach = MAX_REACH
 
     def reach(self, pods: int) -> int:
@@ -142,19 +147,26 @@ class ShardedCycle:
 
     def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """The first pods, as many as to ask about at once; one that is narrowed goes alone."""
-        pods = self._few_classes(pods[: self.reach(len(pods))])
+        pods = self._few_classes(self._few_named(pods[: self.reach(len(pods))]))
         for place, pod in enumerate(pods):
             if self.narrows(pod):
                 return pods[: max(place, 1)]
         return pods
 
+    def _few_named(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """The first pods, of no more classes than workers can answer about in one message."""
+        rows = self.node_count // self._shards
+        most = max(MIN_CLASSES, MAX_NAMED // rows) if rows else MIN_CLASSES
+        return pods[: within((pod.signature for pod in pods), most)]
+
     def _few_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """The first pods, of no more classes than what is found of them may take of memory."""
-        most = most_classes(self._rows)
+        most = most_classes(self._rows, self._sharers)
         if len({pod.signature for pod in pods}) <= most:
             return pods
         pods = pods[: within((self._sharing_key(pod) for pod in pods), most)]
-        return pods[: within((pod.signature for pod in pods), most_together(self._rows))]
+        most = most_together(self._rows, self._sharers)
+        return pods[: within((pod.signature for pod in pods), most)]
 
     @property
     def _rows(self) -> int:
@@ -230,6 +242,7 @@ class ShardedCycle:
 
         Raises UnsupportedError where a plugin that is not there yet would be needed.
         """
+        self._shards = len(answers)
         node_count = sum(answer.node_count for answer in answers)
         if node_count != self.node_count:
             self.node_count = node_count

@@ -6,6 +6,7 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (NewFramework).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -124,6 +125,17 @@ class Profile:
         self._signing_kinds = tuple(p for p in self._signing if p.reads is not Reads.ROW)
         self._kinds: Interner[Hashable] = Interner()
         self._kind_parts: dict[int, tuple[Hashable, ...] | None] = {}
+
+    def within(self, bounds: FilterPlugin) -> Profile:
+        """This profile with one more filter ahead of all others; plugins and keys are shared.
+
+        There is no PostFilter: a pod that fits nowhere here is decided again without the bounds.
+        """
+        found = copy(self)
+        found.filter, found.post_filter = (bounds, *self.filter), ()
+        found._knowing = (bounds, *self._knowing)
+        found._nothing_known = set()
+        return found
 
     def _at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         plugins = []

@@ -85,11 +85,18 @@ class Residents:
         """Whether a pod is on a node."""
         return self._pods.node_of.get(uid) == node
 
+    def node_of(self, uid: str) -> str | None:
+        """Where a pod is, if it is on a node."""
+        return self._pods.node_of.get(uid)
+
+    def resident(self, uid: str) -> Resident:
+        """A pod that is on a node."""
+        key, started_s = self._key_of.get(uid, uid), self._started_s.get(uid)
+        return Resident(uid, key, started_s, self._info_of[uid])
+
     def on(self, node: str) -> Iterator[Resident]:
         """The pods on a node, first come first."""
-        for uid in self._pods.on(node):
-            key, started_s = self._key_of.get(uid, uid), self._started_s.get(uid)
-            yield Resident(uid, key, started_s, self._info_of[uid])
+        yield from map(self.resident, self._pods.on(node))
 
     def _leave(self, uid: str) -> None:
         self._pods.pop(uid)

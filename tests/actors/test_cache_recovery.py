@@ -195,7 +195,7 @@ async def test_a_new_worker_gets_the_shard_and_later_changes_come_behind_it(monk
     monkeypatch.setattr(cache_recovery, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
     worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True)
-    await world.cache.restream(Restream(0, 1))
+    await world.cache.restream(Restream(0, "worker-0", 1))
     parts = world.worker.told("restore")
     await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
     await turns()
@@ -216,7 +216,7 @@ async def test_a_new_cache_tells_its_workers_nothing_before_it_has_all():
     await world.assuming("a")
     assert world.worker.calls == []
 
-    await world.cache.restream(Restream(0, 2))
+    await world.cache.restream(Restream(0, "worker-0", 2))
     await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
     await turns()
 
@@ -227,9 +227,9 @@ async def test_a_new_cache_tells_its_workers_nothing_before_it_has_all():
 async def test_a_worker_begins_with_nothing_that_was_meant_for_an_earlier_life():
     world = await World().assuming("a")
     worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True, epoch=3)
-    await world.cache.restream(Restream(0, 2))
+    await world.cache.restream(Restream(0, "worker-0", 2))
     await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
-    await world.cache.restream(Restream(0, 3))
+    await world.cache.restream(Restream(0, "worker-0", 3))
 
     for part in world.worker.told("restore"):
         await worker.restore(part)
@@ -242,9 +242,9 @@ async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
     monkeypatch.setattr(cache_recovery, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
     worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True)
-    await world.cache.restream(Restream(0, 1))
+    await world.cache.restream(Restream(0, "worker-0", 1))
     await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
-    await world.cache.restream(Restream(0, 1))
+    await world.cache.restream(Restream(0, "worker-0", 1))
     earlier, later = [
         [each for each in world.worker.told("restore") if each.seq == seq] for seq in (5, 6)
     ]

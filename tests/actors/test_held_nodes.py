@@ -59,7 +59,7 @@ def test_there_are_no_workers():
     _, actors = run_inline(overfull(), plan_of(**HERE))
 
     assert sorted(actors) == ["binder", "cache", "queue", "scheduler-0"]
-    assert not actors["scheduler-0"]._nodes.cycle.tentative
+    assert not actors["scheduler-0"]._nodes.tentative
 
 
 @pytest.mark.parametrize("batch", [16, 512])
@@ -125,12 +125,9 @@ async def test_a_scheduler_without_nodes_is_no_worker():
         await SchedulerActor("scheduler-0", plan_of(shards=1), NOBODY).apply(None)
 
 
-@pytest.mark.parametrize(
-    "others", ["schedulers: 2", "mode: shared", "mode: partitioned", "conflicts: version"]
-)
-def test_only_a_scheduler_that_is_alone_holds_the_nodes(others):
-    with pytest.raises(ConfigError, match=r'nodes_at.*needs mode "exact" and conflicts "fit"'):
-        load_settings(f"nodes_at: scheduler\n{others}\n")
+def test_a_scheduler_with_a_partition_holds_all_nodes_itself():
+    with pytest.raises(ConfigError, match=r'nodes_at.*needs mode "exact" or "shared"'):
+        load_settings("nodes_at: workers\nmode: partitioned\n")
 
 
 @pytest.mark.ray
@@ -142,13 +139,14 @@ def test_on_ray_pods_are_placed_as_inline():
     assert told(outcome) == plainly(inputs, plan_of())
 
 
-def test_a_scheduler_that_is_alone_holds_the_nodes_unless_shards_are_asked_for():
+def test_every_scheduler_holds_the_nodes_unless_shards_are_asked_for():
     def has_workers(text):
         return load_settings(text).has_workers
 
     assert not has_workers("")
     assert not has_workers("schedulers: 1\nshards: 2\nnodes_at: scheduler\n")
     assert has_workers("shards: 1\n")
-    assert has_workers("schedulers: 2\n")
-    assert has_workers("conflicts: version\n")
+    assert not has_workers("schedulers: 2\n")
+    assert not has_workers("conflicts: version\n")
+    assert not has_workers("mode: partitioned\nshards: 4\n")
     assert has_workers("nodes_at: workers\n")

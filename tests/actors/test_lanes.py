@@ -23,7 +23,7 @@ class Batch:
 
 
 def lane(*known, read_s=10.0):
-    each = Lane(None, (0,))
+    each = Lane(None)
     each.read(Batch(*known), read_s)
     return each
 
@@ -35,15 +35,25 @@ def of_class(signature):
 def test_what_was_read_serves_later_pods_of_its_classes_while_it_is_young():
     each = lane("x", "y")
 
-    assert each.kept([of_class("x"), of_class("y")], 12.0, 2.0) is each.batch
-    assert each.kept([of_class("x")], 12.1, 2.0) is None
-    assert each.kept([of_class("x"), of_class("z")], 10.0, 2.0) is None
+    assert each.serves([of_class("x"), of_class("y")], 12.0, 2.0)
+    assert not each.serves([of_class("x")], 12.1, 2.0)
+    assert not each.serves([of_class("x"), of_class("z")], 10.0, 2.0)
+
+
+def test_a_table_of_its_own_serves_pods_of_any_class_once_it_was_read():
+    each = Lane(None)
+    assert not each.serves([of_class("x")], 10.0, 2.0)
+
+    each.read(None, 10.0)
+
+    assert each.serves([of_class("x"), of_class("z")], 12.0, 2.0)
+    assert not each.serves([of_class("x")], 12.1, 2.0)
 
 
 def test_without_a_bound_nothing_is_kept_and_nothing_is_too_old():
     each = lane("x")
 
-    assert each.kept([of_class("x")], 10.0, None) is None
+    assert not each.serves([of_class("x")], 10.0, None)
     assert not each.is_older(1e9, None)
 
 
@@ -58,7 +68,7 @@ def test_what_is_dropped_serves_nobody():
     each = lane("x")
     each.drop()
 
-    assert each.kept([of_class("x")], 10.0, 5.0) is None
+    assert not each.serves([of_class("x")], 10.0, 5.0)
 
 
 def attempt(name, job=""):

@@ -86,8 +86,11 @@ def test_wrong_usage_exits_2_and_points_to_help(run: Run, args: list[str]) -> No
 def test_help_tells_defaults_and_presets_as_they_are(run: Run) -> None:
     text = " ".join(run("schedule", "--help").output.split())
 
-    for name in ("shards", "seed", "schedulers", "batch"):
+    for name in ("seed", "schedulers", "batch"):
         assert re.search(rf"--{name} N .*?\[default: {getattr(Settings(), name)}\]", text)
+    assert re.search(r"--shards N .*?\[default: none, .*? \[default: one for each, at least 2\]", text)
+    parts = [Settings(mode="partitioned", schedulers=count).part_count for count in (1, 2, 5)]
+    assert (Settings().has_workers, parts) == (False, [2, 2, 5])
     assert ", ".join(list_presets()) == PRESETS
     assert (Settings().runtime, Settings().tie_break) == ("ray", "random")
 

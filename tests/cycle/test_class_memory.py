@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 from roadstead.cycle.class_memory import (
     MAX_CELLS,
     MAX_CLASSES,
+    MAX_TOTALS,
     MIN_CLASSES,
     ClassMemory,
     most_classes,
+    most_together,
     within,
 )
 
@@ -17,6 +19,18 @@ def test_how_many_are_kept_hangs_on_the_rows():
     assert most_classes(0) == most_classes(10) == MAX_CLASSES
     assert most_classes(MAX_CELLS // 100) == 100
     assert most_classes(100 * MAX_CELLS) == MIN_CLASSES
+
+
+def test_cycles_that_share_the_memory_keep_a_part_of_the_classes_each():
+    assert most_classes(MAX_CELLS // 100, sharers=4) == 25
+    assert most_classes(100 * MAX_CELLS, sharers=4) == MIN_CLASSES // 4
+    assert most_together(100 * MAX_TOTALS, sharers=100) == 1
+    memory = ClassMemory(sharers=4)
+
+    for key in range(30):
+        memory.put(key, key, MAX_CELLS // 100)
+
+    assert [key for key in range(30) if key in memory] == list(range(5, 30))
 
 
 def test_who_was_unused_for_longest_goes_first():

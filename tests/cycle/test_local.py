@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.cycle import local as local_module
+from roadstead.cycle import sharded as sharded_module
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.local import LocalShards
 from roadstead.cycle.messages import EvaluateRequest
@@ -199,6 +200,21 @@ def test_shards_that_never_agree_are_a_broken_invariant(monkeypatch):
 
     with pytest.raises(AssertionError, match="never agreed"):
         Local(zoned("a"), 1, TieBreak()).decide([pod()])
+
+
+def test_of_distinct_pods_as_many_are_asked_about_as_one_answer_has_room_for(monkeypatch):
+    monkeypatch.setattr(sharded_module, "MIN_CLASSES", 2)
+    monkeypatch.setattr(sharded_module, "MAX_NAMED", 12)
+    local = Local(zoned(*"aabb"), 2, TieBreak("first"))
+    pods = [local.pod(number, pod(cpu=1 + number)) for number in range(9)]
+    alike = [local.pod(number, pod(cpu=1)) for number in range(9)]
+    cycle = local.shards.cycle
+    assert len(cycle.together(pods)) == 2, "how many nodes there are is not known yet"
+
+    local.shards.decide(pods[:1])
+
+    assert len(cycle.together(pods)) == 6
+    assert len(cycle.together(alike)) == 9
 
 
 def test_an_empty_batch_decides_nothing():

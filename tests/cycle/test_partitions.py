@@ -8,11 +8,14 @@ from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.partitions import Partition, looks_across, owned
 from roadstead.facts.pod import Volume
+from roadstead.framework.cycle_state import CycleState
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
 from tests.actors.fleets import apps, near, spread
-from tests.builders import pod
+from tests.builders import node, pod
 
 CLASSES = PodClasses()
+SHARD_OF = {"n0": 0, "n1": 1, "n2": 2, "n3": 3, "n4": 0}
 
 
 def waiting(uid="a", attempt=1, **facts):
@@ -22,7 +25,7 @@ def waiting(uid="a", attempt=1, **facts):
 
 def partition(index=0, **settings):
     given_too = {"schedulers": 2, "shards": 4, **settings}
-    return Partition(Settings(mode="partitioned", **given_too), index)
+    return Partition(Settings(mode="partitioned", **given_too), index, SHARD_OF)
 
 
 @given(st.integers(1, 8), st.integers(0, 8), st.integers(0, 50))
@@ -47,7 +50,7 @@ def test_more_schedulers_than_shards_are_a_broken_invariant():
 def test_schedulers_of_one_profile_share_the_shards_among_them():
     profiles = {"web": 2, "batch": 1}
 
-    parts = [partition(index, schedulers=profiles).own for index in range(3)]
+    parts = [partition(index, schedulers=profiles).nodes.own for index in range(3)]
 
     assert parts == [(0, 2), (1, 3), (0, 1, 2, 3)]
 
@@ -56,7 +59,7 @@ def test_a_lease_tells_whose_turn_it_is():
     mine = partition()
     mine.leased(waiting=0, turn=1)
 
-    assert mine.own == (1, 3)
+    assert mine.nodes.own == (1, 3)
 
 
 def test_what_found_nothing_is_passed_on_until_the_next_lease():
@@ -69,12 +72,22 @@ def test_what_found_nothing_is_passed_on_until_the_next_lease():
     assert mine.is_local(pod_here)
 
 
-def test_a_class_that_a_part_of_the_nodes_cannot_judge_is_passed_on_whole():
-    mine = partition()
-    mine.pass_all_on(waiting().signature)
+def test_own_nodes_are_those_of_the_shards_in_this_turn():
+    classes, mine = PodClasses(), partition()
+    table = NodeTable(classes)
+    for name in SHARD_OF:
+        table.add_node(node(name))
+    state = CycleState(len(table))
 
-    assert not mine.is_local(waiting("b"))
-    assert mine.is_local(waiting("b", cpu=7))
+    def left():
+        codes = mine.nodes.filter(state, waiting().info, table).codes
+        return [name for name, code in zip(table.names, codes, strict=True) if not code]
+
+    assert left() == ["n0", "n2", "n4"]
+    before = mine.nodes.known_state(waiting().info)
+    mine.leased(0, 1)
+    assert left() == ["n1", "n3"]
+    assert mine.nodes.known_state(waiting().info) != before
 
 
 @pytest.mark.parametrize(
@@ -89,12 +102,12 @@ def test_a_class_that_a_part_of_the_nodes_cannot_judge_is_passed_on_whole():
         ({"volumes": (Volume("v", "persistentVolumeClaim", ()),)}, True),
     ],
 )
-def test_pods_that_other_nodes_matter_to_go_to_all_shards(facts, expected):
+def test_pods_that_other_nodes_matter_to_go_to_all_nodes(facts, expected):
     assert looks_across(pod(**facts)) == expected
     assert partition().is_local(waiting(**facts)) != expected
 
 
-def test_a_pod_that_was_tried_before_goes_to_all_shards():
+def test_a_pod_that_was_tried_before_goes_to_all_nodes():
     assert not partition().is_local(waiting(attempt=2))
 
 

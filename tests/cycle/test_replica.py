@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from roadstead.config.model import default_config
 from roadstead.cycle import class_memory
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.replica import ReplicaCycle, Tentative
+from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.tentative import Tentative
 from roadstead.facts.pod import SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.tie_break import TieBreak
@@ -30,11 +31,6 @@ from tests.kernel.test_equality import (
 )
 
 
-def stands_on(holder, uid, node_name, info):
-    """Whether a pod that comes stood there already."""
-    return not holder.tentative.confirm([uid], [node_name], [info])
-
-
 class Replica:
     """A ReplicaCycle, and the cache's part: what was placed is confirmed."""
 
@@ -50,6 +46,7 @@ class Replica:
         )
         self.cycle = ReplicaCycle(self.table, self.profiles, tie_break, narrower=narrower)
         self.cycle.accelerator = accelerator
+        self.tentative = Tentative(self.table)
 
     def decide(self, pods):
         decisions = []
@@ -71,10 +68,11 @@ class Replica:
         batch.settle()
         assert decisions, "a batch decides one pod at least"
         self.cycle.settled(len(pods), len(decisions))
-        self.cycle.tentative.note(decisions)
+        self.tentative.note(decisions)
         for each in decisions:
             if each.node_name is not None:
-                assert stands_on(self.cycle, each.pod.uid, each.node_name, each.pod.info)
+                placed = [each.pod.uid], [each.node_name], [each.pod.info]
+                assert self.tentative.confirm(*placed) == [], "it stood there already"
         self.table.validate()
         return decisions
 
@@ -214,88 +212,6 @@ def test_a_class_that_found_no_room_is_scored_by_what_ran_before_once_there_is_r
         totals.append(decision.total)
 
     assert totals[0] == totals[1]
-
-
-class Stand:
-    """A table on which a pod was decided to come to n1."""
-
-    def __init__(self, facts=None):
-        self.table = table_of(node("n1"), node("n2"))
-        self.info = self.table.classes.info(facts or pod(cpu=1000))
-        self.tentative = Tentative(self.table)
-        self.table.add_pod("n1", self.info, uid="u1")
-        self.tentative._pods["u1"] = "n1", self.info
-
-    def counts(self):
-        return [self.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
-
-
-def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
-    stand = Stand()
-
-    assert stands_on(stand, "u1", "n1", stand.info)
-    stand.tentative.drop_rest()
-
-    assert stand.counts() == [1, 0]
-
-
-def test_a_pod_that_comes_elsewhere_leaves_the_node_it_was_decided_for():
-    stand = Stand()
-
-    assert not stands_on(stand, "u1", "n2", stand.info)
-
-    assert stand.counts() == [0, 0]
-    assert len(stand.tentative) == 0
-
-
-def test_a_pod_of_somebody_else_is_no_concern():
-    assert not stands_on(Stand(), "u2", "n1", pod())
-
-
-def test_what_was_not_assumed_leaves_the_table():
-    stand = Stand()
-
-    stand.tentative.drop_rest()
-
-    assert stand.counts() == [0, 0]
-
-
-def test_a_node_that_went_took_its_tentative_pods_with_it():
-    stand = Stand()
-    stand.table.remove_node("n1")
-    stand.table.add_node(node("n1"))
-
-    stand.tentative.drop_rest()
-
-    assert stand.counts() == [0, 0]
-
-
-def test_a_pod_that_its_node_took_with_it_comes_again_with_the_node():
-    stand = Stand()
-    stand.table.remove_node("n1")
-    stand.table.add_node(node("n1"))
-
-    assert not stands_on(stand, "u1", "n1", stand.info)
-    assert stand.counts() == [0, 0]
-
-
-def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
-    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
-
-    stand.tentative.drop_rest()
-
-    assert sum(stand.table.nominations.to("n1").values()) == 1
-
-
-def test_a_nomination_that_was_given_up_for_a_place_ends_once():
-    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
-
-    assert not stand.tentative.has_given_up("other", "n1")
-    assert not stand.tentative.has_given_up("u1", "n2")
-    assert stand.tentative.has_given_up("u1", "n1")
-    assert not stand.tentative.has_given_up("u1", "n1")
-    stand.tentative.drop_rest()
-    assert sum(stand.table.nominations.to("n1").values()) == 0
 
 
 def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):

@@ -393,3 +393,28 @@ def test_a_plugin_that_reserves_by_itself_is_asked_whatever_its_base_says():
 def test_permit_and_a_profile_without_bind_are_not_plain():
     assert not binding((Waiting,), **BINDS, permit=["Waiting"]).binds_plainly
     assert not binding(**BINDS | {"bind": []}).binds_plainly
+
+
+def test_a_profile_within_bounds_asks_them_first_and_keeps_its_keys():
+    class Bounds(OnLabels):
+        name = "Bounds"
+        reads = Reads.NODE
+        turn = 0
+
+        def known_state(self, pod):
+            return self.turn
+
+    profile, bounds = profile_of({"filter": ["NodeName"]}), Bounds()
+    info = PodClasses().info(pod())
+    key = profile.class_of(info, "u")
+    assert profile.known_state(info) is None
+
+    bounded = profile.within(bounds)
+
+    assert bounded.filter == (bounds, *profile.filter)
+    assert bounded.post_filter == ()
+    assert bounded.class_of(info, "u") == key
+    before = bounded.known_state(info)
+    bounds.turn = 1
+    assert bounded.known_state(info) != before
+    assert profile.known_state(info) is None

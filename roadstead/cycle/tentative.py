@@ -1,0 +1,114 @@
+"""Tentative: decided pods on a scheduler's own table, until the cache confirms them.
+
+decided ──► note ──► the cache's changes confirm it
+              └────► drop_rest takes it back, where it was not assumed
+
+A pod may come to be decided while it stands on the table: an earlier attempt, of whichever
+scheduler, ended, and the change that says so is on its way; or it has not ended, and this one will
+be refused. It is set aside then, and comes back where it was unless that change or a decision says
+otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.residents import Resident
+from roadstead.nodes.table import NodeTable
+
+
+class Tentative:
+    """Pods that stand on a table because they were decided here, until the cache says so."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._pods: dict[str, tuple[str, PodInfo]] = {}
+        self._withdrawn: set[str] = set()
+        self._aside: dict[str, tuple[str, Resident]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def set_aside(self, pods: Sequence[PodInCycle]) -> None:
+        """Pods are about to be decided: none may stand on the table already."""
+        node_of = self._table.residents.node_of
+        for uid, node_name in [(pod.uid, node_of(pod.uid)) for pod in pods]:
+            if node_name is None:
+                continue
+            if uid in self._pods:
+                self._drop(uid, *self._pods.pop(uid))
+                continue
+            resident = self._table.residents.resident(uid)
+            self._table.remove_pod(node_name, resident.info, uid=uid)
+            self._aside[uid] = node_name, resident
+
+    def note(self, decisions: Sequence[Decision]) -> None:
+        """Pods were placed on the table; those that were set aside and were not come back."""
+        for each in decisions:
+            if each.node_name is not None:
+                self._pods[each.pod.uid] = each.node_name, each.pod.info
+        for uid in [uid for uid in self._aside if uid not in self._pods]:
+            self._bring_back(*self._aside.pop(uid))
+
+    def has_left(self, uid: str, node_name: str) -> bool:
+        """Whether a pod that leaves a node left it when it was set aside; asked once."""
+        if uid not in self._aside or self._aside[uid][0] != node_name:
+            return False
+        del self._aside[uid]
+        return True
+
+    def confirm(
+        self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodInfo]
+    ) -> list[int]:
+        """Of pods that come, the places of those that do not stand there already: they must come
+        to the table."""
+        strangers: list[int] = []
+        take, is_on = self._pods.pop, self._table.residents.is_on
+        for place, (uid, name, info) in enumerate(zip(uids, node_names, infos, strict=True)):
+            known = take(uid, None)
+            self._withdrawn.discard(uid)
+            self._aside.pop(uid, None)
+            if known is not None and known == (name, info) and is_on(name, uid):
+                continue
+            # Elsewhere; or its node went with it, and came again.
+            if known is not None:
+                self._take_back(uid, *known)
+            strangers.append(place)
+        return strangers
+
+    def has_given_up(self, uid: str, node_name: str) -> bool:
+        """Whether a nomination that ends for all was given up here for a place; asked once."""
+        known = self._pods.get(uid)
+        if known is None or uid in self._withdrawn:
+            return False
+        if known[1].facts.nominated_node_name != node_name:
+            return False
+        self._withdrawn.add(uid)
+        return True
+
+    def drop_rest(self) -> None:
+        """All that were assumed are confirmed: what is left was not, and never came to its node."""
+        for uid, (node_name, info) in self._pods.items():
+            self._drop(uid, node_name, info)
+        self._pods.clear()
+        self._withdrawn.clear()
+        for node_name, resident in self._aside.values():
+            self._bring_back(node_name, resident)
+        self._aside.clear()
+
+    def _drop(self, uid: str, node_name: str, info: PodInfo) -> None:
+        self._take_back(uid, node_name, info)
+        if info.facts.nominated_node_name and uid not in self._withdrawn:
+            # It gave its nomination up for the place.
+            self._table.nominate(info.facts.nominated_node_name, info)
+
+    def _bring_back(self, node_name: str, resident: Resident) -> None:
+        if self._table.has_node(node_name):
+            uid, key, started_s, info = resident
+            self._table.add_pod(node_name, info, uid=uid, key=key, started_s=started_s)
+
+    def _take_back(self, uid: str, node_name: str, info: PodInfo) -> None:
+        if self._table.has_node(node_name) and self._table.residents.is_on(node_name, uid):
+            self._table.remove_pod(node_name, info, uid=uid)

@@ -1,0 +1,185 @@
+"""Schedulers side by side hold all nodes each: one stream of changes, and states of any age."""
+
+import pytest
+
+from roadstead.actors import held_nodes
+from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.held_nodes import HeldNodes
+from roadstead.actors.messages import AssumeBatch, node_batch
+from roadstead.actors.recovery import Restream
+from roadstead.actors.rounds import UnsettledError
+from roadstead.actors.seam import NOTHING
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.replica import ReplicaCycle
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.run import build_profiles
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, identity, lines, plan_of, turns
+from tests.builders import node, pod
+from tests.strategies import ZONE
+
+ZONED = [node("a1", labels={ZONE: "a"}), node("b1", labels={ZONE: "b"})]
+STALE = {"schedulers": 2, "staleness_s": 5.0}
+
+
+class World:
+    """A cache over two schedulers, the first of which holds nodes as it does in a run."""
+
+    def __init__(self, *, is_new=False, **settings):
+        self.plan = plan_of(**({"schedulers": 2} | settings))
+        self.fakes = [Fake(f"scheduler-{n}", apply=NOTHING, restore=NOTHING) for n in range(2)]
+        self.cache = CacheActor(self.plan, Fakes(*self.fakes))
+        self.classes = PodClasses()
+        self.profiles = build_profiles(self.plan, self.classes)
+        made = "scheduler-0", self.plan, NOBODY, self.classes, self.profiles
+        self.nodes = HeldNodes(*made, is_new=is_new, epoch=1)
+        self.cycle = ReplicaCycle(self.nodes.table, self.profiles, TieBreak("first"))
+        self._passed_on = 0
+
+    async def with_nodes(self, *nodes):
+        await self.cache.add_nodes(node_batch(nodes or tuple(ZONED)))
+        return self
+
+    async def assume(self, name, on="a1"):
+        await self.cache.assume(AssumeBatch(batch_of(name), (on,), (f"t-{name}",)))
+        await turns()
+
+    async def pass_on(self):
+        """The changes that the first scheduler was told of reach its table, or wait there."""
+        told = self.fakes[0].told("apply")
+        for batch in told[self._passed_on :]:
+            await self.nodes.apply(batch)
+        self._passed_on = len(told)
+
+    def waiting(self, name):
+        info, who = self.classes.info(pod(cpu=100)), identity(name)
+        signature = self.profiles["default-scheduler"].class_of(info, who.uid)
+        return PodInCycle(who.uid, who.key, info, signature)
+
+    def counted(self):
+        return sum(self.nodes.table.row_facts(name)["pod_count"] for name in ("a1", "b1"))
+
+
+async def test_every_scheduler_is_sent_every_change_under_the_same_numbers():
+    world = await World().with_nodes()
+    await world.assume("p")
+
+    first, second = (fake.told("apply") for fake in world.fakes)
+
+    assert first == second
+    assert [batch.first_seq for batch in first] == [1, 3]
+    assert world.cache._seqs == [3]
+
+
+async def test_a_scheduler_that_is_new_gets_all_and_the_others_nothing():
+    world = await World(is_new=True).with_nodes()
+    await world.assume("p")
+
+    await world.cache.restream(Restream(0, "scheduler-0", 1))
+
+    for part in world.fakes[0].told("restore"):
+        await world.nodes.restore(part)
+    assert lines(world.nodes.table) == lines(world.cache.core.placements.store.table)
+    assert world.fakes[1].told("restore") == []
+
+
+async def test_who_owns_a_node_is_told_with_the_node():
+    world = await World(mode="partitioned").with_nodes()
+    await world.with_nodes(node("a2", labels={ZONE: "a"}))
+    await world.pass_on()
+
+    of = world.nodes.shard_of
+    assert of == {name: world.cache.sharding.shard_of(name) for name in ("a1", "b1", "a2")}
+    assert of["a1"] != of["b1"]
+
+
+async def test_shards_of_nodes_that_are_gone_are_forgotten(monkeypatch):
+    monkeypatch.setattr(held_nodes, "SPARE_SHARDS", 0)
+    world = await World(mode="partitioned").with_nodes()
+    await world.pass_on()
+    world.nodes.shard_of |= dict.fromkeys(("c1", "c2", "c3"), 0)
+
+    await world.nodes.catch_up(2)
+
+    assert sorted(world.nodes.shard_of) == ["a1", "b1"]
+
+
+async def test_where_no_stale_state_is_allowed_changes_are_made_as_they_come():
+    world = await World().with_nodes()
+    await world.pass_on()
+    await world.nodes.catch_up(2)
+
+    await world.assume("p")
+    await world.pass_on()
+
+    assert world.counted() == 1
+
+
+async def test_a_state_that_may_be_stale_stays_as_it_was_read_until_it_is_read_anew():
+    world = await World(**STALE).with_nodes()
+    await world.pass_on()
+    await world.nodes.catch_up(2)
+
+    await world.assume("p")
+    await world.pass_on()
+    assert world.counted() == 0
+
+    await world.nodes.catch_up(3)
+    assert world.counted() == 1
+
+
+async def test_what_is_decided_on_a_stale_state_stands_on_it_beside_what_waits():
+    world = await World(**STALE).with_nodes()
+    await world.pass_on()
+    await world.nodes.catch_up(2)
+    mine = world.waiting("mine")
+    await world.assume("other")
+    await world.pass_on()
+
+    async def decide(batch):
+        return [batch.decide(mine)], 1
+
+    decisions, _ = await world.nodes.decide(world.cycle, [mine], decide)
+    await world.assume("mine", on=decisions[0].node_name)
+    await world.pass_on()
+    assert world.counted() == 1
+
+    await world.nodes.catch_up(4)
+    assert world.counted() == 2
+    assert not world.nodes.tentative
+
+
+async def test_a_stale_state_goes_on_where_too_many_changes_wait(monkeypatch):
+    monkeypatch.setattr(held_nodes, "MAX_WAITING_DELTAS", 4)
+    world = await World(**STALE).with_nodes()
+    await world.pass_on()
+    await world.nodes.catch_up(2)
+
+    for name in "pqr":
+        await world.assume(name)
+    await world.pass_on()
+
+    assert world.counted() == 3
+
+
+async def test_a_table_that_does_not_come_as_far_as_it_should_is_unsettled():
+    world = await World(deadlines={"call_s": 0.01}).with_nodes()
+
+    with pytest.raises(UnsettledError, match="scheduler-0 waited"):
+        await world.nodes.catch_up(2)
+
+
+async def test_the_version_of_a_row_is_that_of_the_state_that_was_decided_on():
+    world = await World(**STALE, conflicts="version").with_nodes()
+    await world.pass_on()
+    world.nodes._versions.take([("a1", 7), ("b1", 8)])
+    await world.nodes.catch_up(2)
+    mine = world.waiting("mine")
+
+    async def decide(batch):
+        return [batch.decide(mine)], 1
+
+    decisions, _ = await world.nodes.decide(world.cycle, [mine], decide)
+
+    assert decisions[0].node_name == "a1"
+    assert world.cycle.row_versions == {"a1": 7}

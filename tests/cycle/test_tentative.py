@@ -1,0 +1,166 @@
+"""What is decided stands on a scheduler's own table until the cache says so, or it is dropped."""
+
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.tentative import Tentative
+from tests.builders import node, pod, table_of
+
+
+def stands_on(tentative, uid, node_name, info):
+    """Whether a pod that comes stood there already."""
+    return not tentative.confirm([uid], [node_name], [info])
+
+
+class Stand:
+    """A table on which a pod was decided to come to n1."""
+
+    def __init__(self, facts=None):
+        self.table = table_of(node("n1"), node("n2"))
+        self.info = self.table.classes.info(facts or pod(cpu=1000))
+        self.tentative = Tentative(self.table)
+        self.table.add_pod("n1", self.info, uid="u1")
+        self.tentative._pods["u1"] = "n1", self.info
+
+    def counts(self):
+        return [self.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
+
+
+def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
+    stand = Stand()
+
+    assert stands_on(stand.tentative, "u1", "n1", stand.info)
+    stand.tentative.drop_rest()
+
+    assert stand.counts() == [1, 0]
+
+
+def test_a_pod_that_comes_elsewhere_leaves_the_node_it_was_decided_for():
+    stand = Stand()
+
+    assert not stands_on(stand.tentative, "u1", "n2", stand.info)
+
+    assert stand.counts() == [0, 0]
+    assert len(stand.tentative) == 0
+
+
+def test_a_pod_of_somebody_else_is_no_concern():
+    assert not stands_on(Stand().tentative, "u2", "n1", pod())
+
+
+def test_what_was_not_assumed_leaves_the_table():
+    stand = Stand()
+
+    stand.tentative.drop_rest()
+
+    assert stand.counts() == [0, 0]
+
+
+def test_a_node_that_went_took_its_tentative_pods_with_it():
+    stand = Stand()
+    stand.table.remove_node("n1")
+    stand.table.add_node(node("n1"))
+
+    stand.tentative.drop_rest()
+
+    assert stand.counts() == [0, 0]
+
+
+def test_a_pod_that_its_node_took_with_it_comes_again_with_the_node():
+    stand = Stand()
+    stand.table.remove_node("n1")
+    stand.table.add_node(node("n1"))
+
+    assert not stands_on(stand.tentative, "u1", "n1", stand.info)
+    assert stand.counts() == [0, 0]
+
+
+def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
+    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
+
+    stand.tentative.drop_rest()
+
+    assert sum(stand.table.nominations.to("n1").values()) == 1
+
+
+def test_a_nomination_that_was_given_up_for_a_place_ends_once():
+    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
+
+    assert not stand.tentative.has_given_up("other", "n1")
+    assert not stand.tentative.has_given_up("u1", "n2")
+    assert stand.tentative.has_given_up("u1", "n1")
+    assert not stand.tentative.has_given_up("u1", "n1")
+    stand.tentative.drop_rest()
+    assert sum(stand.table.nominations.to("n1").values()) == 0
+
+
+def decided(name, info, on):
+    pod_here = PodInCycle(name, f"default/{name}", info, info)
+    return pod_here, Decision(pod_here, on)
+
+
+class Standing(Stand):
+    """A table on which the cache says that a pod is on n1, which is decided again."""
+
+    def __init__(self):
+        super().__init__()
+        self.tentative.confirm(["u1"], ["n1"], [self.info])
+        self.again, _ = decided("u1", self.info, None)
+
+    def place(self, on):
+        self.table.add_pod(on, self.info, uid="u1")
+        self.tentative.note([decided("u1", self.info, on)[1]])
+
+
+def test_a_pod_that_is_decided_again_counts_once_and_not_against_itself():
+    stand = Standing()
+
+    stand.tentative.set_aside([stand.again])
+    assert stand.counts() == [0, 0]
+    stand.place("n2")
+
+    assert stand.counts() == [0, 1]
+    stand.table.validate()
+
+
+def test_a_pod_that_is_decided_again_and_finds_no_node_is_where_it_was():
+    stand = Standing()
+
+    stand.tentative.set_aside([stand.again])
+    stand.tentative.note([decided("u1", stand.info, None)[1]])
+
+    assert stand.counts() == [1, 0]
+    assert [each.uid for each in stand.table.residents.on("n1")] == ["u1"]
+
+
+def test_the_end_of_an_earlier_attempt_comes_after_the_next_decision():
+    stand = Standing()
+    stand.tentative.set_aside([stand.again])
+    stand.place("n1")
+
+    assert stand.tentative.has_left("u1", "n1")
+    assert not stand.tentative.has_left("u1", "n1")
+    assert stands_on(stand.tentative, "u1", "n1", stand.info)
+
+    assert stand.counts() == [1, 0]
+    stand.table.validate()
+
+
+def test_a_decision_that_was_refused_leaves_the_pod_where_the_cache_says():
+    stand = Standing()
+    stand.tentative.set_aside([stand.again])
+    stand.place("n2")
+
+    stand.tentative.drop_rest()
+
+    assert stand.counts() == [1, 0]
+    assert not stand.tentative.has_left("u1", "n1")
+
+
+def test_a_pod_that_was_decided_here_and_comes_again_is_decided_anew():
+    stand = Stand()
+    again, _ = decided("u1", stand.info, None)
+
+    stand.tentative.set_aside([again])
+
+    assert stand.counts() == [0, 0]
+    assert len(stand.tentative) == 0
+    assert not stand.tentative.has_left("u1", "n1")

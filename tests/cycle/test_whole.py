@@ -1,0 +1,75 @@
+"""Batches over a table that holds all nodes: they go on where placements matter elsewhere."""
+
+import pytest
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.replica import ReplicaCycle
+from roadstead.facts.pod import Volume
+from roadstead.framework.tie_break import TieBreak
+from tests.actors.fleets import apps, near, spread
+from tests.builders import node, pod, table_of
+from tests.cycle.test_local import profiles_of
+from tests.strategies import ZONE
+
+WEB = apps("web")
+APART = {"labels": {"app": "web"}, "pod_anti_affinity": (near(WEB),)}
+SPREAD = {"labels": {"app": "web"}, "spread_constraints": (spread(selector=WEB),)}
+
+
+class World:
+    """Three nodes in three zones, and pods to be decided together."""
+
+    def __init__(self, *facts, cpu=4000):
+        hosts = (
+            node(f"n{n}", cpu=cpu, labels={ZONE: zone, "kubernetes.io/hostname": f"n{n}"})
+            for n, zone in enumerate("abc")
+        )
+        self.table = table_of(*hosts)
+        self.profiles = profiles_of(self.table.classes)
+        self.cycle = ReplicaCycle(self.table, self.profiles, TieBreak("first"))
+        self.pods = [self._in_cycle(number, each) for number, each in enumerate(facts)]
+
+    def _in_cycle(self, number, facts):
+        info = self.table.classes.info(facts)
+        signature = self.profiles["default-scheduler"].class_of(info, f"u{number}")
+        return PodInCycle(f"u{number}", f"default/p{number}", info, signature)
+
+    def decided(self):
+        """The nodes of the first pods; None for no node, and an end where the batch ends."""
+        batch = self.cycle.begin_here(self.pods)
+        nodes = []
+        for each in self.pods:
+            decision = batch.decide(each)
+            if decision is None:
+                return [*nodes, "end"]
+            nodes.append(decision.node_name)
+        self.table.validate()
+        return nodes
+
+
+@pytest.mark.parametrize("facts", [APART, SPREAD])
+def test_pods_that_matter_to_each_other_are_decided_in_one_batch(facts):
+    world = World(*[pod(cpu=100, **facts)] * 3)
+
+    assert sorted(world.decided()) == ["n0", "n1", "n2"]
+
+
+def test_a_pod_that_fits_nowhere_beside_those_before_it_is_told_so():
+    world = World(*[pod(cpu=100, **APART, preemption_policy="Never")] * 4)
+
+    assert sorted(world.decided()[:3]) == ["n0", "n1", "n2"]
+    assert world.cycle.begin_here(world.pods[3:]).decide(world.pods[3]).node_name is None
+    assert World(*[pod(cpu=100, **APART, preemption_policy="Never")] * 4).decided()[3] is None
+
+
+def test_a_batch_ends_before_anybody_is_evicted_for_what_it_placed():
+    world = World(*[pod(cpu=100, **APART)] * 3, pod(cpu=100, priority=10, **APART))
+
+    assert world.decided()[3:] == ["end"]
+
+
+def test_a_batch_still_ends_for_pods_with_volumes():
+    volumes = (Volume("v", "gcePersistentDisk", (("pdName", "disk"),)),)
+    world = World(*[pod(cpu=100, volumes=volumes, **APART)] * 2)
+
+    assert world.decided() == ["n0", "end"]
