@@ -2,7 +2,8 @@
 
 sync: one sync fails; what it was for is not durable, and no later sync makes it so. short: one
 write takes less than it says. stops: from some call on all fail. rot: bytes that were durable, and
-that a later frame vouches for, are others: a write that was lost or went elsewhere, found late.
+that a later durable frame vouches for, are others: a write that was lost or went elsewhere, found
+late.
 
 What was acknowledged is there afterwards, or the product says that it is not.
 """
@@ -35,6 +36,13 @@ def fault_of(seed, kinds):
     return DiskFault(kind, draw.randint(3, CALLS), draw.uniform(0.1, 8.0))
 
 
+def _vouches(frame, durable_bytes):
+    """Whether a frame says for good that what is before it is durable. The newest mark may be torn
+    with the machine: what is rotten in front of it is then no other than what never came.
+    """
+    return frame.kind == FLUSHED and frame.end <= durable_bytes
+
+
 def rot(disk, seed):
     """Other bytes in the place of some that are vouched for; whether there were any."""
     draw = random.Random(f"rot {seed}")
@@ -42,7 +50,7 @@ def rot(disk, seed):
     ends = {
         each.name: each.frames[-1].end
         if not each.is_segment
-        else max((f.offset for f in each.frames if f.kind == FLUSHED), default=0)
+        else max((f.offset for f in each.frames if _vouches(f, disk.durable[each.name])), default=0)
         for each in files
     }
     names = sorted(name for name, end in ends.items() if end > HEADER_BYTES)

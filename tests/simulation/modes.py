@@ -1,8 +1,8 @@
 """Variants of the scenarios: the same clusters, run in other ways.
 
 plain: as they are. quiet: one scheduler and no faults, each decision judged. modes: many
-schedulers, in every mode and with every knob turned. beside: one scheduler that holds all nodes
-itself. kernel: with the compiled kernel, and enough pods of a class for it. resume: runs as the
+schedulers, in every mode and with every knob turned. beside: schedulers that hold all nodes
+themselves. kernel: with the compiled kernel, and enough pods of a class for it. resume: runs as the
 command line makes them, whose process is killed. wide: more of what manifests may say, in each of
 these ways by turns.
 sampled: a share of many nodes is scored. strained: plugins of a user and an extender that fail.
@@ -37,6 +37,7 @@ def in_some_mode(scenario, seed):
     schedulers = draw.choice((2, 3, 4))
     how = {
         "mode": mode,
+        "nodes_at": _nodes_at(mode, seed),
         "schedulers": schedulers,
         "shards": max(settings.shards, schedulers) if mode == "partitioned" else settings.shards,
         "conflicts": draw.choice(("fit", "version")),
@@ -56,12 +57,19 @@ def in_some_mode(scenario, seed):
     return replace(scenario, plan=replace(scenario.plan, settings=settings), waves=waves)
 
 
+def _nodes_at(mode, seed):
+    """Who holds the nodes: in mode shared, each scheduler or the workers."""
+    if mode == "partitioned":
+        return "scheduler"
+    return random.Random(f"nodes at {seed}").choice(("scheduler", "scheduler", "workers"))
+
+
 def beside(scenario, seed):
-    """The scenario with one scheduler that holds the nodes."""
+    """The scenario with one scheduler, or more, that hold the nodes."""
     settings = scenario.plan.settings
-    names = set(Settings.model_fields) - {"schedulers", "nodes_at"}
+    names = set(Settings.model_fields) - {"nodes_at"}
     kept = {name: getattr(settings, name) for name in names}
-    settings = Settings(**kept, schedulers=1, nodes_at="scheduler")
+    settings = Settings(**kept, nodes_at="scheduler")
     return replace(scenario, plan=replace(scenario.plan, settings=settings))
 
 
@@ -84,7 +92,7 @@ def with_kernel(scenario, seed):
     settings = scenario.plan.settings
     how = {"batch": draw.choice((8, 32, 128)), "kernel": True}
     if draw.random() < 0.7:
-        how |= {"schedulers": 1, "nodes_at": "scheduler"}
+        how |= {"nodes_at": "scheduler"}
     names = set(Settings.model_fields) - {"schedulers", "nodes_at", "batch", "kernel"}
     kept = {name: getattr(settings, name) for name in names}
     settings = Settings(**{"schedulers": draw.choice((1, 2))} | kept | how)

@@ -35,6 +35,9 @@ def problems_of(records, seed):
     """What does not hold of journals of other releases with these records, without a snapshot."""
     draw = random.Random(f"older {seed}")
     records = records[:MOST]
+    if not records:
+        # Nothing was written, so that there is nothing to be read otherwise.
+        return
     classes, used = _classes([each.facts or each.subject for each in records])
     fewer = _earlier(draw, classes, used)
     kinds = [each.value for each in RecordKind]

@@ -132,7 +132,7 @@ def the_binder_trusts_summaries_of_before(put):
     put(Verifier, "_holds", lambda self, known, profile, info, *, alone: True)
 
 
-@bug(within=300, found=75)
+@bug(within=300, found=0)
 def a_gang_is_committed_in_part(put):
     put(commits, "refused_together", lambda *ignored: {})
 
@@ -193,7 +193,7 @@ def a_forgotten_pod_is_lifted_from_another_node(put):
     put(cache_actor.CacheActor, "_stream", stream)
 
 
-@bug(kinds=("duplicated", "slow", "lost"), within=400, found=81)
+@bug(kinds=("duplicated", "slow", "lost"), within=400, found=0)
 def a_late_copy_of_an_assumption_is_counted(put):
     put(CacheCore, "_over", lambda self, uid, token: None)
 
@@ -246,7 +246,7 @@ def a_lease_never_ends(put):
     put(QueueCore, "expire", lambda self, now_s: ())
 
 
-@bug(kinds=NETWORK, within=300, found=13)
+@bug(kinds=NETWORK, within=300, found=0)
 def a_bind_after_its_lease_does_not_count(put):
     put(QueueCore, "assigned", lambda self, uids: ())
 
@@ -263,7 +263,7 @@ def a_pod_that_lost_a_race_is_dropped(put):
     put(QueueCore, "requeue", requeue)
 
 
-@bug(found=2)
+@bug(found=0)
 def no_event_is_of_interest(put):
     put(HintMap, "is_of_interest", lambda self, event: False)
 
@@ -291,7 +291,7 @@ def what_was_refused_is_not_forgotten(put):
     put(scheduler.SchedulerActor, "_perform", perform)
 
 
-@bug(kinds=NETWORK, within=60, found=2)
+@bug(kinds=NETWORK, within=60, found=5)
 def a_bind_without_an_answer_is_taken_for_refused(put):
     def lost(self, tokens):
         why = [BindAnswer(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
@@ -344,7 +344,7 @@ def a_worker_leaves_nominations_out_of_its_changes(put):
     put(worker_module.WorkerActor, "_apply", apply)
 
 
-@bug(kinds=("crash",), within=40, found=14)
+@bug(kinds=("crash",), within=40, found=0)
 def a_recovered_binder_forgets_the_last_bind(put):
     original = FileJournal.recovered_groups
 
@@ -382,7 +382,7 @@ def assumptions_of_a_scheduler_that_ended_are_kept(put):
     put(Refill, "_end_owner", nothing)
 
 
-@bug(kinds=NETWORK, within=400, found=355)
+@bug(kinds=NETWORK, within=400, found=2)
 def the_binders_word_on_an_expired_assumption_is_not_final(put):
     put(BinderCore, "void", lambda self, tokens: [])
 
@@ -465,7 +465,7 @@ def a_node_that_goes_stays_with_the_workers(put):
     put(worker_module.WorkerActor, "_apply", apply)
 
 
-@bug(kinds=(*NETWORK, "crash"), seed=2120, within=20, found=2126)
+@bug(kinds=(*NETWORK, "crash"), seed=2120, within=20, found=2127)
 def a_new_queue_takes_pods_that_are_bound(put):
     async def all_of_them(self, batch):
         return batch

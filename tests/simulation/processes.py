@@ -56,7 +56,8 @@ class _Runtime(SimulatedRuntime):
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
                 if life.actor._nodes is not None and not self._watch:
-                    self.shadows.append(ShadowBatches(life.actor._nodes.cycle))
+                    lanes = {id(each): each for each in (life.actor._everywhere, life.actor._own)}
+                    self.shadows += [ShadowBatches(lane.cycle) for lane in lanes.values()]
             elif name == BINDER:
                 self.shadows.append(ShadowVerifier(life.actor._verifier))
             if self._watch:

@@ -6,6 +6,7 @@ without faults the judge asks more (`judge.py`).
 """
 
 from roadstead.cycle.batch import BatchRun
+from roadstead.cycle.whole import WholeBatch
 from roadstead.framework.guarded import PluginFailure
 from tests.simulation.naive import Naive, Verdict
 
@@ -27,7 +28,7 @@ class ShadowBatches:
     def begin_here(self, pods):
         batch = self._begin(pods)
         # Of sampled searches the shadow does not know where they begin.
-        if type(batch) is BatchRun:
+        if type(batch) in (BatchRun, WholeBatch):
             batch.decide = self._followed(batch, batch.decide)
             batch.decide_run = self._followed_run(batch, batch.decide_run)
         return batch

@@ -40,7 +40,11 @@ CALLS = (
     "describe",
 )
 STATES = {DELETED: RejectCause.DELETED, None: RejectCause.UNKNOWN_POD}
-SAY_WHY = (RejectCause.CONSTRAINT, RejectCause.VERSION, RejectCause.TRANSACTION)
+SAY_WHY = (
+    *(RejectCause.CONSTRAINT, RejectCause.VERSION),
+    *(RejectCause.TRANSACTION, RejectCause.CHANGED),
+)
+PAST_EPOCHS = (None, RejectCause.UNKNOWN_NODE, RejectCause.VERSION, RejectCause.CHANGED)
 
 
 class FilterError(Exception):
@@ -218,7 +222,7 @@ class ShadowBinder(PlainBinder):
             request.node_name, request.owner, request.read_version
         ):
             return RejectCause.VERSION
-        return None
+        return RejectCause.CHANGED if request.facts != pod.facts else None
 
     def _accept(self, request, pod, version, batch):
         if (cause := self.forbids(request, pod)) is not None:
@@ -242,7 +246,7 @@ class ShadowBinder(PlainBinder):
     def _refuse(self, request, pod, given, version, batch):
         """The refusal that is due; its cause and text are the core's where filters decide."""
         cause = self.forbids(request, pod)
-        if cause in (None, RejectCause.UNKNOWN_NODE, RejectCause.VERSION):
+        if cause in PAST_EPOCHS:
             batch.reaches_epoch(request)
         allowed = {cause or RejectCause.CONSTRAINT} | batch.others(request)
         if given is None or isinstance(given, Bound) or given.cause not in allowed:

@@ -116,10 +116,16 @@ class ShadowJournal:
             if name not in disk.lasting or disk.durable[name] < len(disk.contents[name]):
                 self.wrong(f"{name} may be lost")
 
+    @property
+    def has_failed(self):
+        """Whether the disk did not do what it was asked for."""
+        return self._disk.met
+
     # Records come.
 
     def append(self, journal, records, append):
-        if self._is_due:
+        # One that failed, as when a snapshot was taken, takes nothing more anyhow.
+        if self._is_due and not journal.has_failed:
             self.wrong("the journal has grown, and no snapshot is taken")
         number = self._file.number
         must_rotate = self._file.offset - self._file.began_bytes >= self.limits.segment_bytes
@@ -251,7 +257,7 @@ class WatchedJournal(FileJournal):
 
     def __init__(self, disk, shadow, **how):
         super().__init__(disk, **how)
-        self._shadow, self._has_failed = shadow, False
+        self._shadow, self.has_failed = shadow, False
         shadow.same("the folder of a journal", disk.locked, True)
 
     def recovered_groups(self):
@@ -266,9 +272,9 @@ class WatchedJournal(FileJournal):
         try:
             done = call()
         except JournalError:
-            self._has_failed = True
+            self.has_failed = True
             raise
-        if self._has_failed:
+        if self.has_failed:
             self._shadow.wrong("it goes on after it failed")
         return done
 

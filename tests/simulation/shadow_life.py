@@ -43,7 +43,10 @@ class ShadowLife:
     def _begin(self, records):
         actor, core, binder = self._actor, self._actor.core, self._binder
         if self._has_begun:
-            binder.last_lsn = binder.flushed_lsn = core.last_lsn
+            binder.last_lsn, binder.flushed_lsn = core.last_lsn, core.flushed_lsn
+            if self._journal.has_failed:
+                # It could not even write how it began.
+                binder.halted = core.halted
             binder.told = list(actor._told)
             self._same("kinds told first", self._journal.kinds(), ["cluster", "cluster"])
             binder.compare("a new journal")

@@ -290,11 +290,7 @@ def by_profile(scenario, seed):
 
 def with_updates(scenario, seed):
     """The scenario with pods that change while they wait, as Kubernetes lets them: other labels,
-    one more toleration, smaller requests; gated ones get a selector, some are being deleted.
-
-    Where a scheduler may have the pod meanwhile, only what matters to no other pod: the cache
-    counts it as it was when it was assumed.
-    """
+    one more toleration, smaller requests; gated ones get a selector, some are being deleted."""
     draw = random.Random(f"updates {seed}")
     came_s, facts_of, found = {}, {}, []
     for wave in scenario.waves:
@@ -313,7 +309,7 @@ def with_updates(scenario, seed):
     return replace(scenario, waves=tuple(waves))
 
 
-_AT_ANY_TIME = ("note", "note", "toleration", "deleting")
+_AT_ANY_TIME = ("labels", "smaller", "toleration", "deleting")
 _AT_REST = ("labels", "labels", "labels", "toleration", "smaller", "selector", "deleting")
 
 
@@ -321,9 +317,6 @@ def _updated(draw, facts, how):
     if how == "toleration":
         more = draw.choice((tolerate("dedicated", operator="Exists"), tolerate(operator="Exists")))
         return replace(facts, tolerations=(*facts.tolerations, more))
-    if how == "note":
-        labels = dict(facts.labels) | {"note": str(draw.randrange(100))}
-        return replace(facts, labels=tuple(sorted(labels.items())))
     if how == "smaller":
         less = tuple((name, max(1, amount // 2)) for name, amount in facts.requests)
         return replace(facts, requests=less)
