@@ -78,7 +78,7 @@ def _shards() -> Iterator[Point]:
 def _schedulers() -> Iterator[Point]:
     for mode in ("shared", "partitioned"):
         for schedulers in (1, 2, 4, 8):
-            flags = ("--schedulers", str(schedulers), "--shards", "8", "--mode", mode)
+            flags = ("--schedulers", str(schedulers), "--mode", mode)
             yield Point(schedulers, f"{mode}, ray", "ray", nodes=50_000, pods=20_000, flags=flags)
 
 
@@ -87,7 +87,7 @@ AXES = {
     "pods": ("pods, onto 5,000 nodes", _pods),
     "classes": ("classes of pods, 5,000 nodes", _classes),
     "shards": ("workers, 5,000 nodes", _shards),
-    "schedulers": ("schedulers, 50,000 nodes, 8 workers", _schedulers),
+    "schedulers": ("schedulers, 50,000 nodes", _schedulers),
 }
 
 

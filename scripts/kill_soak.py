@@ -50,8 +50,15 @@ NODES, PODS = 300, 3_000
 RUN_S = 1800.0
 """How long one run may take; what is not over by then hangs."""
 
-MOST_PER_RUN = 50
+MOST_PER_RUN = 20
 """Kills in one run."""
+
+WAYS: tuple[dict[str, object], ...] = (
+    {"nodes_at": "workers", "shards": 2},
+    {"mode": "shared"},
+    {"mode": "partitioned"},
+)
+"""Who holds the nodes, and how schedulers share them: by turns, by the seed of the run."""
 
 MOST_AT_ONCE = 4
 """Actors that are killed at one moment: one to so many."""
@@ -124,11 +131,11 @@ class OneRun:
         self._folder = folder
         self._settings = Settings(
             runtime="inline" if inline else "ray",
-            shards=2,
             schedulers=2,
             batch=4,
             control="apart",
             journal=folder,
+            **WAYS[seed % len(WAYS)],
         )
         self.figures = Figures(runs=1)
 
