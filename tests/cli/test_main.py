@@ -88,7 +88,8 @@ def test_help_tells_defaults_and_presets_as_they_are(run: Run) -> None:
 
     for name in ("seed", "schedulers", "batch"):
         assert re.search(rf"--{name} N .*?\[default: {getattr(Settings(), name)}\]", text)
-    assert re.search(r"--shards N .*?\[default: none, .*? \[default: one for each, at least 2\]", text)
+    of_shards = r"--shards N .*?\[default: none, .*? \[default: one for each, at least 2\]"
+    assert re.search(of_shards, text)
     parts = [Settings(mode="partitioned", schedulers=count).part_count for count in (1, 2, 5)]
     assert (Settings().has_workers, parts) == (False, [2, 2, 5])
     assert ", ".join(list_presets()) == PRESETS
