@@ -35,7 +35,6 @@ from roadstead.binder import (
     Acknowledge,
     AppendJournal,
     BinderCore,
-    BinderHaltedError,
     BinderSettings,
     BindRequest,
     Bound,
@@ -120,7 +119,7 @@ class BinderActor(BinderRecovery, BinderEdits):
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear."""
         news = batch.news(self._nodes_known)
-        self._perform(self.core.add_nodes(news, batch.revision))
+        self._perform_durably(self.core.add_nodes(news, batch.revision))
         return NOTHING
 
     async def add_running(self, batch: RunningPods) -> Nothing:
@@ -130,14 +129,14 @@ class BinderActor(BinderRecovery, BinderEdits):
             for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
             if self._pods_known.comes(identity.uid, batch.pods.revision)
         ]
-        self._perform(self.core.load(pods))
+        self._perform_durably(self.core.load(pods))
         return NOTHING
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
         """Pods that may be bound from now on."""
         news = batch.news_keyed(self._pods_known)
         pods = [(uid, key, unnominated(facts)) for uid, key, facts in news]
-        self._perform(self.core.add_pods(pods, batch.revision))
+        self._perform_durably(self.core.add_pods(pods, batch.revision))
         return NOTHING
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
@@ -178,7 +177,7 @@ class BinderActor(BinderRecovery, BinderEdits):
         effects = self.core.evict(bound, ask.preemptor)
         # A victim that is only assumed: its scheduler still has to ask for it.
         effects += self.core.delete(uid for uid in ask.uids if state[uid] is PodState.PENDING)
-        self._perform(effects)
+        self._perform_durably(effects)
         gone = [uid for uid in ask.uids if self.core.standing(uid)[0] is PodState.DELETED]
         log("binder", "evicted", pods=len(gone), preemptor=ask.preemptor, node=ask.node_name)
         pods = ((uid, *self.core.pod(uid)) for uid in gone)
@@ -248,9 +247,7 @@ class BinderActor(BinderRecovery, BinderEdits):
 
         BinderHaltedError where that cannot be made durable.
         """
-        self._perform(self._tell(RunMark(FINISHED, ends.digest), RecordKind.RUN))
-        if self.core.halted is not None:
-            raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
+        self._perform_durably(self._tell(RunMark(FINISHED, ends.digest), RecordKind.RUN))
         return NOTHING
 
     async def stop(self, _: Nothing) -> Nothing:

@@ -21,15 +21,14 @@ from roadstead.actors.recovery import (
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Nothing
 from roadstead.actors.volumes import BinderVolumes
-from roadstead.binder import AppendJournal, BinderCore, Effect, PodState
-from roadstead.binder.pods import COUNTED
+from roadstead.binder import AppendJournal, BinderCore, BinderHaltedError, Effect, PodState
+from roadstead.binder.pods import COUNTED, PodRecord
 from roadstead.binder.recovery import Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.journal import Journal, RecordColumns, RecordKind, Subject
 from roadstead.journal.files import FileJournal
-from roadstead.protocol.errors import RoadsteadError
 from roadstead.storage import StorageChange
 
 SNAPSHOT_BYTES = 256 * 1024 * 1024
@@ -122,13 +121,7 @@ class BinderRecovery:
         """Pods that are here, in the order in which they came."""
         pods = self.core.pods()
         page = pods[ask.start : ask.start + ask.count]
-        batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
-        return StandingPage(
-            replace(batch, revision=self._pods_known.latest),
-            tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
-            len(pods),
-            tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
-        )
+        return page_of(page, len(pods), self._pods_known.latest)
 
     async def standing(self, ask: Uids) -> Words:
         """What became of pods."""
@@ -137,11 +130,10 @@ class BinderRecovery:
     async def resolve(self, ask: Attempts) -> Words:
         """What became of attempts, for good: those that committed nothing never will.
 
-        RoadsteadError where that could not be made durable.
+        BinderHaltedError where that could not be made durable.
         """
         pairs = zip(ask.uids, ask.tokens, strict=True)
-        self._perform(self.core.void(token for uid, token in pairs if not self._word(uid)))
-        self._check_halted()
+        self._perform_durably(self.core.void(token for uid, token in pairs if not self._word(uid)))
         return Words(tuple(self._word(uid) for uid in ask.uids))
 
     def _word(self, uid: str) -> str | None:
@@ -151,15 +143,16 @@ class BinderRecovery:
     async def fence_owner(self, owner: Owner) -> Nothing:
         """Earlier lives of a scheduler commit nothing any more, also after a recovery.
 
-        RoadsteadError where that could not be made durable.
+        BinderHaltedError where that could not be made durable.
         """
-        self._perform(self.core.fence(owner.name, owner.epoch))
-        self._check_halted()
+        self._perform_durably(self.core.fence(owner.name, owner.epoch))
         return NOTHING
 
-    def _check_halted(self) -> None:
+    def _perform_durably(self, effects: Sequence[Effect]) -> None:
+        """BinderHaltedError where the journal fails: what is not durable is not answered."""
+        self._perform(effects)
         if self.core.halted is not None:
-            raise RoadsteadError(f"binder: halted: {self.core.halted.reason}")
+            raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
 
     async def evicted_pods(self, _: Nothing) -> PodBatch:
         """All that was evicted.
@@ -182,6 +175,17 @@ class BinderRecovery:
         """The folder is free for the next life."""
         if isinstance(self._journal, FileJournal):
             self._journal.close()
+
+
+def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPage:
+    """Pods that are here, as others learn of them."""
+    batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
+    return StandingPage(
+        replace(batch, revision=revision),
+        tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
+        total,
+        tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
+    )
 
 
 def identity_of(uid: str, key: str) -> PodIdentity:

@@ -18,7 +18,7 @@ from roadstead.framework.events import (
     EventResource,
     SeenPod,
 )
-from roadstead.framework.fact_changes import seen_node
+from roadstead.framework.fact_changes import seen_node, seen_pod
 from roadstead.framework.hint_map import SeenEvent
 
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
@@ -39,14 +39,24 @@ class NodeChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PodChange:
+    """A pod on a node that changed."""
+
+    old: PodFacts
+    new: PodFacts
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterChanges:
     """Client or binder → queue: nodes changed; pods, deleted or evicted, left their nodes.
 
-    Coming twice, it may bring pods back for a retry in vain.
+    pods: on their nodes, other than they were. Coming twice, it may bring pods back for a retry in
+    vain.
     """
 
     nodes: tuple[NodeChange, ...] = ()
     gone: PodBatch = NO_PODS
+    pods: tuple[PodChange, ...] = ()
 
 
 OBSERVE = method("observe", ClusterChanges, Nothing)
@@ -93,6 +103,16 @@ class PodEvents:
             )
             known = self._known[key] = SeenEvent(event, change, spares_gangs)
         return known
+
+
+def pod_events(changes: Iterable[PodChange]) -> list[SeenEvent]:
+    """The events of pods that changed on their nodes; equal ones once."""
+    found = dict.fromkeys((each.old, each.new) for each in changes)
+    return [
+        SeenEvent(seen.event, replace(seen.change, thorough=True))
+        for old, new in found
+        for seen in seen_pod(old, new, is_assigned=True)
+    ]
 
 
 def node_events(changes: Iterable[NodeChange]) -> list[SeenEvent]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events
+from roadstead.actors.cluster_events import ClusterChanges, PodEvents, node_events, pod_events
 from roadstead.actors.edits import QueueEdits
 from roadstead.actors.messages import (
     ActorStatus,
@@ -33,7 +33,7 @@ from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock
 from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
-from roadstead.framework.fact_changes import seen_waiting_pod
+from roadstead.framework.fact_changes import seen_pod
 from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
@@ -130,7 +130,8 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
         for identity, facts in pods if again else ():
             known = self.core.facts_of(identity.uid)
             if known is not None and known != facts:
-                self.core.update(identity, facts, now_s, seen_waiting_pod(known, facts))
+                events = seen_pod(known, facts, is_assigned=False)
+                self.core.update(identity, facts, now_s, events)
         answer = self.core.add(pods, now_s)
         self._happened(self._events.waiting(members), now_s)
         gates = {known: self.core.gate(facts) for known, facts in classes.items()}
@@ -261,9 +262,10 @@ class QueueActor(QueueEdits, QueueGangs, QueueNominations):
         self._happened(self._events.gone(facts, spares_gangs=is_worn), now_s, may_move)
 
     async def observe(self, changes: ClusterChanges) -> Nothing:
-        """Nodes came, left or changed; pods left their nodes."""
+        """Nodes came, left or changed; pods left their nodes, or changed there."""
         gone = self._events.gone(facts for _, facts in changes.gone.pods())
-        self._happened([*node_events(changes.nodes), *gone], clock_s())
+        events = [*node_events(changes.nodes), *gone, *pod_events(changes.pods)]
+        self._happened(events, clock_s())
         await self._tell_nominations()
         self._arrived.set()
         return NOTHING

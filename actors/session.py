@@ -13,9 +13,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
+from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange, PodChange
 from roadstead.actors.commits import COMMITS, CommitPage
-from roadstead.actors.edits import DELETE_PODS, LEAVE, REMOVE_NODES, NodeNames
+from roadstead.actors.edits import (
+    DELETE_PODS,
+    LEAVE,
+    REMOVE_NODES,
+    UPDATE_PODS,
+    UPDATE_RUNNING,
+    NodeNames,
+)
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
@@ -28,13 +35,16 @@ from roadstead.actors.messages import (
     PendingNote,
     PodBatch,
     QueueState,
+    RunningPods,
     node_batch,
+    pod_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
 from roadstead.actors.recovery import GONE, PodsGone
 from roadstead.actors.seam import NOTHING, A, Method, Q, RunFailedError
 from roadstead.actors.supervisor import Supervisor
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.run import RunPlan
 
 CHUNK = 5_000
@@ -100,13 +110,37 @@ class RunSession:
         """Pods come. RunFailedError where the queue has no room for all of them."""
         batch = replace(batch, revision=self._revision)
         await self.call(BINDER, ADD_PENDING, batch)
-        answer = await self.call(QUEUE, SUBMIT, batch)
+        await self._enqueue(batch)
+
+    async def _enqueue(self, batch: PodBatch) -> None:
+        answer = await self.call(QUEUE, SUBMIT, replace(batch, revision=self._revision))
         if answer.refused:
             bound = self.plan.settings.bounds.queue_max_pods
             raise RunFailedError(
                 f"the queue is full: it refused {len(answer.refused)} pods "
                 f"(bounds.queue_max_pods is {bound})"
             )
+
+    async def update_pods(self, changes: Sequence[tuple[PodIdentity, PodFacts, PodFacts]]) -> None:
+        """Pods (who, as it was, as it is) change, wherever they are; those that are gone stay so.
+
+        RunFailedError where the queue has no room for those that wait.
+        """
+        self._revision += 1
+        for start in range(0, len(changes), CHUNK):
+            part = {who.uid: (who, old, new) for who, old, new in changes[start : start + CHUNK]}
+            now = pod_batch(((who, new) for who, _, new in part.values()), self._revision)
+            here = await self.call(BINDER, UPDATE_PODS, now)
+            node_of = dict(zip(here.pods.uids, here.nodes, strict=True))
+            bound = [uid for uid, node_name in node_of.items() if node_name]
+            pods = pod_batch(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
+            nodes = tuple(node_of[uid] for uid in bound)
+            await self.call(CACHE, UPDATE_RUNNING, RunningPods(pods, nodes))
+            changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
+            await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
+            waiting = [uid for uid, node_name in node_of.items() if not node_name]
+            if waiting:
+                await self._enqueue(pod_batch((part[uid][0], part[uid][2]) for uid in waiting))
 
     async def delete_pods(self, uids: Sequence[str]) -> None:
         """Pods are gone, wherever they are; those that nobody knows are left out."""

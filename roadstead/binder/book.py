@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from roadstead.binder.pods import COUNTED, TABLE, BinderSettings, PodEvent, PodRecord, PodState
 from roadstead.facts.pod import PodFacts
@@ -41,6 +41,10 @@ class PodBook:
     def pods(self) -> list[PodRecord]:
         """Pods that wait or are bound, in the order in which they came; not to be changed."""
         return list(self._records.values())
+
+    def records(self, uids: Iterable[str]) -> list[PodRecord]:
+        """Those of the pods that wait or are bound; not to be changed."""
+        return [self._records[uid] for uid in uids if uid in self._records]
 
     def _go(self, record: PodRecord, event: PodEvent) -> None:
         """The one mutator of states; placements and journal follow it."""

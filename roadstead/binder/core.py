@@ -86,22 +86,19 @@ class BinderCore(Commits):
         """
         self._check_running()
         fresh: dict[str, PodRecord] = {}
-        updated: list[PodRecord] = []
+        updated: dict[str, tuple[PodRecord, PodFacts]] = {}
         for uid, key, facts in pods:
             known = self._records.get(uid)
             if known is None:
                 if uid not in fresh:
                     fresh[uid] = self._fresh(uid, key, facts)
             elif known.state is PodState.PENDING and known.facts != facts:
-                self.update_pod(uid, facts)
-                updated.append(known)
+                updated[uid] = known, facts
         records = list(fresh.values())
         TABLE.walk(PodEvent.ADD).move(records)
         self._file_here(records)
-        if not self._tells_all:
-            return []
-        numbered = [self._number(record, RecordKind.ADD) for record in (*records, *updated)]
-        return to_journal([e._replace(epoch=revision) for e in numbered] if revision else numbered)
+        numbered = self._number_all(records, RecordKind.ADD, revision) if self._tells_all else []
+        return to_journal([*numbered, *self._updated(list(updated.values()), revision)])
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
         """Pods (uid, key, facts, node) that the cluster shows bound; told twice, nothing changes.
@@ -118,14 +115,34 @@ class BinderCore(Commits):
         journal = [self._load_one(*pod) for pod in pods if self.placements.node_of(pod[0]) is None]
         return to_journal(journal)
 
-    def update_pod(self, uid: str, facts: PodFacts) -> None:
-        """A pod has other facts; a bound one is counted anew. Raises for an unknown pod."""
+    def update_pods(self, pods: Iterable[tuple[str, PodFacts]], revision: int = 0) -> list[Effect]:
+        """Pods (uid, facts), each once, have other facts, durably; as before, nothing changes.
+
+        Those that are bound are counted anew without a check: they run. revision: for the journal,
+        where it stands as epoch. Raises IllegalTransitionError, with nothing changed, for pods that
+        are not here.
+        """
         self._check_running()
-        record = self._known(uid, PodEvent.UPDATE)
-        self._go(record, PodEvent.UPDATE)
-        record.facts = facts
-        if record.state in COUNTED:
-            self.placements.replace(uid, record.node_name, facts)
+        told = [(self._known(uid, PodEvent.UPDATE), facts) for uid, facts in pods]
+        return to_journal(self._updated([e for e in told if e[0].facts != e[1]], revision))
+
+    def _updated(
+        self, news: Sequence[tuple[PodRecord, PodFacts]], revision: int
+    ) -> list[JournalRecord]:
+        """Other facts for pods; the records that tell of it, which for a bound one are due always:
+        its bind or load stands in any journal."""
+        TABLE.walk(PodEvent.UPDATE).move([record for record, _ in news])
+        journal: list[JournalRecord] = []
+        for record, facts in news:
+            record.facts = facts
+            is_counted = record.state in COUNTED
+            if is_counted:
+                self.placements.replace(record.uid, record.node_name, facts)
+            if is_counted or self._tells_all:
+                journal += self._number_all([record], RecordKind.ADD, revision)
+            if is_counted:
+                self.rows.changed(record.node_name, self.last_lsn)
+        return journal
 
     def delete(self, uids: Iterable[str], revision: int = 0) -> list[Effect]:
         """Pods are gone from the cluster; `Released` follows their flush. Told twice: nothing.
@@ -226,6 +243,12 @@ class BinderCore(Commits):
             self._unflushed.append((entry.lsn, record, effect))
             journal.append(entry)
         return to_journal(journal)
+
+    def _number_all(
+        self, records: Iterable[PodRecord], kind: RecordKind, revision: int
+    ) -> list[JournalRecord]:
+        numbered = [self._number(record, kind) for record in records]
+        return [each._replace(epoch=revision) for each in numbered] if revision else numbered
 
     def _number(self, record: PodRecord, kind: RecordKind) -> JournalRecord:
         self.last_lsn += 1

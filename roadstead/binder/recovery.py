@@ -59,6 +59,8 @@ class Recovered:
     told: tuple[Subject, ...]
 
 
+_HERE = COUNTED | {PodState.PENDING}
+
 Run = tuple[RecordKind, RecordColumns]
 """Records of one kind that follow one another."""
 
@@ -97,8 +99,9 @@ def _no_collection() -> Iterator[None]:
 def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[JournalRecord]:
     """What stands now, as records for a snapshot: all that `recover` and the checker need.
 
-    A bound pod is a LOAD that keeps token, owner and epoch of its bind. told: subjects beside the
-    core's, oldest first.
+    A bound pod is a LOAD that keeps token, owner and epoch of its bind, and the facts that were
+    asked for under that token; an ADD behind it tells of facts that it has since. told: subjects
+    beside the core's, oldest first.
     """
     for subject in told:
         yield JournalRecord(0, _KIND_OF[type(subject)], "", "", "", subject=subject)
@@ -111,12 +114,21 @@ def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[Journal
     for token in core._voided:
         yield JournalRecord(0, RecordKind.RUN, "", "", "", token, subject=RunMark(VOID))
     for pod in sorted(core._records.values(), key=attrgetter("lsn")):
-        kind = RecordKind.LOAD if pod.state in COUNTED else RecordKind.ADD
-        who = (pod.uid, pod.key, pod.node_name)
-        bind = (pod.token, pod.owner, pod.epoch)
-        yield JournalRecord(pod.lsn, kind, *who, *bind, facts=pod.facts)
+        yield from _standing_pod(core, pod)
     for pod in core._gone.values():
         yield JournalRecord(0, RecordKind.DELETE, pod.uid, pod.key, "")
+
+
+def _standing_pod(core: BinderCore, pod: PodRecord) -> Iterator[JournalRecord]:
+    who = (pod.uid, pod.key, pod.node_name)
+    if pod.state not in COUNTED:
+        yield JournalRecord(pod.lsn, RecordKind.ADD, *who, facts=pod.facts)
+        return
+    asked_for = core._tokens.facts_of(pod.token) or pod.facts
+    bind = (pod.token, pod.owner, pod.epoch)
+    yield JournalRecord(pod.lsn, RecordKind.LOAD, *who, *bind, facts=asked_for)
+    if asked_for != pod.facts:
+        yield JournalRecord(0, RecordKind.ADD, *who, facts=pod.facts)
 
 
 class _Replay:
@@ -169,16 +181,29 @@ class _Replay:
 
     def _add(self, run: RecordColumns) -> None:
         pods = self._pods(run)
-        known = [pod for pod in pods if pod.state is PodState.PENDING]
-        if known:
-            # Accepted again with other facts: these are what it has now.
-            told = dict(zip(run.uids, _told(run.facts), strict=True))
-            for pod in known:
-                pod.facts = told[pod.uid]
-            pods = [pod for pod in pods if pod.state is not PodState.PENDING]
-            TABLE.walk(PodEvent.UPDATE).move(known)
+        # Told of again where it is, with other facts: these are what it has now, bound or not.
+        updated = [
+            (place, pod)
+            for place, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
+            if pod.state in _HERE and pod.node_name == node_name
+        ]
+        if updated:
+            self._update(updated, run)
+            places = {place for place, _ in updated}
+            pods = [pod for place, pod in enumerate(pods) if place not in places]
         TABLE.walk(PodEvent.ADD).move(pods)
         self._core._file_here(pods)
+
+    def _update(self, updated: Sequence[tuple[int, PodRecord]], run: RecordColumns) -> None:
+        core, facts = self._core, _told(run.facts)
+        TABLE.walk(PodEvent.UPDATE).move([pod for _, pod in updated])
+        for place, pod in updated:
+            pod.facts = facts[place]
+            if pod.state in COUNTED:
+                core.placements.replace(pod.uid, pod.node_name, pod.facts)
+                # Of a snapshot's records the row's version stands beside the bind.
+                if run.lsns[place]:
+                    core.rows.changed(pod.node_name, run.lsns[place])
 
     def _place(self, run: RecordColumns) -> None:
         """Binds or loads."""

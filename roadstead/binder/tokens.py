@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from roadstead.binder.pods import BindConflictError, BindRequest, Decision
+from roadstead.facts.pod import PodFacts
 
 
 class Remembered(NamedTuple):
@@ -45,6 +46,11 @@ class TokenMemory:
         if not known.is_same(request):
             raise conflict(request, f"{known.key} on {known.node_name}")
         return Remembered(known, self._decisions.get(request.token))
+
+    def facts_of(self, token: str) -> PodFacts | None:
+        """The pod as it was when it was asked for under a token; None for one that is forgotten."""
+        known = self._requests.get(token)
+        return None if known is None else known.facts
 
     def put(self, request: BindRequest, decision: Decision) -> None:
         """A request that is answered."""

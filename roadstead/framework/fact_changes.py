@@ -39,9 +39,14 @@ def seen_node(old: NodeFacts | None, new: NodeFacts | None) -> list[SeenEvent]:
     ]
 
 
-def seen_waiting_pod(old: PodFacts, new: PodFacts) -> list[SeenEvent]:
-    """The events of a pod that waits and was changed itself, for its own hints."""
-    change: Change[object] = Change(SeenPod(old, False), SeenPod(new, False), own=True)
+def seen_pod(old: PodFacts, new: PodFacts, *, is_assigned: bool) -> list[SeenEvent]:
+    """The events of a pod that changed: on a node, or while it waits, which is for its own hints.
+
+    Upstream: pkg/scheduler/framework/events.go (PodSchedulingPropertiesChange).
+    """
+    resource = EventResource.ASSIGNED_POD if is_assigned else EventResource.UNSCHEDULABLE_POD
+    seen = SeenPod(old, is_assigned), SeenPod(new, is_assigned)
+    change: Change[object] = Change(*seen, own=not is_assigned)
     before, after = dict(old.requests), dict(new.requests)
     shrunk = any(name not in after or amount > after[name] for name, amount in before.items())
     ungated = bool(old.scheduling_gates) and not new.scheduling_gates
@@ -52,7 +57,4 @@ def seen_waiting_pod(old: PodFacts, new: PodFacts) -> list[SeenEvent]:
         (ActionType.UPDATE_POD_TOLERATION, len(old.tolerations) != len(new.tolerations)),
     )
     actions = [action for action, changed in found if changed] or [ActionType.UPDATE]
-    return [
-        SeenEvent(ClusterEvent(EventResource.UNSCHEDULABLE_POD, action), change)
-        for action in actions
-    ]
+    return [SeenEvent(ClusterEvent(resource, action), change) for action in actions]

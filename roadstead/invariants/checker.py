@@ -142,10 +142,18 @@ class Checker:
         self.world.nodes.pop(record.node_name, None)
 
     def _add(self, record: JournalRecord) -> None:
-        self._note(record, self._lives.add(record))
-        if record.facts is not None:
-            self._evictions.know(record.uid, record.key, record.facts)
+        found = list(self._lives.add(record))
+        self._note(record, found)
+        if record.facts is None:
+            return
+        self._evictions.know(record.uid, record.key, record.facts)
+        if not record.node_name:
             self._order.wait(record.uid, record.facts)
+        elif not found:
+            # It runs: what it has now is counted, and nobody was asked.
+            self._take_off(record.uid, record.node_name)
+            self.world.put(record.uid, record.node_name, record.facts)
+            self._claims.storage.put(record.uid, record.node_name, record.facts)
 
     def _load(self, record: JournalRecord) -> None:
         is_first = not self._lives.was_bound(record.uid)

@@ -31,13 +31,15 @@ class Lives:
         return {uid for uid, place in self.places.items() if place == PENDING}
 
     def add(self, record: JournalRecord) -> Iterator[Broken]:
-        """A pod is accepted, or, if it waits, updated."""
-        self._knows_accepted = True
+        """A pod is accepted, or updated: while it waits, or on its node."""
+        self._knows_accepted |= not record.node_name
         place = self.places.get(record.uid)
-        if place:
+        if place and place != record.node_name:
             yield "I4", f"it is accepted again and is on {place}"
-            return
-        self.places[record.uid] = PENDING
+        elif record.node_name and place != record.node_name:
+            yield "I3", f"it is updated there and is on {place or 'no node'}"
+        elif not place:
+            self.places[record.uid] = PENDING
 
     def load(self, record: JournalRecord) -> Iterator[Broken]:
         """A pod runs already, or was bound before a snapshot."""

@@ -102,8 +102,8 @@ class TestGroupCommit:
 
     def test_next_bind_is_verified_on_top_of_the_unflushed_ones(self):
         core = binder("a", "b")
-        core.update_pod("uid-a", LARGE)
-        core.update_pod("uid-b", LARGE)
+        core.update_pods([("uid-a", LARGE)])
+        core.update_pods([("uid-b", LARGE)])
         effects = core.bind([ask("a", facts=LARGE), ask("b", facts=LARGE)])
         rejected = answers(effects)["token-b"]
         assert rejected.cause is RejectCause.CONSTRAINT
@@ -160,8 +160,8 @@ class TestTokens:
 
     def test_refused_token_is_refused_again_even_if_it_would_now_fit(self):
         core = binder("a", "b")
-        core.update_pod("uid-a", LARGE)
-        core.update_pod("uid-b", LARGE)
+        core.update_pods([("uid-a", LARGE)])
+        core.update_pods([("uid-b", LARGE)])
         committed(core, ask("a", facts=LARGE))
         first = committed(core, ask("b", facts=LARGE))
         core.delete(["uid-a"])
@@ -281,7 +281,7 @@ class TestRefusals:
 
     def test_pod_that_changed_since_the_decision_is_refused_until_it_is_decided_anew(self):
         core = binder("a")
-        core.update_pod("uid-a", LARGE)
+        core.update_pods([("uid-a", LARGE)])
         assert causes(core.bind([ask("a", facts=SMALL)])) == ["changed"]
         assert cpu(core) == [0, 0]
         committed(core, ask("a", facts=LARGE, token="again"))
@@ -326,13 +326,13 @@ class TestPodEvents:
     def test_update_of_a_bound_pod_counts_it_anew(self):
         core = binder("a")
         committed(core, ask("a"))
-        core.update_pod("uid-a", LARGE)
+        core.update_pods([("uid-a", LARGE)])
         assert cpu(core) == [900, 0]
 
     def test_deleted_pod_frees_its_node_at_once_and_is_released_after_the_flush(self):
         core = binder("a", "b")
-        core.update_pod("uid-a", LARGE)
-        core.update_pod("uid-b", LARGE)
+        core.update_pods([("uid-a", LARGE)])
+        core.update_pods([("uid-b", LARGE)])
         committed(core, ask("a", facts=LARGE))
         (append,) = core.delete(["uid-a"])
         assert append.records[0].kind is RecordKind.DELETE
@@ -431,7 +431,7 @@ class TestHalt:
         [
             lambda core: core.add_pods([]),
             lambda core: core.load([]),
-            lambda core: core.update_pod("uid-a", LARGE),
+            lambda core: core.update_pods([("uid-a", LARGE)]),
             lambda core: core.delete(["uid-a"]),
             lambda core: core.evict(["uid-a"]),
             lambda core: core.add_nodes(NodeList.of([NodeFacts("n8"), NodeFacts("n9")])),

@@ -138,7 +138,7 @@ class BinderMachine(RuleBasedStateMachine):
 
     @rule(uid=uids, one=facts)
     def update_pod(self, uid, one) -> None:
-        self.do(lambda core: core.update_pod(uid, one))
+        self.do(lambda core: core.update_pods([(uid, one)]))
 
     @rule(chosen=st.lists(uids, max_size=2))
     def delete(self, chosen) -> None:
@@ -169,6 +169,8 @@ class BinderMachine(RuleBasedStateMachine):
             if record.kind in (RecordKind.BIND, RecordKind.LOAD):
                 assert record.uid not in on_node, "bound twice"
                 on_node[record.uid] = record.node_name
+            elif record.kind is RecordKind.ADD:
+                assert on_node.get(record.uid, "") == record.node_name, "updated elsewhere"
             else:
                 on_node.pop(record.uid, None)
         assert on_node == {

@@ -55,7 +55,7 @@ def send(core: BinderCore, event: PodEvent) -> None:
     elif event is PodEvent.LOAD:
         core.load([("u1", "default/a", FACTS, "n1")])
     elif event is PodEvent.UPDATE:
-        core.update_pod("u1", OTHER)
+        core.update_pods([("u1", OTHER)])
     elif event is PodEvent.ACCEPT:
         core.bind([request("t2", "n2")])
     elif event is PodEvent.FLUSH:

@@ -241,6 +241,31 @@ def test_a_pod_that_was_accepted_again_has_its_last_facts():
     assert core.standing("a") == (PodState.PENDING, None)
 
 
+def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
+    live = new_core()
+    live.add_node(NodeFacts("n1"))
+    live.add_pods([("a", "a", FACTS[0])])
+    request = BindRequest("t-a", "a", "a", "n1", FACTS[0], "s", 1)
+    bound = live.bind([request])
+    updated = live.update_pods([("a", FACTS[1])], revision=7)
+    records = [record for effect in (*bound, *updated) for record in effect.records]
+    assert records[-1]._replace(lsn=0) == JournalRecord(
+        0, RecordKind.ADD, "a", "a", "n1", epoch=7, facts=FACTS[1]
+    )
+    live.flushed(live.last_lsn)
+
+    for source in ([has_node(1), add(2, "a"), *records], [*standing(live)]):
+        core = new_core()
+        recover(core, runs_of([source]), live.last_lsn)
+        core.validate()
+        assert core._records["a"].facts == FACTS[1]
+        assert core.placements.facts_of("a") == FACTS[1]
+        # What was asked for under the token is known as it was.
+        (again,) = core.bind([request])
+        assert again.decision.node_name == "n1"
+    assert live.update_pods([("a", FACTS[1])]) == []
+
+
 def test_a_journal_without_accepted_pods_is_read_as_well():
     core, _ = told(has_node(1), bind(2, "a"))
 

@@ -28,7 +28,7 @@ def outcomes(core, *requests):
 
 def large(core, *names):
     for name in names:
-        core.update_pod(f"uid-{name}", LARGE)
+        core.update_pods([(f"uid-{name}", LARGE)])
 
 
 class TestTransactions:
@@ -125,7 +125,7 @@ class TestGangsAndTransactions:
         core = binder("a", "b")
         core._missing = missing
         for name in "ab":
-            core.update_pod(f"uid-{name}", member)
+            core.update_pods([(f"uid-{name}", member)])
         of_gang = [ask("a", facts=member), ask("b", "gone", facts=member)]
 
         assert outcomes(core, *of_gang) == {"token-a": "n1", "token-b": "unknown_node"}
@@ -135,7 +135,7 @@ class TestGangsAndTransactions:
         core = binder("a", "b")
         core._missing = lambda facts: 2
         for name in "ab":
-            core.update_pod(f"uid-{name}", member)
+            core.update_pods([(f"uid-{name}", member)])
 
         found = committed(core, ask("a", facts=member), ask("b", "gone", facts=member))
 

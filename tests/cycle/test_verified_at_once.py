@@ -186,7 +186,7 @@ def test_a_class_of_which_many_come_is_found_out_at_once():
         lambda core: core.delete(["9.0"]),
         lambda core: core.void(["t9.0"]),
         lambda core: core.remove_node("n0"),
-        lambda core: core.update_pod("9.0", KINDS["wide"]),
+        lambda core: core.update_pods([("9.0", KINDS["wide"])]),
     ],
 )
 def test_a_batch_of_which_one_may_not_be_bound_is_looked_at_pod_by_pod(spoil):

@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.framework.changes import node_update_events, pod_update_events
 from roadstead.framework.events import NODE_ADD, NODE_DELETE, Change
-from roadstead.framework.fact_changes import seen_node, seen_waiting_pod
+from roadstead.framework.fact_changes import seen_node, seen_pod
 from roadstead.protocol import objects
 from tests.builders import node, pod, taint, tolerate
 
@@ -172,7 +172,7 @@ def test_facts_tell_what_changed_of_a_node(old, new, labels):
     ],
 )
 def test_facts_tell_what_changed_of_a_pod_that_waits(old, new, actions):
-    seen = seen_waiting_pod(old, new)
+    seen = seen_pod(old, new, is_assigned=False)
 
     assert [each.event.label for each in seen] == [f"UnschedulablePod{each}" for each in actions]
     assert all(each.change.own for each in seen)

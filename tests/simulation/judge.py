@@ -71,6 +71,17 @@ class Judge:
             self._table.remove_pod(name, info, uid=uid)
         self._changes += self._volumes.forget(uid)
 
+    def pod_changes(self, uid, facts):
+        """A pod that is on a node has other facts."""
+        before, name, key = self._placed.get(uid, (None, None, None))
+        if before is None:
+            return
+        info = self._classes.info(facts)
+        self._placed[uid] = info, name, key
+        if name in self._table.node_names():
+            self._table.remove_pod(name, before, uid=uid)
+            self._table.add_pod(name, info, uid=uid, key=key)
+
     def nominate(self, uid, facts, node_name, victims):
         """A pod is nominated to a node, or to none any more; whoever had to go is gone."""
         self._withdraw(uid)

@@ -131,7 +131,10 @@ def _replay(binder, binds, lsn, kind, uid, key, node, token, owner, epoch, facts
     elif kind == "add":
         pod = binder.pods.get(uid) or Pod(uid, key, facts)
         pod.facts = facts
-        binder.comes(pod)
+        if not node:
+            binder.comes(pod)
+        elif lsn:
+            binder.changed(node, lsn)
     elif kind in ("bind", "load"):
         pod = binder.pods.get(uid) or Pod(uid, key, facts)
         pod.state, pod.node, pod.facts, pod.lsn = BOUND, node, facts, lsn

@@ -102,8 +102,14 @@ class Recount:
         self.nodes.pop(record.node_name, None)
 
     def _add(self, record):
-        self.knows_accepted = True
         uid, facts = record.uid, record.facts
+        if record.node_name:
+            # Updated where it runs, or said to be.
+            self._know(record)
+            if self.places.get(uid) == record.node_name:
+                self.facts_there[uid] = facts
+            return
+        self.knows_accepted = True
         if not self.places.get(uid):
             self.places[uid] = ""
         self._know(record)

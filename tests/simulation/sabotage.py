@@ -71,6 +71,7 @@ class Sabotage:
             (self._bind_wrongly, 3),
             (self._accept, 5),
             (self._load, 1),
+            (self._update, 2),
             (self._release, 3),
             (self._evict, 3),
             (self._mark, 2),
@@ -163,6 +164,25 @@ class Sabotage:
             self._move(uid, before, name, facts)
         record = self._take(RecordKind.LOAD, uid, name, facts=facts, key=self._recount.key(uid))
         self._compare(f"load {uid}", {(record.lsn, each) for each in wanted})
+
+    def _update(self):
+        """A bound pod has other facts, there or, as is told, elsewhere; or a pod that is not."""
+        uid = self._some("bound") or self._some("pending", "gone")
+        if self._draw.random() < 0.2:
+            uid = self._some("pending", "gone")
+        facts = self._recount.facts.get(uid)
+        if uid is None or facts is None:
+            return
+        before = self._recount.places.get(uid)
+        name = before if before and self._draw.random() < 0.8 else self._any_node()
+        less = tuple((what, amount // 2) for what, amount in facts.requests)
+        labels = (("app", self._draw.choice("xyz")),)
+        facts = replace(facts, requests=less, labels=labels)
+        wanted = set() if name == before else {"I4" if before else "I3"}
+        if not wanted:
+            self._move(uid, before, name, facts)
+        record = self._take(RecordKind.ADD, uid, name, facts=facts, key=self._recount.key(uid))
+        self._compare(f"update {uid}", {(record.lsn, each) for each in wanted})
 
     def _move(self, uid, before, name, facts):
         if before:

@@ -63,7 +63,7 @@ class Wave:
     """What comes at one time: nodes first, then pods.
 
     Then what changes: removed, nodes by name; changed, (as it was, as it is); gone, uids; opened,
-    pods with the facts that they have from then on, if they are not bound by then.
+    pods with the facts that they have from then on, if they are not gone by then.
     """
 
     at_s: float

@@ -35,7 +35,7 @@ from tests.simulation.plain_binder import (
 from tests.simulation.shadow_groups import Batch
 
 CALLS = (
-    *("bind", "flushed", "flush_failed", "add_pods", "load", "update_pod", "delete", "evict"),
+    *("bind", "flushed", "flush_failed", "add_pods", "load", "update_pods", "delete", "evict"),
     *("void", "fence", "advance_epoch", "add_node", "add_nodes", "update_node", "remove_node"),
     "describe",
 )
@@ -321,8 +321,18 @@ class ShadowBinder(PlainBinder):
             self.unflushed.append((pod.lsn, pod, None))
         return journaled(records)
 
-    def _update_pod(self, uid, facts):
-        self.find(uid).facts = facts
+    def _update_pods(self, pods, revision=0):
+        records = []
+        for uid, facts in pods:
+            pod = self.find(uid)
+            if pod.facts == facts:
+                continue
+            pod.facts = facts
+            if pod.state in COUNTED or self._core._tells_all:
+                records.append(self._number(pod, RecordKind.ADD, epoch=revision, facts=facts))
+            if pod.state in COUNTED:
+                self.changed(pod.node, self.last_lsn)
+        return journaled(records)
 
     def _delete(self, uids, revision=0):
         return self._release(uids, RecordKind.DELETE, epoch=revision)

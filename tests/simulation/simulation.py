@@ -5,14 +5,22 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange
-from roadstead.actors.edits import DELETE_PODS, LEAVE, REMOVE_NODES, NodeNames
+from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange, PodChange
+from roadstead.actors.edits import (
+    DELETE_PODS,
+    LEAVE,
+    REMOVE_NODES,
+    UPDATE_PODS,
+    UPDATE_RUNNING,
+    NodeNames,
+)
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
     QUEUE_STATE,
     RUN,
     SUBMIT,
+    RunningPods,
     node_batch,
     pod_batch,
 )
@@ -266,12 +274,12 @@ class _World:
     """What happens in the cluster, told to all concerned; removals and changes are counted.
 
     watch: sees it first, and has nobody act on it before all have heard. kept: uid → pod that the
-    queue refused.
+    queue refused. said: uid → the facts that were sent last.
     """
 
     def __init__(self, tell, process, watch, kept):
         self.tell, self._process, self._watch = tell, process, watch
-        self.revision, self._kept = 0, kept
+        self.revision, self._kept, self._said = 0, kept, {}
 
     def _show(self, what, things):
         for each in things if self._watch else ():
@@ -294,18 +302,14 @@ class _World:
             await self.appear([new for _, new in wave.changed], wave.changed)
         if wave.gone:
             await self.delete(wave.gone)
-        binder = self._process.actors[BINDER].core
-        # Where nothing moves, bound ones may come, too, which changes nothing.
-        states = ("pending", "bound") if self._watch else ("pending",)
-        opened = [pod for pod in wave.opened if binder.standing(pod[0].uid)[0].value in states]
-        if opened:
-            self._process.network.happens("update")
-            await self.submit(opened)
+        if wave.opened:
+            await self.update(wave.opened)
 
     async def submit(self, pods):
         """Sends pods; those that the queue refuses are kept."""
         batch = pod_batch(pods, self.revision)
         await self.tell(BINDER, ADD_PENDING, batch)
+        self._said |= {who.uid: facts for who, facts in pods}
         answer = await self.tell(QUEUE, SUBMIT, batch)
         before = {who.uid for who, _ in pods if self._kept.pop(who.uid, None)}
         for who, facts in pods:
@@ -313,6 +317,27 @@ class _World:
                 self._kept[who.uid] = who, facts
         if self._kept.keys() - before:
             self._process.network.happens("full queue")
+
+    async def update(self, pods):
+        """Pods change, wherever they are; those that are gone stay so."""
+        batch = pod_batch(pods, self.revision)
+        here = await self.tell(BINDER, UPDATE_PODS, batch)
+        at = dict(zip(here.pods.uids, here.nodes, strict=True))
+        waiting = [pod for pod in pods if at.get(pod[0].uid) == ""]
+        bound = [(who, facts) for who, facts in pods if at.get(who.uid)]
+        if bound:
+            self._process.network.happens("update of bound pods")
+            for who, facts in bound if self._watch else ():
+                self._watch.world("pod_changes", who.uid, facts)
+            running = pod_batch(bound, self.revision), tuple(at[who.uid] for who, _ in bound)
+            await self.tell(CACHE, UPDATE_RUNNING, RunningPods(*running))
+            await self._settle()
+            changes = [PodChange(self._said[who.uid], facts) for who, facts in bound]
+            await self.tell(QUEUE, OBSERVE, ClusterChanges(pods=tuple(changes)))
+        if waiting:
+            self._process.network.happens("update")
+            await self.submit(waiting)
+        self._said |= {who.uid: facts for who, facts in pods}
 
     async def submit_again(self):
         """Sends those that were refused before, in their order."""

@@ -30,7 +30,10 @@ class Kept:
 
     def _take(self, record):
         kind, subject = record.kind, record.subject
-        if kind in (RecordKind.ADD, RecordKind.LOAD, RecordKind.BIND):
+        if kind is RecordKind.ADD and record.node_name:
+            # Updated where it is bound.
+            self.pods[record.uid] = (*self.pods[record.uid][:-1], record.facts)
+        elif kind in (RecordKind.ADD, RecordKind.LOAD, RecordKind.BIND):
             by = record.token, record.owner, record.epoch if record.token else 0
             self.pods[record.uid] = (record.node_name, *by, record.facts)
             if record.token:

@@ -56,7 +56,7 @@ def problems(among, seed):
     ("owner", "name", "wrong", "among", "seeds", "text"),
     [
         (BinderCore, "advance_epoch", _first_wins, "plain", range(6), "epochs are"),
-        (BinderCore, "_note_void", _nothing, "wide", (4, 9), "void tokens are"),
+        (BinderCore, "_note_void", _nothing, "wide", (2, 5), "void tokens are"),
         (TokenMemory, "forget_oldest", _keeps_one_more, "wide", (0, 1, 4), "tokens are"),
         (RowVersions, "changed", _always_changed, "modes", range(4), "rows are"),
         (BatchStart, "shorten", _nothing, "quiet", (0, 1), "a bind whose filter raised"),

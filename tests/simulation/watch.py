@@ -14,6 +14,12 @@ from roadstead.queue import PodState
 from tests.simulation.judge import Judge
 
 TOO_FEW = "too few pods of its group can be bound with it"
+LEANS = (
+    "node(s) didn't match pod affinity rules",
+    "node(s) didn't match pod topology spread constraints",
+)
+"""Of a pod that leans on one that is assumed, and waits for Permit: the binder has not seen it."""
+
 LATE_S = 1.0
 """How late a queue may be with a timer: it looks four times a second."""
 
@@ -46,9 +52,9 @@ class Watch:
         elif name == CACHE:
             self._expect_nothing(core, "expire", lambda asks: asks and f"assumptions: {asks}")
         elif name == BINDER:
-            # A member whose plugins fail leaves the others of its gang at the binder.
-            may_be_cut = bool(self._plan.plugins)
-            self._expect_nothing(core, "bind", partial(_refused, may_be_cut=may_be_cut))
+            # Who waits, or fails, in plugins of a user leaves others at the binder.
+            no_faults = (TOO_FEW, *LEANS) if self._plan.plugins else ()
+            self._expect_nothing(core, "bind", partial(_refused, no_faults=no_faults))
 
     def world(self, what, *about):
         """Something that happens in the cluster: `node_comes`, `node_goes` or `pod_goes`."""
@@ -116,7 +122,7 @@ def _heeded(method, judge):
     return heeded
 
 
-def _refused(effects, *, may_be_cut):
+def _refused(effects, *, no_faults):
     refused = [
         each.decision
         for each in effects
@@ -124,6 +130,6 @@ def _refused(effects, *, may_be_cut):
         and isinstance(each.decision, Rejected)
         # That a bound is reached is no fault.
         and each.decision.cause is not RejectCause.BUSY
-        and not (may_be_cut and TOO_FEW in each.decision.status.reasons)
+        and not set(each.decision.status.reasons).intersection(no_faults)
     ]
     return refused and f"refused: {refused}"
