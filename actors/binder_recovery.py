@@ -23,7 +23,7 @@ from roadstead.actors.seam import NOTHING, Nothing
 from roadstead.actors.volumes import BinderVolumes
 from roadstead.binder import AppendJournal, BinderCore, BinderHaltedError, Effect, PodState
 from roadstead.binder.pods import COUNTED, PodRecord
-from roadstead.binder.recovery import Run, recover, runs_of, standing
+from roadstead.binder.recovery import Beside, GonePod, Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -77,8 +77,9 @@ class BinderRecovery:
 
     def _note_revisions(self, kind: RecordKind, run: RecordColumns) -> None:
         if kind is RecordKind.EVICT:
-            for uid in run.uids:
-                self._pods_known.ends(uid)
+            for uid, revision in zip(run.uids, run.epochs, strict=True):
+                if not (revision and self._pods_known.goes(uid, revision)):
+                    self._pods_known.ends(uid)
         elif not any(run.epochs):
             return
         elif kind in (RecordKind.NODE, RecordKind.NODE_GONE):
@@ -109,7 +110,12 @@ class BinderRecovery:
         """Replaces a journal that has grown by what stands."""
         journal = self._journal
         if isinstance(journal, FileJournal) and journal.grown_bytes > SNAPSHOT_BYTES:
-            journal.snapshot(standing(self.core, self._told))
+            journal.snapshot(standing(self.core, self._beside()))
+
+    def _beside(self) -> Beside:
+        gone = [GonePod(n.uid, n.key, n.node_name, n.preemptor) for n in self._preempted]
+        nodes, pods = self._nodes_known.all(), self._pods_known.all()
+        return Beside(dict(nodes), dict(pods), gone, self._told)
 
     async def nodes_page(self, ask: PageAsk) -> NodesPage:
         """Nodes in the order in which they came."""

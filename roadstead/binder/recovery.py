@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, chain, islice
 from operator import attrgetter
 
@@ -49,6 +49,31 @@ _KIND_OF = {
     RunMark: RecordKind.RUN,
     BoundClaims: RecordKind.STORAGE,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class GonePod:
+    """A pod that was deleted, or evicted for `preemptor`, from a node ("" for one that waited)."""
+
+    uid: str
+    key: str
+    node_name: str
+    preemptor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is known beside a core. nodes, pods: the last revision by name and UID, of those that
+    are here or gone. gone: pods, oldest first. told: subjects that are not the core's, in order.
+    """
+
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    pods: Mapping[str, int] = field(default_factory=dict)
+    gone: Sequence[GonePod] = ()
+    told: Sequence[Subject] = ()
+
+
+NOTHING_BESIDE = Beside()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +121,22 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[JournalRecord]:
+def standing(core: BinderCore, beside: Beside = NOTHING_BESIDE) -> Iterator[JournalRecord]:
     """What stands now, as records for a snapshot: all that `recover` and the checker need.
 
     A bound pod is a LOAD that keeps token, owner and epoch of its bind, and the facts that were
-    asked for under that token; an ADD behind it tells of facts that it has since. told: subjects
-    beside the core's, oldest first.
+    asked for under that token; an ADD behind it tells of facts that it has since, and of its
+    revision. So do the records of who is gone.
     """
-    for subject in told:
+    for subject in beside.told:
         yield JournalRecord(0, _KIND_OF[type(subject)], "", "", "", subject=subject)
-    for name, facts in core.placements.nodes.items():
-        yield JournalRecord(0, RecordKind.NODE, name, name, name, subject=facts)
+    nodes = core.placements.nodes
+    for name, facts in nodes.items():
+        revision = beside.nodes.get(name, 0)
+        yield JournalRecord(0, RecordKind.NODE, *(name,) * 3, epoch=revision, subject=facts)
+    for name, revision in beside.nodes.items():
+        if name not in nodes:
+            yield JournalRecord(0, RecordKind.NODE_GONE, *(name,) * 3, epoch=revision)
     for owner, epoch in core._epochs.items():
         yield JournalRecord(
             0, RecordKind.RUN, "", "", "", owner=owner, epoch=epoch, subject=RunMark(EPOCH)
@@ -114,21 +144,30 @@ def standing(core: BinderCore, told: Sequence[Subject] = ()) -> Iterator[Journal
     for token in core._voided:
         yield JournalRecord(0, RecordKind.RUN, "", "", "", token, subject=RunMark(VOID))
     for pod in sorted(core._records.values(), key=attrgetter("lsn")):
-        yield from _standing_pod(core, pod)
-    for pod in core._gone.values():
-        yield JournalRecord(0, RecordKind.DELETE, pod.uid, pod.key, "")
+        yield from _standing_pod(core, pod, beside.pods.get(pod.uid, 0))
+    yield from _gone_pods(core, beside)
 
 
-def _standing_pod(core: BinderCore, pod: PodRecord) -> Iterator[JournalRecord]:
+def _gone_pods(core: BinderCore, beside: Beside) -> Iterator[JournalRecord]:
+    told = {pod.uid: pod for pod in beside.gone if pod.uid not in core._records}
+    more = [GonePod(uid, e.key, "", "") for uid, e in core._gone.items() if uid not in told]
+    for pod in (*told.values(), *more):
+        kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
+        who = (pod.uid, pod.key, pod.node_name)
+        revision = beside.pods.get(pod.uid, 0)
+        yield JournalRecord(0, kind, *who, owner=pod.preemptor, epoch=revision)
+
+
+def _standing_pod(core: BinderCore, pod: PodRecord, revision: int) -> Iterator[JournalRecord]:
     who = (pod.uid, pod.key, pod.node_name)
     if pod.state not in COUNTED:
-        yield JournalRecord(pod.lsn, RecordKind.ADD, *who, facts=pod.facts)
+        yield JournalRecord(pod.lsn, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
         return
     asked_for = core._tokens.facts_of(pod.token) or pod.facts
     bind = (pod.token, pod.owner, pod.epoch)
     yield JournalRecord(pod.lsn, RecordKind.LOAD, *who, *bind, facts=asked_for)
-    if asked_for != pod.facts:
-        yield JournalRecord(0, RecordKind.ADD, *who, facts=pod.facts)
+    if revision or asked_for != pod.facts:
+        yield JournalRecord(0, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
 
 
 class _Replay:
@@ -260,6 +299,7 @@ class _Replay:
                 # A snapshot tells who is gone, not what it was.
                 pod = PodRecord(record.uid, record.key, record.facts or PodFacts())
                 self._go(pod, PodEvent.ADD)
+                event = PodEvent.DELETE
             if pod.state in COUNTED:
                 core.placements.lift(pod.uid)
                 core.rows.changed(pod.node_name, record.lsn)
@@ -274,7 +314,9 @@ class _Replay:
 
     def _nodes_gone(self, run: RecordColumns) -> None:
         for record in run:
-            self._core.placements.remove_node(record.node_name)
+            # A snapshot tells of nodes that had gone before it.
+            if record.lsn or record.node_name in self._core.placements.nodes:
+                self._core.placements.remove_node(record.node_name)
 
     def _tell(self, run: RecordColumns) -> None:
         for record in run:

@@ -196,6 +196,15 @@ async def test_a_halted_binder_refuses_what_is_new_and_answers_what_it_knows():
         await binder.add_pending(batch_of("d"))
 
 
+async def test_what_a_journal_that_fails_did_not_take_is_not_answered():
+    journal = Broken()
+    binder = await binder_of("a", journal=journal)
+    journal.works = False
+
+    with pytest.raises(BinderHaltedError, match="no space left"):
+        await binder.delete_pods(PodsGone(("uid-a",)))
+
+
 async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():
     binder = await binder_of("a", "b")
     await bind(binder, "a")

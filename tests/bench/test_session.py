@@ -7,7 +7,9 @@ from roadstead.actors.commits import CommitPage
 from roadstead.actors.seam import RunFailedError
 from roadstead.actors.session import RunSession, is_settled
 from roadstead.config.settings import Bounds
+from roadstead.facts.pod import PodIdentity
 from roadstead.queue import PodState
+from tests.actors.fleets import apps, near
 from tests.actors.world import Fake, batch_of, plan_of, until
 from tests.bench.sessions import with_session
 from tests.builders import node, pod
@@ -60,6 +62,67 @@ def test_a_node_that_comes_wakes_pods_that_wait():
     assert waiting == 1
     assert "Insufficient cpu" in message
     assert uids == ("uid-a",)
+
+
+def changes(old, new, *names):
+    """Pods of the default namespace that were `old` and are `new`."""
+    return [(PodIdentity(f"uid-{name}", "default", name), old, new) for name in names]
+
+
+def test_a_pod_that_shrinks_on_its_node_leaves_room_for_one_that_waits():
+    async def work(session, actors):
+        await session.begin()
+        await session.add_nodes([node("n1", cpu=1000)])
+        await session.submit(batch_of("a", facts=SMALL))
+        await settled(session)
+        await session.submit(batch_of("b", facts=SMALL))
+        await settled(session)
+        waiting = (await session.state()).unschedulable
+        await session.update_pods(changes(SMALL, pod(cpu=300), "a"))
+        await settled(session)
+        for core in (actors["cache"].core, actors["binder"].core, actors["queue"].core):
+            core.validate()
+        rows = [
+            actors[name].core.placements.store.table.row_facts("n1")["nonzero_requested"][0]
+            for name in ("cache", "binder")
+        ]
+        return waiting, await bound(session), rows
+
+    assert with_session(work) == (1, ("uid-a", "uid-b"), [900, 900])
+
+
+def test_a_label_that_comes_to_a_bound_pod_wakes_who_waits_for_it():
+    async def work(session, actors):
+        await session.begin()
+        await session.add_nodes([node("n1", labels={"zone": "z"})])
+        await session.submit(batch_of("a", facts=pod(cpu=1)))
+        await session.submit(
+            batch_of("near", facts=pod(cpu=1, pod_affinity=(near(apps("x"), "zone"),)))
+        )
+        await settled(session)
+        before = await bound(session)
+        await session.update_pods(changes(pod(cpu=1), pod(cpu=1, labels={"app": "x"}), "a"))
+        await settled(session)
+        return before, await bound(session)
+
+    assert with_session(work) == (("uid-a",), ("uid-a", "uid-near"))
+
+
+def test_pods_that_wait_change_too_and_those_that_are_gone_stay_gone():
+    async def work(session, actors):
+        await session.begin()
+        await session.add_nodes([node("n1", cpu=1000)])
+        await session.submit(batch_of("large", "gone", facts=pod(cpu=2000)))
+        await settled(session)
+        await session.delete_pods(["uid-gone"])
+        await session.update_pods(changes(pod(cpu=2000), SMALL, "large", "gone", "never"))
+        await settled(session)
+        return await bound(session), await session.state()
+
+    uids, state = with_session(work)
+
+    assert uids == ("uid-large",)
+    assert state.unschedulable == 0
 
 
 def test_a_pod_that_goes_leaves_room_for_one_that_waits():

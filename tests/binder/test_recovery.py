@@ -14,7 +14,7 @@ from roadstead.binder import (
     Bound,
     PodState,
 )
-from roadstead.binder.recovery import recover, runs_of, standing
+from roadstead.binder.recovery import Beside, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
@@ -303,7 +303,7 @@ def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot(
     found = recover(core, runs_of([records])).told
 
     assert found == subjects
-    assert tuple(each.subject for each in standing(core, found)) == subjects
+    assert tuple(each.subject for each in standing(core, Beside(told=found))) == subjects
 
 
 def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():

@@ -58,10 +58,12 @@ def _of_journal(records, *, is_whole=True):
 def _of_acknowledged(records, acknowledged):
     kept = (RecordKind.BIND, RecordKind.LOAD)
     bound = {each.uid: each.node_name for each in records if each.kind in kept}
-    # A snapshot does not keep where pods were that are gone.
-    gone = {each.uid for each in records if each.kind is RecordKind.DELETE and not each.node_name}
+    # Of pods that are gone a snapshot says where they were.
+    ends = (RecordKind.DELETE, RecordKind.EVICT)
+    gone = {each.uid: each.node_name for each in records if each.kind in ends and not each.lsn}
+    bound = gone | bound
     for uid, node_name in acknowledged.items():
-        if bound.get(uid) != node_name and uid not in gone:
+        if bound.get(uid) != node_name:
             yield f"I9: {uid} was acknowledged on {node_name}, the journal says {bound.get(uid)}"
 
 

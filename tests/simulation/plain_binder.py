@@ -151,7 +151,8 @@ def _replay(binder, binds, lsn, kind, uid, key, node, token, owner, epoch, facts
             binder.changed(node, lsn)
         binder.nodes[node] = facts
     elif kind == "node_gone":
-        del binder.nodes[node]
+        if lsn or node in binder.nodes:
+            del binder.nodes[node]
     elif facts == EPOCH_MARK:
         binder.fence(owner, epoch)
     elif facts == VOID_MARK:

@@ -15,7 +15,7 @@ from tests.simulation.shadow_life import ShadowLife
 
 def problems_of(plan, disk, limits, core):
     """What of a binder's core is otherwise in those that are recovered from its disk."""
-    problems = []
+    problems, beside = [], []
     copy = SimulatedDisk(short_writes=0.0)
     copy.contents = dict(disk.contents)
     copy.durable = {name: len(data) for name, data in copy.contents.items()}
@@ -29,9 +29,15 @@ def problems_of(plan, disk, limits, core):
         for name, here, there in _differing(actor.core, core):
             problems.append(f"recovered from {what}: {name} is {here}, not {there}")
         actor.core.validate()
+        beside.append(actor._beside())
         if what == "its journal":
-            journal.snapshot(standing(actor.core, actor._told))
+            journal.snapshot(standing(actor.core, actor._beside()))
         journal.close()
+    before, after = beside
+    for name in ("nodes", "pods", "gone", "told"):
+        here, there = getattr(after, name), getattr(before, name)
+        if here != there:
+            problems.append(f"I4: a snapshot changes what is known of {name}: {here}, not {there}")
     return problems[:3]
 
 

@@ -82,7 +82,10 @@ class ShadowLife:
     def _same_revisions(self, records):
         nodes, pods, evicted = {}, {}, set()
         for _, kind, uid, _, node, _, _, epoch, _ in records:
-            if kind == "evict" and uid not in evicted:
+            if kind == "evict" and epoch > pods.get(uid, 0):
+                pods[uid] = epoch
+                evicted.add(uid)
+            elif kind == "evict" and uid not in evicted:
                 pods[uid] = pods.get(uid, 0) + 1
                 evicted.add(uid)
             elif epoch and kind in ("node", "node_gone"):
