@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def open_launcher() -> Launcher:
     """Loads the actors when the first run is wanted: help and checks must not wait for them."""
-    from roadstead.actors.launch import ActorLauncher
+    from roadstead.actors.runs.launch import ActorLauncher
 
     return ActorLauncher()
 
@@ -32,8 +32,8 @@ def main() -> None:
 
 def _end_at_once(status: int) -> None:
     """Ends without waiting for what threads still do: start Ray, or leave it. It ends with us."""
-    if "roadstead.actors.ray_runtime" in sys.modules:
-        from roadstead.actors.ray_runtime import RaySession
+    if "roadstead.actors.runtime.ray_runtime" in sys.modules:
+        from roadstead.actors.runtime.ray_runtime import RaySession
 
         RaySession.abandon()
     for stream in (sys.stdout, sys.stderr):

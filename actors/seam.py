@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -23,9 +23,6 @@ from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedErr
 
 Q = TypeVar("Q")
 A = TypeVar("A")
-
-PROCESS_CALLS = ("profile", "warm")
-"""Asked of a process, whatever the actor."""
 
 ERROR = "error"
 REPLY = "reply"
@@ -168,52 +165,6 @@ def late(actor: str, method_name: str, timeout_s: float) -> DeadlineError:
     return DeadlineError(f"{actor} did not answer {method_name} within {timeout_s:g} s")
 
 
-class Dispatcher:
-    """Finds the handler of an actor for each envelope that arrives."""
-
-    __slots__ = ("_actor", "_fences", "_handlers", "_limits", "name")
-
-    def __init__(self, name: str, actor: object, limits: Limits) -> None:
-        self.name = name
-        self._actor = actor
-        self._limits = limits
-        self._handlers: dict[str, Callable[[object], Awaitable[object]]] = {}
-        self._fences: dict[str, int] = {}
-
-    async def receive(self, data: bytes) -> bytes:
-        """Handles one envelope; the reply's bytes. An error of the handler is a reply, too."""
-        try:
-            envelope = Envelope.decode(data, self._limits, typed=True)
-            reply = await self._handle(envelope)
-            return Envelope(REPLY, envelope.seq, envelope.epoch, envelope.token, reply).encode()
-        except asyncio.CancelledError:
-            raise
-        except Exception as failure:
-            return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
-
-    def crashed(self) -> None:
-        """The actor is gone in a process that goes on: what it held of the system is given free."""
-        crashed = getattr(self._actor, "crashed", None)
-        if crashed is not None:
-            crashed()
-
-    async def _handle(self, envelope: Envelope) -> object:
-        if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
-            raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
-        if envelope.kind in PROCESS_CALLS:
-            from roadstead.actors.process_calls import answered
-
-            return await answered(envelope.kind, envelope.body)
-        method = METHODS.get(envelope.kind)
-        if method is FENCE:
-            self._fences |= dict(from_wire(Fences, envelope.body).epochs)
-            return to_wire(NOTHING)
-        handler = getattr(self._actor, envelope.kind, None) if method is not None else None
-        if method is None or handler is None:
-            raise ActorError(f"{self.name} has no handler {envelope.kind!r}")
-        return to_wire(await handler(from_wire(method.message, envelope.body)))
-
-
 METHODS: dict[str, Method[object, object]] = {}
 
 
@@ -223,16 +174,6 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
     declared = Method(name, message, reply)
     METHODS[name] = declared  # type: ignore[assignment]
     return declared
-
-
-@dataclass(frozen=True, slots=True)
-class Fences:
-    """Supervisor → any actor: the epochs (sender, epoch) below which messages are refused."""
-
-    epochs: tuple[tuple[str, int], ...]
-
-
-FENCE = method("fence", Fences, Nothing)
 
 
 def failure_out(failure: BaseException) -> Failure:

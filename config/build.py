@@ -25,7 +25,7 @@ from roadstead.config.schema import (
     Plugins,
 )
 from roadstead.config.schema_args import WireFitArgs
-from roadstead.config.validation_args import validate_fit_args
+from roadstead.config.validation_fit import validate_fit_args
 
 _EXTENDER_TIMEOUT: Final = parse_duration("5s")
 _FIT: Final = "NodeResourcesFit"

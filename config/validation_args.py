@@ -24,19 +24,17 @@ from roadstead.config.schema_args import (
     WireBalancedAllocationArgs,
     WireDefaultPreemptionArgs,
     WireDynamicResourcesArgs,
-    WireFitArgs,
     WireInterPodAffinityArgs,
     WireNodeAffinityArgs,
     WireNodeSelectorTerm,
     WireRequirement,
-    WireShapePoint,
     WireSpreadArgs,
     WireSpreadConstraint,
     WireVolumeBindingArgs,
 )
+from roadstead.config.validation_fit import qualified
 from roadstead.protocol.names import label_value_errors, qualified_name_errors
 
-_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -128,7 +126,7 @@ def _constraint(path: str, constraint: WireSpreadConstraint) -> Iterator[Problem
     if not constraint.topology_key:
         yield required(f"{path}.topologyKey", "can not be empty")
     else:
-        yield from _qualified(f"{path}.topologyKey", constraint.topology_key)
+        yield from qualified(f"{path}.topologyKey", constraint.topology_key)
     if not constraint.when_unsatisfiable:
         yield required(f"{path}.whenUnsatisfiable", "can not be empty")
     elif constraint.when_unsatisfiable not in _UNSATISFIABLE:
@@ -137,10 +135,6 @@ def _constraint(path: str, constraint: WireSpreadConstraint) -> Iterator[Problem
     if constraint.label_selector is not None:
         rule = "constraint must not define a selector, as they deduced for each pod"
         yield forbidden(f"{path}.labelSelector", rule)
-
-
-def _qualified(path: str, name: str) -> Iterator[Problem]:
-    return (invalid(path, name, rule) for rule in qualified_name_errors(name))
 
 
 def _node_affinity(path: str, args: WireNodeAffinityArgs) -> Iterator[Problem]:
@@ -206,45 +200,6 @@ def _field_requirement(path: str, requirement: WireRequirement) -> Iterator[Prob
         yield unsupported(f"{path}.operator", requirement.operator, _FIELD_OPERATORS)
     elif len(requirement.values or ()) != 1:
         yield invalid(f"{path}.values", requirement.values, "must have one element")
-
-
-def validate_fit_args(args: WireFitArgs) -> Iterator[Problem]:
-    """What is wrong with NodeResourcesFit's arguments; upstream looks only when it builds."""
-    for i, name in enumerate(args.ignored_resources or ()):
-        yield from _qualified(f"ignoredResources[{i}]", name)
-    for i, group in enumerate(args.ignored_resource_groups or ()):
-        where = f"ignoredResourceGroups[{i}]"
-        if "/" in group:
-            yield invalid(where, group, "resource group name can't contain '/'")
-        yield from _qualified(where, group)
-    strategy = args.scoring_strategy
-    assert strategy is not None, "defaults come before validation"
-    if strategy.type not in _STRATEGIES:
-        yield unsupported("scoringStrategy.type", strategy.type, _STRATEGIES)
-    for i, resource in enumerate(strategy.resources or ()):
-        if not 0 < resource.weight <= 100:
-            rule = f"resource weight of {resource.name} not in valid range (0, 100]"
-            yield invalid(f"scoringStrategy.resources[{i}].weight", resource.weight, rule)
-    if strategy.requested_to_capacity_ratio is not None:
-        shape = strategy.requested_to_capacity_ratio.shape or []
-        yield from _shape("scoringStrategy.shape", shape)
-
-
-def _shape(path: str, shape: list[WireShapePoint]) -> Iterator[Problem]:
-    if not shape:
-        yield required(path, "at least one point must be specified")
-    for i in range(1, len(shape)):
-        if shape[i - 1].utilization >= shape[i].utilization:
-            where = f"{path}[{i}].utilization"
-            rule = "values must be sorted in increasing order"
-            yield invalid(where, shape[i].utilization, rule)
-            break
-    for i, point in enumerate(shape):
-        if not 0 <= point.utilization <= 100:
-            where = f"{path}[{i}].utilization"
-            yield invalid(where, point.utilization, "not in valid range [0, 100]")
-        if not 0 <= point.score <= 10:
-            yield invalid(f"{path}[{i}].score", point.score, "not in valid range [0, 10]")
 
 
 _CHECKS: Final[dict[type, Callable[..., Iterator[Problem]]]] = {

@@ -31,11 +31,13 @@ from click.testing import CliRunner
 from kill_soak import Figures, judge
 from ray._private.services import psutil
 
-from roadstead.actors import entry, launch, ray_runtime
-from roadstead.actors.client import Client
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.ray_node import servers
-from roadstead.actors.ray_runtime import RayRuntime
+from roadstead.actors import entry
+from roadstead.actors.runs import launch
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime import ray_runtime
+from roadstead.actors.runtime.ray_node import servers
+from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.actors.seam import Runtime
 from roadstead.cli.main import build_cli
 from roadstead.fleet.generate import generate_fleet

@@ -30,13 +30,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from roadstead.actors import launch
-from roadstead.actors.client import Client
-from roadstead.actors.inline_runtime import InlineRuntime
-from roadstead.actors.ray_node import servers
-from roadstead.actors.replacing import Budget
+from roadstead.actors.runs import launch
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runtime.inline import InlineRuntime
+from roadstead.actors.runtime.ray_node import servers
 from roadstead.actors.seam import Runtime
-from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.supervisor.replacing import Budget
+from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check

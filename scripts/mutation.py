@@ -43,7 +43,7 @@ TARGETS = (
     "roadstead/cycle",
     "roadstead/invariants",
 )
-RECOVERY = ("actors/recovery.py", "actors/cache_recovery.py", "actors/binder_recovery.py")
+RECOVERY = ("actors/messages/recovery.py", "actors/cache/recovery.py", "actors/binder/recovery.py")
 CPU_S = 400
 """Processor time after which a mutant counts as found: it does not end."""
 

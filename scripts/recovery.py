@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from roadstead.actors.binder_actor import BinderActor  # noqa: E402
+from roadstead.actors.binder.actor import BinderActor  # noqa: E402
 from roadstead.actors.seam import ActorLostError, Ref  # noqa: E402
 from roadstead.bench.machine import calibrate, commit_of, this_machine  # noqa: E402
 from roadstead.binder import AppendJournal, BinderCore  # noqa: E402

@@ -118,6 +118,20 @@ class PreemptedPage:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitPage:
+    """Binder → client: commits from a place on.
+
+    times: (how many of the uids, when they were acknowledged), in the order of the uids; seconds of
+    the clock that `now_s` read when this was answered. total: commits so far.
+    """
+
+    uids: tuple[str, ...]
+    times: tuple[tuple[int, float], ...]
+    total: int
+    now_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnds:
     """Client → binder: all is decided; digest: of the outcome, which is kept beside the journal."""
 
@@ -130,3 +144,4 @@ BOUND = method("bound", PageAsk, BoundPage)
 EVICT = method("evict", Evict, Evicted)
 PREEMPTED = method("preempted", PageAsk, PreemptedPage)
 END_RUN = method("end_run", RunEnds, Nothing)
+COMMITS = method("commits", PageAsk, CommitPage)

@@ -19,7 +19,7 @@ class PageAsk:
 class ActorStatus:
     """Any actor → supervisor: what it did and holds, for people; error: why it cannot go on.
 
-    figures: of a scheduler (`roadstead.actors.figures`).
+    figures: of a scheduler (`roadstead.actors.scheduler.figures`).
     """
 
     text: str

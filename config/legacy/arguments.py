@@ -15,7 +15,7 @@ from roadstead.config.defaults import set_args_defaults
 from roadstead.config.errors import Problem
 from roadstead.config.legacy.policy_schema import PredicateArgument, PriorityArgument
 from roadstead.config.schema_args import WireFitArgs
-from roadstead.config.validation_args import validate_fit_args
+from roadstead.config.validation_fit import validate_fit_args
 from roadstead.config.wire import Wire, to_document
 
 _RATIO = "RequestedToCapacityRatioPriority"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from roadstead.binder.pods import COUNTED, PodState
 
 if TYPE_CHECKING:
-    from roadstead.binder.core import BinderCore
+    from roadstead.binder.commits import Commits
 
 
-def check_invariants(core: BinderCore) -> None:
+def check_invariants(core: Commits) -> None:
     """Raises AssertionError where the binder's records, placements and tokens do not agree."""
     core.placements.validate()
     _check_records(core)
@@ -22,7 +22,7 @@ def check_invariants(core: BinderCore) -> None:
     assert waiting == set(core._tokens.unanswered()), "tokens and records wait apart"
 
 
-def _check_records(core: BinderCore) -> None:
+def _check_records(core: Commits) -> None:
     waiting = {lsn for lsn, _, _ in core._unflushed}
     for uid, record in core._records.items():
         assert record.state not in (PodState.UNKNOWN, PodState.DELETED), f"{uid} is kept"

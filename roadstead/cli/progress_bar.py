@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from roadstead.cli.progress import counted
+from roadstead.cli.progress_lines import counted
 from roadstead.run import Progress
 
 

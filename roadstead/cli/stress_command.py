@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import click
 
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    Callback,
     Form,
     SourceOptions,
     format_option,
@@ -19,82 +16,7 @@ from roadstead.cli.options import (
     source_parameters,
 )
 from roadstead.cli.session import Session
-
-FLAGS: Final = {
-    "schedulers": "Numbers of schedulers (omega: of batch schedulers).",
-    "staleness": "How old the state may be on which is decided, in seconds.",
-    "batch": "Pods (omega: jobs) that a scheduler decides at a time.",
-    "decision-time": "Simulated decision time per job, in seconds (omega: of service schedulers).",
-    "load": "Part of the cell that is used (omega), or the load of each phase (policies).",
-    "conflicts": "fit, version: what counts as a conflict.",
-    "transaction": "incremental, all-or-nothing.",
-    "mode": "exact, shared, partitioned (policies: where to look first).",
-}
-"""Flags that stand for a parameter of the study; one value sets it, several are swept."""
-
-
-@dataclass(frozen=True, slots=True)
-class SweepOptions:
-    """What to sweep; a flag goes before the file, which goes before the preset."""
-
-    preset: str | None = None
-    file: Path | None = None
-    study: str | None = None
-    engine: str | None = None
-    vary: tuple[str, ...] = ()
-    seeds: int | None = None
-    first_seed: int | None = None
-    schedulers: str | None = None
-    staleness: str | None = None
-    batch: str | None = None
-    decision_time: str | None = None
-    load: str | None = None
-    conflicts: str | None = None
-    transaction: str | None = None
-    mode: str | None = None
-
-    def flags(self) -> dict[str, str | None]:
-        """The flags that stand for parameters."""
-        return {flag: getattr(self, flag.replace("-", "_")) for flag in FLAGS}
-
-
-def _flag(name: str, text: str) -> Callable[[Callback], Callback]:
-    return click.option(f"--{name}", metavar="V,…", help=text)
-
-
-sweep_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
-    click.option("--preset", metavar="NAME", help="A sweep that is known; see below."),
-    click.option(
-        "--file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="A sweep in YAML: title, study, engine, vary, set, seeds.",
-    ),
-    click.option(
-        "--study",
-        metavar="NAME",
-        help="omega (the default), extra-slots, policies, or product.",
-    ),
-    click.option(
-        "--engine",
-        type=click.Choice(["model", "virtual", "inline", "ray"]),
-        help="model: the models of the literature. The others run the product: virtual in "
-        "simulated time, inline in this process, ray in processes.",
-    ),
-    *(_flag(name, text) for name, text in FLAGS.items()),
-    click.option(
-        "--vary",
-        multiple=True,
-        metavar="NAME=V,…",
-        help="Any parameter of the study: one value sets it, several are swept.",
-    ),
-    click.option(
-        "--seeds", type=click.IntRange(1, 1000), metavar="N", help="Repeats [default: 3]."
-    ),
-    click.option(
-        "--first-seed", type=click.IntRange(0), metavar="N", help="Seed of the first [default: 0]."
-    ),
-)
+from roadstead.cli.stress_options import SweepOptions, sweep_parameters
 
 
 @click.command("stress", cls=ReportingCommand)

@@ -32,7 +32,7 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 
 if TYPE_CHECKING:
-    from roadstead.cli.stress_command import SweepOptions
+    from roadstead.cli.stress_options import SweepOptions
     from roadstead.lab.statistics import Band
     from roadstead.lab.studies import Study
 

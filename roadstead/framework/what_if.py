@@ -15,7 +15,7 @@ addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -24,18 +24,43 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
+    Plugin,
     PreFilterPlugin,
     Reads,
     SummarizesFilter,
 )
+from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I32
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import Rows, Table
-
-if TYPE_CHECKING:
-    from roadstead.framework.evaluation import Evaluation
+from roadstead.nodes.table import NodeTable, Rows, Table
 
 PASSED = 0
+
+
+class Filtered(Protocol):
+    """What is asked of an evaluation (`roadstead/framework/evaluation.py`) that is up to date."""
+
+    profile: Profile
+    pod: PodInfo
+    state: CycleState
+    node_count: int
+    summaries: Mapping[str, Summary]
+
+    @property
+    def table(self) -> NodeTable: ...
+
+    def fixed(self) -> tuple[I32, I32]: ...
+
+    def nominated_to(self, node_name: str) -> Mapping[PodInfo, int]: ...
+
+    def take(
+        self,
+        plugin: Plugin,
+        position: int,
+        result: FilterResult,
+        codes: I32,
+        positions: I32,
+    ) -> None: ...
 
 
 class WhatIf:
@@ -46,7 +71,7 @@ class WhatIf:
 
     __slots__ = ("_evaluation", "_fixed", "_moved", "_nominated", "table")
 
-    def __init__(self, evaluation: Evaluation, rows: Rows) -> None:
+    def __init__(self, evaluation: Filtered, rows: Rows) -> None:
         self._evaluation = evaluation
         self.table = evaluation.table.overlay(rows)
         self.table.lists_ports = True

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.bind_order import HOLD_S, MAX_HELD, BindOrder, SendOrder
-from roadstead.actors.virtual_time import run_virtual
+from roadstead.actors.binder.order import HOLD_S, MAX_HELD, BindOrder, SendOrder
+from roadstead.actors.runtime.virtual_time import run_virtual
 
 LATE_S = HOLD_S / 2
 

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors.binder_actor import BinderActor
+from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
-from roadstead.actors.recovery import Attempts, PodsGone, Words
+from roadstead.actors.messages.recovery import Attempts, PodsGone, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.cycle.verify import Verifier

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
     AssumeBatch,
     Nominations,
@@ -11,7 +11,7 @@ from roadstead.actors.messages import (
     node_batch,
 )
 from roadstead.actors.seam import NOTHING, ActorLostError
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.worker.actor import WorkerActor
 from roadstead.cache import PodState
 from roadstead.placements import DeltaKind
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack

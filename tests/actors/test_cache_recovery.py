@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors import cache_recovery
-from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.cache_recovery import is_of_earlier_life
-from roadstead.actors.cluster_events import ClusterChanges
+from roadstead.actors.cache import recovery as cache_recovery
+from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.cache.recovery import is_of_earlier_life
 from roadstead.actors.messages import AssumeBatch, node_batch
-from roadstead.actors.recovery import (
+from roadstead.actors.messages.changes import ClusterChanges
+from roadstead.actors.messages.recovery import (
     Attempts,
     Owner,
     OwnerEnds,
@@ -20,7 +20,7 @@ from roadstead.actors.recovery import (
     Words,
 )
 from roadstead.actors.seam import NOTHING, DeadlineError
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.worker.actor import WorkerActor
 from roadstead.cache import PodState
 from roadstead.facts.cluster import ClusterFacts
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of, turns, until

@@ -1,7 +1,8 @@
 """What the queue makes of the changes it is told."""
 
-from roadstead.actors import cluster_events
-from roadstead.actors.cluster_events import NodeChange, PodEvents, node_events
+from roadstead.actors.messages.changes import NodeChange
+from roadstead.actors.queue import events as cluster_events
+from roadstead.actors.queue.events import PodEvents, node_events
 from roadstead.framework.events import Change, SeenPod
 from tests.builders import node, pod
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from roadstead.actors import entry
-from roadstead.actors.launch import ActorLauncher, in_thread
+from roadstead.actors.runs.launch import ActorLauncher, in_thread
 from roadstead.config.settings import Settings
 
 
@@ -25,7 +25,7 @@ def test_the_console_script_is_the_command_line(monkeypatch, capsys):
 def test_help_waits_neither_for_ray_nor_for_the_actors():
     code = (
         "import sys, roadstead.actors.entry; "
-        "print([m for m in ('ray', 'uvloop', 'roadstead.actors.launch') if m in sys.modules])"
+        "print([m for m in ('ray', 'uvloop', 'roadstead.actors.runs.launch') if m in sys.modules])"
     )
 
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,7 +1,7 @@
 import pytest
 
-from roadstead.actors import client
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cycle.plain import PlainCycle
 from roadstead.fleet.generate import ten_shapes
 from roadstead.fleet.ten import TEN_SHAPES

@@ -2,11 +2,12 @@ import asyncio
 
 import pytest
 
-from roadstead.actors import client, launch, supervisor
-from roadstead.actors.binder_actor import BinderActor
-from roadstead.actors.launch import ActorLauncher, first_of, open_runtime, processes
+from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.runs import client, launch
+from roadstead.actors.runs.launch import ActorLauncher, first_of, open_runtime, processes
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.supervisor import supervisor
+from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Deadlines, Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.journal import JournalError, NullJournal

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors import client
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.ray_runtime import RaySession
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime.ray_runtime import RaySession
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, PodIdentity
@@ -117,7 +117,7 @@ def test_a_late_member_joins_those_that_were_bound_before_the_run_was_gone_on_wi
     tmp_path, monkeypatch
 ):
     # The late member is not among the inputs that the journal begins with.
-    monkeypatch.setattr("roadstead.actors.journals.digest_of", lambda plan, inputs: "any")
+    monkeypatch.setattr("roadstead.actors.runs.journals.digest_of", lambda plan, inputs: "any")
     members = gang("a", 4, 3)
     first = plan(groups=(PodGroup("default", "a", 3),), journal=tmp_path)
     assert run(first, members[:3]) == ({"a": 3}, {})

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.actors import client, kernel_loader
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.leasing import NOTHING_SETTLED
 from roadstead.actors.messages import ADD_NODES, node_batch
 from roadstead.actors.names import CACHE
-from roadstead.actors.scheduler import SchedulerActor
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.scheduler import kernel_loader
+from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.scheduler.leasing import NOTHING_SETTLED
 from roadstead.actors.seam import ActorError
 from roadstead.config.errors import ConfigError
 from roadstead.config.settings import Settings, load_settings
@@ -41,7 +42,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Every pod is tried once: what a retry finds depends on when its backoff ends."""
-    monkeypatch.setattr("roadstead.actors.queue_actor.QueueActor._happened", lambda *_, **__: None)
+    monkeypatch.setattr("roadstead.actors.queue.actor.QueueActor._happened", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("_nobody_is_woken")

@@ -2,7 +2,6 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.inline_runtime import InlineRuntime
 from roadstead.actors.messages import (
     ADD_NODES,
     BOUND,
@@ -12,6 +11,7 @@ from roadstead.actors.messages import (
     PageAsk,
     node_batch,
 )
+from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.protocol.codec import CodecError, Limits
 from tests.actors.world import GENEROUS_S, turns, until

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.actors import client, launch
-from roadstead.actors.binder_actor import BinderActor
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.runs import client, launch
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.seam import NOTHING
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
@@ -256,7 +256,7 @@ def test_the_run_that_a_release_before_finished_is_refused_in_words(tmp_path, mo
     folder = tmp_path / "journal"
     shutil.copytree(FORMAT_1 / "run" / "journal", folder)
     began_with = next(r.subject.digest for r in records_in(folder) if r.kind is RecordKind.RUN)
-    monkeypatch.setattr("roadstead.actors.journals.digest_of", lambda plan, inputs: began_with)
+    monkeypatch.setattr("roadstead.actors.runs.journals.digest_of", lambda plan, inputs: began_with)
 
     with pytest.raises(InputError, match="ended, but not its outcome: without --resume a new run"):
         resume(fleet(), folder)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from roadstead.actors.figures import Figures, concurrency_of, work_of
-from roadstead.actors.lanes import Lane
 from roadstead.actors.messages import ActorStatus
+from roadstead.actors.scheduler.figures import Figures, concurrency_of, work_of
+from roadstead.actors.scheduler.lanes import Lane
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.pods import Attempt

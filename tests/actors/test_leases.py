@@ -1,8 +1,8 @@
 """Leases for one profile, leases that go on, and whose turn it is to own which nodes."""
 
-from roadstead.actors import queue_actor
 from roadstead.actors.messages import LeaseAsk, Renew, Renewed
-from roadstead.actors.queue_actor import QueueActor
+from roadstead.actors.queue import actor as queue_actor
+from roadstead.actors.queue.actor import QueueActor
 from tests.actors.test_runs import TWO_PROFILES
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import pod

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from roadstead.actors import client
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.seam import DeadlineError
 from roadstead.facts.pod import Owner
 from roadstead.protocol.errors import InputError

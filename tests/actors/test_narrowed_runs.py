@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import trustme
 
-from roadstead.actors import cache_actor, client
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.messages import RosterPage
-from roadstead.actors.roster import RosterCopy
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.scheduler.roster import RosterCopy
 from roadstead.config.settings import Settings
 from roadstead.cycle.plain import PlainCycle
 from roadstead.framework.tie_break import TieBreak

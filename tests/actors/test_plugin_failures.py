@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.names import BINDER, QUEUE
-from roadstead.actors.plugin_processes import last_call_of, plugins_watched
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.supervisor.plugin_processes import last_call_of, plugins_watched
 from roadstead.config.settings import Deadlines, Settings
 from roadstead.framework.plugin_calls import PluginCalls
 from roadstead.plugin_watch import Mark

@@ -2,9 +2,9 @@
 
 import pytest
 
-from roadstead.actors import client
-from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import PodState

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadstead.actors import client
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.errors import ConfigError
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan

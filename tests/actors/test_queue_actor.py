@@ -2,8 +2,6 @@ import asyncio
 
 import pytest
 
-from roadstead.actors import queue_actor, queue_nominations
-from roadstead.actors.cluster_events import ClusterChanges, NodeChange
 from roadstead.actors.messages import (
     Assumed,
     GivenBack,
@@ -12,8 +10,11 @@ from roadstead.actors.messages import (
     PageAsk,
     PendingNote,
 )
-from roadstead.actors.queue_actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
-from roadstead.actors.recovery import Owner, OwnerEnds, Uids, Words
+from roadstead.actors.messages.changes import ClusterChanges, NodeChange
+from roadstead.actors.messages.recovery import Owner, OwnerEnds, Uids, Words
+from roadstead.actors.queue import actor as queue_actor
+from roadstead.actors.queue import nominations as queue_nominations
+from roadstead.actors.queue.actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
 from roadstead.actors.seam import NOTHING
 from roadstead.config.settings import Bounds, Deadlines
 from roadstead.facts.pod import GroupMembership, PodAffinityTerm

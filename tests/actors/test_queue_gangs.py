@@ -3,8 +3,8 @@
 import json
 
 from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport
-from roadstead.actors.queue_actor import QueueActor
-from roadstead.actors.recovery import Owner, OwnerEnds
+from roadstead.actors.messages.recovery import Owner, OwnerEnds
+from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
 from roadstead.queue import PodState
 from tests.actors.world import NOBODY, batch_of, plan_of

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from roadstead.actors import ray_child
+from roadstead.actors.runtime import ray_child
 
 PROGRAM = """
 import sys

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.actors import launch
-from roadstead.actors.launch import ActorLauncher, open_runtime
+from roadstead.actors.runs import launch
+from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Deadlines, Settings
 from roadstead.invariants.checker import check
@@ -92,7 +92,7 @@ def test_a_journal_on_a_full_disk_ends_the_run_and_loses_nothing_acknowledged(
 WITH_FAILURES = """
 import sys
 from pathlib import Path
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Deadlines, Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove

@@ -21,9 +21,9 @@ RUN = """
 import json, os, sys
 from dataclasses import replace
 from pathlib import Path
-from roadstead.actors import launch
-from roadstead.actors.launch import ActorLauncher, open_runtime
-from roadstead.actors.ray_node import servers
+from roadstead.actors.runs import launch
+from roadstead.actors.runs.launch import ActorLauncher, open_runtime
+from roadstead.actors.runtime.ray_node import servers
 from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
@@ -61,9 +61,9 @@ LOSES_A_NODE = """
 import json, subprocess, sys
 from pathlib import Path
 from ray.cluster_utils import Cluster
-from roadstead.actors import launch
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runs import launch
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove

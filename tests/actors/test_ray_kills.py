@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-from roadstead.actors import launch
-from roadstead.actors.launch import ActorLauncher, open_runtime
+from roadstead.actors.runs import launch
+from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan

@@ -7,16 +7,16 @@ import sys
 import pytest
 from ray._private import worker
 
-from roadstead.actors import ray_runtime
-from roadstead.actors.ray_node import let_go
-from roadstead.actors.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runtime import ray_runtime
+from roadstead.actors.runtime.ray_node import let_go
+from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
 from roadstead.protocol.codec import Limits
 from tests.actors.test_ray_faults import ROOT
 
 LETS_GO = """
 import time
 import ray
-from roadstead.actors.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
 from roadstead.protocol.codec import Limits
 
 runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.ray_runtime import RaySession
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime.ray_runtime import RaySession
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import Owner
 from roadstead.invariants.checker import check

@@ -2,7 +2,7 @@ import ray._private.node
 from ray._private import worker
 from ray._private.node import Node
 
-from roadstead.actors.ray_node import LeanNode, end_by_force, lean_node, servers
+from roadstead.actors.runtime.ray_node import LeanNode, end_by_force, lean_node, servers
 
 
 def test_ray_starts_lean_nodes_only_while_it_is_asked_to():

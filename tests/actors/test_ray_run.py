@@ -5,8 +5,8 @@ import time
 import pytest
 import ray
 
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.ray_runtime import RaySession
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime.ray_runtime import RaySession
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan

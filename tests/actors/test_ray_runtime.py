@@ -9,10 +9,11 @@ from functools import partial
 import pytest
 import ray
 
-from roadstead.actors import launch, ray_runtime
-from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, PageAsk
-from roadstead.actors.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runs import launch
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime import ray_runtime
+from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet

@@ -2,11 +2,11 @@
 
 import pytest
 
-from roadstead.actors.cluster_events import ClusterChanges
 from roadstead.actors.messages import BoundPage, Nominations, Submitted
-from roadstead.actors.recovery import Nominated, PodsGone, StandingPage, Uids
-from roadstead.actors.replacing import TRIES, Refill
+from roadstead.actors.messages.changes import ClusterChanges
+from roadstead.actors.messages.recovery import Nominated, PodsGone, StandingPage, Uids
 from roadstead.actors.seam import NOTHING, DeadlineError, RunFailedError
+from roadstead.actors.supervisor.replacing import TRIES, Refill
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import GroupMembership
 from tests.actors.test_cache_recovery import World

@@ -7,10 +7,11 @@ from collections import Counter
 
 import pytest
 
-from roadstead.actors import client, launch, supervisor
-from roadstead.actors.launch import ActorLauncher, open_runtime
-from roadstead.actors.replacing import Budget, rests_on
+from roadstead.actors.runs import client, launch
+from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.seam import RunFailedError
+from roadstead.actors.supervisor import supervisor
+from roadstead.actors.supervisor.replacing import Budget, rests_on
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind

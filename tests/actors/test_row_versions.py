@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.cache.row_versions import KnownVersions, version_batch
 from roadstead.actors.messages import Settle, node_batch
-from roadstead.actors.row_versions import KnownVersions, version_batch
 from roadstead.actors.seam import NOTHING
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.worker.actor import WorkerActor
 from roadstead.cycle.messages import ClassAsk, EvaluateRequest, ShardAnswer
 from roadstead.facts.wire import facts_out
 from tests.actors.test_scheduler_actor import World, answers_to

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.actors import client, queue_actor
-from roadstead.actors.launch import ActorLauncher
 from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.queue import actor as queue_actor
+from roadstead.actors.runs import client
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.fleet.generate import generate_fleet, ten_shapes

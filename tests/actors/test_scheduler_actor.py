@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
     Assumed,
     BindAnswer,
@@ -15,9 +15,9 @@ from roadstead.actors.messages import (
     node_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.actors.scheduler import SchedulerActor
+from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Bounds
 from roadstead.cycle.effects import PodReport, Report, ReportKind
 from roadstead.cycle.sharded import MAX_ROUNDS

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.actors.messages import ADD_NODES, BOUND, STATUS, ActorStatus, BoundPage, PageAsk
+from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.seam import (
     METHODS,
     NOTHING,
@@ -13,7 +14,6 @@ from roadstead.actors.seam import (
     ActorError,
     ActorLostError,
     DeadlineError,
-    Dispatcher,
     Failure,
     failure_in,
     failure_out,

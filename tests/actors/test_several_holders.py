@@ -2,12 +2,12 @@
 
 import pytest
 
-from roadstead.actors import held_nodes
-from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.held_nodes import HeldNodes
+from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, node_batch
-from roadstead.actors.recovery import Restream
-from roadstead.actors.rounds import UnsettledError
+from roadstead.actors.messages.recovery import Restream
+from roadstead.actors.scheduler import held_nodes
+from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.rounds import UnsettledError
 from roadstead.actors.seam import NOTHING
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.replica import ReplicaCycle

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.client import Client
-from roadstead.actors.launch import open_runtime
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runs.launch import open_runtime
+from roadstead.actors.scheduler.slow_workers import SlowWorkers
 from roadstead.actors.seam import ActorLostError, DeadlineError, PatientRef
-from roadstead.actors.slow_workers import SlowWorkers
-from roadstead.actors.supervisor import Supervisor
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Deadlines
 from roadstead.cycle.batch import Decision
 from roadstead.cycle.messages import EvaluateRequest

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from roadstead.actors import client
-from roadstead.actors.client import Client
-from roadstead.actors.launch import open_runtime
-from roadstead.actors.supervisor import Supervisor
-from roadstead.actors.virtual_time import run_virtual
+from roadstead.actors.runs import client
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runs.launch import open_runtime
+from roadstead.actors.runtime.virtual_time import run_virtual
+from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Deadlines
 from roadstead.facts.pod import Owner

@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.ray_runtime import RayHost, RaySession
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime.ray_runtime import RayHost, RaySession
 from roadstead.actors.seam import Failure
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.binder.volumes import BinderVolumes
+from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import BoundVolumes, StorageNews
-from roadstead.actors.volumes import BinderVolumes, CacheVolumes, SchedulerVolumes
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.scheduler.volumes import SchedulerVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.nodes.pod_info import PodClasses

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.actors import worker as worker_module
-from roadstead.actors.cache_actor import CacheActor
+from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import RunningPods, ViewAsk, node_batch
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.worker import actor as worker_module
+from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Deadlines
 from roadstead.cycle.messages import ClassAsk, EvaluateRequest
 from roadstead.facts.wire import facts_out

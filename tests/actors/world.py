@@ -3,14 +3,14 @@
 import asyncio
 from inspect import isawaitable
 
-from roadstead.actors.client import Client
-from roadstead.actors.launch import first_of, open_runtime
 from roadstead.actors.messages import BindAnswers, pod_batch
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runs.launch import first_of, open_runtime
+from roadstead.actors.runtime.simulated import SimulatedRuntime
+from roadstead.actors.runtime.simulated_network import Network
+from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.seam import ActorLostError
-from roadstead.actors.simulated_network import Network
-from roadstead.actors.simulated_runtime import SimulatedRuntime
-from roadstead.actors.supervisor import Supervisor
-from roadstead.actors.virtual_time import run_virtual
+from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain import PlainCycle

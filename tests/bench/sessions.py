@@ -3,10 +3,10 @@
 import asyncio
 from dataclasses import replace
 
-from roadstead.actors.bench_run import BenchRun
-from roadstead.actors.launch import ActorLauncher, open_runtime
-from roadstead.actors.session import RunSession
-from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.runs.bench_run import BenchRun
+from roadstead.actors.runs.launch import ActorLauncher, open_runtime
+from roadstead.actors.runs.session import RunSession
+from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.bench.script import Script
 from tests.actors.world import GENEROUS_S, actors_of, plan_of
 

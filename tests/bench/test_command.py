@@ -3,8 +3,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from roadstead.actors import bench_run
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs import bench_run
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli.bench_table import FILE_CHARS, wide_console
 from roadstead.cli.main import build_cli
 from tests.bench.cases import NODES, POD, PODS, case, write_cases

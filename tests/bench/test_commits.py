@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.actors.commits import CommitLog
+from roadstead.actors.binder.commits import CommitLog
 from roadstead.actors.messages import PageAsk
 
 

@@ -3,9 +3,10 @@ import threading
 
 import pytest
 
-from roadstead.actors import profiling
-from roadstead.actors.launch import ActorLauncher
-from roadstead.actors.profiling import ProfileAsk, Sampler, answer
+from roadstead.actors.messages.process import ProfileAsk
+from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.actors.runtime import sampling
+from roadstead.actors.runtime.sampling import Sampler, answer
 from roadstead.bench.own import million
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
@@ -31,8 +32,8 @@ def test_a_look_notes_the_stack_outermost_first():
 
 
 def test_stacks_are_bounded_in_number_and_depth(monkeypatch):
-    monkeypatch.setattr(profiling, "MAX_STACKS", 1)
-    monkeypatch.setattr(profiling, "MAX_DEPTH", 2)
+    monkeypatch.setattr(sampling, "MAX_STACKS", 1)
+    monkeypatch.setattr(sampling, "MAX_DEPTH", 2)
     sampler = Sampler(threading.get_ident())
 
     def other():
@@ -59,7 +60,7 @@ def test_a_thread_that_is_gone_is_not_sampled():
 def test_sampling_sees_what_a_thread_does():
     found = answer(ProfileAsk(begins=True, interval_s=1e-4))
     assert found.stacks == ()
-    while not profiling._running[0]._stacks:
+    while not sampling._running[0]._stacks:
         sum(range(100))
 
     found = answer(ProfileAsk(begins=False))
@@ -72,9 +73,9 @@ def test_beginning_twice_begins_anew():
     answer(ProfileAsk(begins=True))
     answer(ProfileAsk(begins=True))
 
-    assert len(profiling._running) == 1
+    assert len(sampling._running) == 1
     answer(ProfileAsk(begins=False))
-    assert profiling._running == []
+    assert sampling._running == []
 
 
 @pytest.mark.ray
@@ -96,8 +97,8 @@ def test_on_ray_every_process_is_measured_and_profiled():
 
 def test_weights_add_up_to_the_time_that_was_sampled(monkeypatch):
     times_s = iter([10.0, 12.0])
-    monkeypatch.setattr(profiling.time, "monotonic", lambda: next(times_s))
-    sampler = Sampler(threading.get_ident(), _began_s=profiling.time.monotonic())
+    monkeypatch.setattr(sampling.time, "monotonic", lambda: next(times_s))
+    sampler = Sampler(threading.get_ident(), _began_s=sampling.time.monotonic())
 
     for _ in range(4):
         sampler.look(sys._getframe())

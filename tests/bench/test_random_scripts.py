@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.actors import bench_run
+from roadstead.actors.runs import bench_run
 from roadstead.bench.script import (
     AddNodes,
     AwaitPods,

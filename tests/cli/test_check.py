@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli.main import build_cli
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.journal.disk import RealDisk

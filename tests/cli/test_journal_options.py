@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli.main import build_cli
 from roadstead.report.output import check_directory
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli import stressing
 from roadstead.cli.main import build_cli
 from roadstead.cli.stress_plan import ENGINES, of_preset, study_of, with_flags

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.framework.evaluation import PASSED
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import SUCCESS, Code

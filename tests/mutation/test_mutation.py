@@ -77,7 +77,7 @@ def test_an_unknown_number_is_an_error():
 
 
 def test_modules_of_linked_folders_and_packages_have_the_names_they_are_imported_by():
-    assert module_name("actors/recovery.py") == "roadstead.actors.recovery"
+    assert module_name("actors/messages/recovery.py") == "roadstead.actors.messages.recovery"
     assert module_name("roadstead/queue/core.py") == "roadstead.queue.core"
     assert module_name("roadstead/queue/__init__.py") == "roadstead.queue"
 

@@ -19,7 +19,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 COMMAND = """
 import os, sys
 from roadstead.actors import entry
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.report import output
 
 signum, at, *arguments = sys.argv[1:]

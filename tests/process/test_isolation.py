@@ -79,7 +79,7 @@ def test_children_have_our_modules_and_not_the_working_directory(hostile, monkey
 
 ON_RAY = """
 import glob, json, os, stat, sys
-from roadstead.actors.launch import ActorLauncher
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli.main import build_cli
 import ray
 import psutil

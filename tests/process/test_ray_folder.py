@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from roadstead.actors import ray_folder
+from roadstead.actors.runtime import ray_folder
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from roadstead.actors.replacing import Budget
+from roadstead.actors.supervisor.replacing import Budget
 from roadstead.journal.records import JournalRecord, RecordKind
 from roadstead.report.result import Placement
 from roadstead.run import RunOutcome

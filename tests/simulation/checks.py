@@ -3,8 +3,8 @@
 from collections import Counter
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.actors.preemption import PLUGIN as PREEMPTION
-from roadstead.actors.queue_actor import FAILS_AGAIN
+from roadstead.actors.queue.actor import FAILS_AGAIN
+from roadstead.actors.scheduler.preemption import PLUGIN as PREEMPTION
 from roadstead.binder import PodState as BinderState
 from roadstead.cache import PodState as CacheState
 from roadstead.facts.pod_groups import group_key

@@ -9,10 +9,10 @@ pod, token and lease has an order of its own, in which nothing needs to be searc
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from roadstead.actors.edits import DELETE_PODS, LEAVE
 from roadstead.actors.messages import ADD_PENDING, BIND, EVICT, LEASE, REPORT
+from roadstead.actors.messages.changes import DELETE_PODS, LEAVE
+from roadstead.actors.messages.recovery import FENCE_OWNER, OWNER_ENDS, RESOLVE, STANDING
 from roadstead.actors.names import BINDER, QUEUE
-from roadstead.actors.recovery import FENCE_OWNER, OWNER_ENDS, RESOLVE, STANDING
 
 SAYS_NOTHING = "halted"
 """Why a bind is refused, where that may become otherwise."""

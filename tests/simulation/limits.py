@@ -9,7 +9,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from roadstead.actors import binder_actor, binder_recovery, cache_actor, queue_actor, scheduler
+from roadstead.actors.binder import actor as binder_actor
+from roadstead.actors.binder import recovery as binder_recovery
+from roadstead.actors.cache import actor as cache_actor
+from roadstead.actors.queue import actor as queue_actor
+from roadstead.actors.scheduler import actor as scheduler
 from roadstead.cycle import class_memory, verify
 
 SEGMENT_BYTES = 64 * 1024

@@ -12,11 +12,15 @@ from unittest.mock import patch
 
 import numpy as np
 
-from roadstead.actors import binder_actor, cache_actor, preemption, queue_actor, scheduler
-from roadstead.actors import worker as worker_module
-from roadstead.actors.replacing import Refill
+from roadstead.actors.binder import actor as binder_actor
+from roadstead.actors.cache import actor as cache_actor
+from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.revisions import Revisions
+from roadstead.actors.scheduler import actor as scheduler
+from roadstead.actors.scheduler import preemption
 from roadstead.actors.seam import NOTHING
+from roadstead.actors.supervisor.replacing import Refill
+from roadstead.actors.worker import actor as worker_module
 from roadstead.binder import commits
 from roadstead.binder.core import BinderCore
 from roadstead.cache.core import CacheAnswer, CacheCore

@@ -3,15 +3,15 @@
 import asyncio
 from dataclasses import replace
 
-from roadstead.actors.binder_actor import BinderActor
-from roadstead.actors.client import Client
-from roadstead.actors.journals import seen_in
-from roadstead.actors.launch import first_of
+from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BIND
 from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runs.journals import seen_in
+from roadstead.actors.runs.launch import first_of
+from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.seam import open_reply
-from roadstead.actors.simulated_runtime import SimulatedRuntime
-from roadstead.actors.supervisor import Supervisor
+from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs
 from tests.simulation.limits import USUAL

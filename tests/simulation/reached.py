@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from roadstead.actors.simulated_network import Network
+from roadstead.actors.runtime.simulated_network import Network
 from roadstead.binder import commits
 from roadstead.binder.pods import TABLE as BINDER
 from roadstead.binder.pods import RejectCause

@@ -6,7 +6,7 @@ records, as every life is, and both with the binder that wrote them.
 
 from dataclasses import replace
 
-from roadstead.actors.binder_actor import BinderActor
+from roadstead.actors.binder.actor import BinderActor
 from roadstead.binder.recovery import standing
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal

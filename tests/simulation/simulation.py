@@ -5,15 +5,6 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from roadstead.actors.cluster_events import OBSERVE, ClusterChanges, NodeChange, PodChange
-from roadstead.actors.edits import (
-    DELETE_PODS,
-    LEAVE,
-    REMOVE_NODES,
-    UPDATE_PODS,
-    UPDATE_RUNNING,
-    NodeNames,
-)
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
@@ -24,12 +15,24 @@ from roadstead.actors.messages import (
     node_batch,
     pod_batch,
 )
+from roadstead.actors.messages.changes import (
+    DELETE_PODS,
+    LEAVE,
+    OBSERVE,
+    REMOVE_NODES,
+    UPDATE_PODS,
+    UPDATE_RUNNING,
+    ClusterChanges,
+    NodeChange,
+    NodeNames,
+    PodChange,
+)
+from roadstead.actors.messages.recovery import GONE, PodsGone
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
-from roadstead.actors.recovery import GONE, PodsGone
+from roadstead.actors.runtime.simulated import OUTSIDE
+from roadstead.actors.runtime.simulated_network import Faults, Network
+from roadstead.actors.runtime.virtual_time import StalledError, run_virtual
 from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
-from roadstead.actors.simulated_network import Faults, Network
-from roadstead.actors.simulated_runtime import OUTSIDE
-from roadstead.actors.virtual_time import StalledError, run_virtual
 from roadstead.kernel.start import load
 from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk

@@ -2,13 +2,12 @@
 
 import asyncio
 
-from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.cluster_events import ClusterChanges
-from roadstead.actors.edits import NodeNames
+from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, Settle
-from roadstead.actors.recovery import Owner, OwnerEnds, PodsGone
+from roadstead.actors.messages.changes import ClusterChanges, NodeNames
+from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodsGone
 from roadstead.actors.seam import NOTHING
-from roadstead.actors.worker import WorkerActor
+from roadstead.actors.worker.actor import WorkerActor
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of
 from tests.builders import node
 

@@ -1,8 +1,7 @@
 """What schedulers of this kind got wrong before, each as the shortest story that shows it."""
 
-from roadstead.actors.binder_actor import BinderActor
-from roadstead.actors.cache_actor import CacheActor
-from roadstead.actors.edits import NodeNames
+from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
     AssumeBatch,
     BindBatch,
@@ -10,7 +9,8 @@ from roadstead.actors.messages import (
     Settle,
     node_batch,
 )
-from roadstead.actors.recovery import Owner, PodsGone
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.recovery import Owner, PodsGone
 from roadstead.actors.seam import NOTHING
 from roadstead.cache import Assumption, CacheCore, PodState
 from roadstead.facts.pod import PodAffinityTerm, PodIdentity

@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import pytest
 
-from roadstead.actors.binder_recovery import BinderRecovery
+from roadstead.actors.binder.recovery import BinderRecovery
 from roadstead.binder.core import BinderCore
 from roadstead.binder.rows import RowVersions
 from roadstead.binder.tokens import TokenMemory

@@ -3,16 +3,10 @@ import asyncio
 import pytest
 
 from roadstead.actors.messages import STATUS, ActorStatus
-from roadstead.actors.seam import (
-    NOTHING,
-    ActorError,
-    ActorLostError,
-    DeadlineError,
-    PatientRef,
-)
-from roadstead.actors.simulated_network import NO_FAULTS, Faults, Network
-from roadstead.actors.simulated_runtime import SimulatedRuntime
-from roadstead.actors.virtual_time import START_S, StalledError, run_virtual
+from roadstead.actors.runtime.simulated import SimulatedRuntime
+from roadstead.actors.runtime.simulated_network import NO_FAULTS, Faults, Network
+from roadstead.actors.runtime.virtual_time import START_S, StalledError, run_virtual
+from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, PatientRef
 from roadstead.protocol.codec import Limits
 
 LONG_S = 3600.0

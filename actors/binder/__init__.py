@@ -1,0 +1,1 @@
+"""The binder actor: the one writer, its journal, and what it takes over from one."""

@@ -1,0 +1,71 @@
+"""Volumes of pods on their way: the binder's part (`actors/cache/volumes.py` says the whole)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from roadstead.actors.messages import BoundVolumes
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.profile import Profile
+from roadstead.protocol.status import SUCCESS, Status, unschedulable
+from roadstead.storage import Binding, StorageChange, VolumeLedger
+
+_TAKEN = unschedulable("the volumes of its claims are taken")
+
+
+class BinderVolumes:
+    """What is bound for good. log: every change that commits made, in order."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self._profiles = profiles
+        self._undos: list[StorageChange] = []
+        self._ledger = VolumeLedger(next(iter(profiles.values())).storage)
+        self._asked: dict[str, tuple[Binding, ...]] = {}
+        self.log: list[StorageChange] = []
+        self._known = 0
+
+    def begin(self, asked: Sequence[BoundVolumes]) -> None:
+        """A batch comes: the bindings of its attempts."""
+        self._asked = {each.token: each.bindings for each in asked}
+        self._undos.clear()
+        self._known = len(self.log)
+
+    def news(self) -> Sequence[StorageChange]:
+        """What commits changed since the batch began."""
+        return self.log[self._known :]
+
+    def take(self, changes: Sequence[StorageChange]) -> None:
+        """Changes of earlier commits, as the journal has them."""
+        self.log += changes
+        for change in changes:
+            self._ledger.storage.apply(change)
+
+    def try_out(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
+        """As `commit`, until `undo`; nothing enters the log."""
+        if not self._profiles[pod.scheduler_name].binds_volumes:
+            return SUCCESS
+        undos = self._ledger.try_out(self._asked.get(token, ()), pod, node)
+        if undos is None:
+            return _TAKEN
+        self._undos += reversed(undos)
+        return SUCCESS
+
+    def undo(self) -> None:
+        """All that was tried out or committed since the batch began is as before."""
+        while self._undos:
+            self._ledger.storage.apply(self._undos.pop())
+        del self.log[self._known :]
+
+    def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
+        """Binds a pod's claims together with the pod, all or none.
+
+        Refused where a claim or a volume is taken meanwhile, or a claim would stay unbound.
+        """
+        asked = self._asked.get(token, ())
+        claims = self._ledger.storage.claims
+        new = [each.change for each in asked if claims.get(each.claim.key) != each.claim]
+        status = self.try_out(token, pod, node)
+        if status.is_success and self._profiles[pod.scheduler_name].binds_volumes:
+            self.log += new
+        return status

@@ -1,0 +1,1 @@
+"""The cache actor: pods on nodes, assumed and confirmed, and the stream of changes of them."""

@@ -1,0 +1,323 @@
+"""Cache: a shell around CacheCore. Assumes, confirms, forgets, and streams deltas to workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import chain
+
+from roadstead.actors.cache.edits import CacheEdits
+from roadstead.actors.cache.recovery import CacheRecovery, storage_batch
+from roadstead.actors.cache.row_versions import KnownVersions, RowVersion, version_batch
+from roadstead.actors.cache.volumes import CacheVolumes
+from roadstead.actors.messages import (
+    APPLY,
+    ActorStatus,
+    AssumeBatch,
+    Assumed,
+    BoundVolumes,
+    ClassColumn,
+    DeltaBatch,
+    NodeBatch,
+    Nominations,
+    RosterAsk,
+    RosterPage,
+    RunningPods,
+    Settle,
+    nodes_batch,
+)
+from roadstead.actors.names import holder_names
+from roadstead.actors.revisions import Revisions
+from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
+from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import unnominated
+from roadstead.nodes.sharding import sharding_over
+from roadstead.placements import Delta, DeltaKind, TableStore
+from roadstead.protocol.errors import RoadsteadError
+from roadstead.run import RunPlan
+from roadstead.storage import StorageChange
+
+ROSTER_PAGE_NODES = 5000
+
+_NO_VOLUMES = "the volumes of its claims are taken"
+_NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
+
+
+class CacheActor(CacheRecovery, CacheEdits):
+    """The cluster as the schedulers see it: bound pods, and those about to be bound.
+
+    Changes are numbered by shard, and go to all that hold it: one worker, or all schedulers.
+    is_new: it takes the place of another one. Holders are new, too, and get all at once when it has
+    all (`restream`): until then changes are only numbered.
+    """
+
+    def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
+        self._plan = plan
+        self._directory = directory
+        store = TableStore()
+        minds_s = plan.settings.deadlines.assume_s
+        self.core = CacheCore(store, CacheSettings(bind_s=minds_s))
+        self._table = store.table
+        self._holders = holder_names(plan.settings)
+        self._refs: dict[str, Ref] = {}
+        self.sharding = sharding_over(plan.settings.part_count)
+        self._seqs = [0] * len(self._holders)
+        self._unfilled = {*chain.from_iterable(self._holders)} if is_new else set()
+        self._streams: set[asyncio.Task[None]] = set()
+        self._lost = ""
+        self._started_s: dict[str, float] = {}
+        self._volumes = CacheVolumes(plan)
+        self._nodes_known, self._pods_known = Revisions(), Revisions()
+        self._versions = KnownVersions()
+
+    async def add_nodes(self, batch: NodeBatch) -> Nothing:
+        """Nodes appear; the first batches decide how zones are dealt to workers."""
+        news = batch.news(self._nodes_known)
+        is_first = not self.core.placements.store.node_names()
+        if self.core.add_nodes(news):
+            self._stream_nodes(news)
+            await self._deliver(())
+        else:
+            if is_first:
+                self.sharding.plan(news)
+            await self._deliver([delta for facts in news for delta in self._add_node(facts)])
+        return NOTHING
+
+    def _stream_nodes(self, nodes: NodeList) -> None:
+        """Hands each holder those nodes of a list that it gets; all of them have just come."""
+        arrivals = self._table.arrivals[-len(nodes) :]
+        dealt = self.sharding.deal(nodes)
+        if not self._is_divided:
+            batch = nodes_batch(self._seqs[0] + 1, nodes, arrivals, self._parts_of(nodes.names))
+            self._start_sending(0, batch)
+            return
+        for shard, places in enumerate(dealt):
+            if len(places):
+                mine = nodes if len(places) == len(nodes) else nodes.at(places)
+                batch = nodes_batch(self._seqs[shard] + 1, mine, arrivals[places])
+                self._start_sending(shard, batch)
+
+    @property
+    def _is_divided(self) -> bool:
+        """Whether the parts to which nodes are dealt are held apart from each other."""
+        return len(self._holders) > 1
+
+    def _shard_of(self, node_name: str) -> int:
+        """Where a node is held."""
+        return self.sharding.shard_of(node_name) if self._is_divided else 0
+
+    def _parts_of(self, node_names: Sequence[str]) -> tuple[int, ...]:
+        """Who owns nodes, where schedulers hold all and own some."""
+        if self._is_divided or self._plan.settings.part_count == 1:
+            return ()
+        return tuple(map(self.sharding.shard_of, node_names))
+
+    def _add_node(self, facts: NodeFacts) -> list[Delta]:
+        self.sharding.place(facts)
+        return self.core.add_node(facts)
+
+    async def add_running(self, batch: RunningPods) -> Nothing:
+        """Pods that run already."""
+        placements = [
+            Placement(identity.uid, identity.key, unnominated(facts), node)
+            for (identity, facts), node in zip(batch.pods.pods(), batch.nodes, strict=True)
+            if self._pods_known.comes(identity.uid, batch.pods.revision)
+        ]
+        self._started_s |= batch.pods.starts()
+        await self._deliver(self.core.confirm(placements))
+        return NOTHING
+
+    async def assume(self, batch: AssumeBatch) -> Assumed:
+        """Counts pods on nodes ahead of their commits."""
+        self.mind()
+        rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
+        assumptions = [Assumption(*pod, node, token) for pod, node, token in rows]
+        answer = self.core.assume(assumptions, clock_s())
+        self._stream(answer.deltas)
+        token_of = dict(zip(batch.pods.uids, batch.tokens, strict=True)) if answer.refused else {}
+        refused = [(token_of[r.uid], r.status.message) for r in answer.refused]
+        not_taken = {token for token, _ in refused}
+        taken = [e for e in assumptions if e.facts.volumes and e.token not in not_taken]
+        bound, without = self._take_volumes(taken)
+        self._forget([(each.uid, each.token) for each in without])
+        # Told before, and deleted meanwhile: nobody will ask to forget it.
+        self._free([each.uid for each in answer.refused if self.core.node_of(each.uid) is None])
+        refused += [(each.token, _NO_VOLUMES) for each in without]
+        return self._answer(refused, batch.known_changes, bound)
+
+    def _take_volumes(
+        self, taken: Sequence[Assumption]
+    ) -> tuple[list[BoundVolumes], list[Assumption]]:
+        """Binds claims of assumed pods; (what each is bound to, pods whose claims cannot be)."""
+        bound, without = [], []
+        known = len(self._volumes.log)
+        for each in taken:
+            node = self.core.placements.nodes.get(each.node_name)
+            bindings = self._volumes.assume(each.uid, each.facts, node)
+            if bindings is None:
+                without.append(each)
+            elif bindings:
+                bound.append(BoundVolumes(each.token, bindings))
+        self._stream_changes(self._volumes.log[known:])
+        return bound, without
+
+    def _forget(self, attempts: Sequence[tuple[str, str]]) -> None:
+        """Ends assumptions, and what they alone held of volumes."""
+        answer = self.core.forget(attempts)
+        self._stream(answer.deltas)
+        # One that was deleted while it was assumed is not there, and its claims are free again.
+        kept = {each.uid for each in answer.refused if self.core.node_of(each.uid) is not None}
+        self._free([uid for uid, _ in attempts if uid not in kept])
+
+    def _free(self, uids: Sequence[str]) -> None:
+        """What attempts that have ended alone held of volumes is free again."""
+        known = len(self._volumes.log)
+        self._volumes.forget(uids)
+        self._stream_changes(self._volumes.log[known:])
+
+    async def settle(self, batch: Settle) -> Assumed:
+        """Ends assumptions: forgotten, or finished and confirmed."""
+        now_s = clock_s()
+        late = self._held_late(uid for uid, _ in batch.forget)
+        self._forget(batch.forget)
+        self.core.finish_binding(batch.finish, now_s)
+        # One that was evicted meanwhile is counted no more, and stays so.
+        self.core.confirm_assumed(batch.confirm)
+        for uid in batch.confirm:
+            self._volumes.ledger.confirm(uid)
+        self._stream_versions(batch.rows)
+        await self._tell_of_room(late)
+        return self._answer((), batch.known_changes)
+
+    async def nominate(self, batch: Nominations) -> Assumed:
+        """Pods are gone, and others are nominated to their nodes, or to none any more."""
+        here = [uid for uid in batch.gone if self.core.state_of(uid) is not PodState.INITIAL]
+        deltas = self.core.remove_pods(here)
+        rows = zip(batch.pods.pods(), batch.nodes, batch.preempts, strict=True)
+        for (identity, facts), node, preempts in rows:
+            if self._pods_known.is_gone(identity.uid):
+                continue
+            deltas += self.core.nominate(identity.uid, node, facts, preempts=preempts)
+        self._stream(deltas)
+        return self._answer((), batch.known_changes)
+
+    async def roster(self, ask: RosterAsk) -> RosterPage:
+        """A page of the nodes in their order; nothing new where `known` is the present version."""
+        version = self._table.node_version
+        names = () if ask.known == version else self._table.tree.listed()
+        page = names[ask.start : ask.start + ROSTER_PAGE_NODES]
+        rows = self._table.rows_of(page)
+        return RosterPage(
+            version,
+            len(names),
+            page,
+            self._table.arrivals[rows].tobytes(),
+            tuple(self._table.facts(row) for row in rows.tolist()) if ask.whole else (),
+            tuple(self._seqs),
+        )
+
+    def _answer(
+        self,
+        refused: Sequence[tuple[str, str]],
+        known_changes: int,
+        bound: Sequence[BoundVolumes] = (),
+    ) -> Assumed:
+        news = self._volumes.news(known_changes)
+        return Assumed(tuple(refused), tuple(self._seqs), tuple(bound), news)
+
+    async def _deliver(self, deltas: Sequence[Delta]) -> None:
+        """Streams deltas and waits until every worker has them."""
+        self._stream(deltas)
+        await asyncio.gather(*self._streams)
+
+    def _stream(self, deltas: Sequence[Delta]) -> None:
+        """Hands each worker the deltas of its rows, numbered, without waiting for it."""
+        if self._lost:
+            raise RoadsteadError(self._lost)
+        parts: dict[int, list[Delta]] = {}
+        for delta in deltas:
+            parts.setdefault(self._shard_of(delta.node_name), []).append(delta)
+            if delta.kind is DeltaKind.REMOVE_NODE:
+                self.sharding.remove(delta.node_name)
+                self._versions.drop(delta.node_name)
+        for shard, part in parts.items():
+            batch = self._packed(self._seqs[shard] + 1, part)
+            self._start_sending(shard, batch)
+
+    def _stream_changes(self, changes: Sequence[StorageChange]) -> None:
+        """Hands every worker the changes of claims and volumes, in its own numbering."""
+        for shard in range(len(self._seqs) if changes else 0):
+            self._start_sending(shard, storage_batch(self._seqs[shard] + 1, changes))
+
+    def _stream_versions(self, told: Sequence[RowVersion]) -> None:
+        """Tells workers new versions of their rows, behind the changes that these count."""
+        parts: dict[int, list[RowVersion]] = {}
+        # Of a node that is away nothing is noted: it must be news when that is there again.
+        here = [each for each in told if each[0] in self.core.placements.nodes]
+        for name, version in self._versions.take(here):
+            parts.setdefault(self._shard_of(name), []).append((name, version))
+        for shard, rows in parts.items():
+            self._start_sending(shard, version_batch(self._seqs[shard] + 1, rows))
+
+    def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
+        self._seqs[shard] += batch.count
+        for holder in self._holders[shard]:
+            if holder not in self._unfilled:
+                task = asyncio.create_task(self._send(holder, batch))
+                self._streams.add(task)
+                task.add_done_callback(self._streams.discard)
+
+    async def _send(self, name: str, batch: DeltaBatch) -> None:
+        try:
+            holder = self._holder(name)
+            await holder.call(APPLY, batch, timeout_s=self._plan.settings.deadlines.call_s)
+        except RoadsteadError as failure:
+            self._lost = f"{name} no longer takes changes: {failure}"
+
+    def _holder(self, name: str) -> Ref:
+        if name not in self._refs:
+            self._refs[name] = PatientRef(self._directory.find(name))
+        return self._refs[name]
+
+    def _packed(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
+        """Deltas as they travel, with when each node came and who each pod is."""
+        nodes = [d.node for d in deltas if d.kind in _NODE_KINDS and d.node is not None]
+        arrival = self._table.arrivals
+        classes, places = ClassColumn(), {id(None): -1}
+        for known, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
+            if facts is not None:
+                classes.add(facts)
+                places[known] = classes.column[-1]
+        return DeltaBatch(
+            first_seq,
+            kinds=tuple(str(delta.kind) for delta in deltas),
+            names=tuple(delta.node_name for delta in deltas),
+            pods=tuple([places[id(delta.pod)] for delta in deltas]),
+            classes=classes.table,
+            nodes=tuple(nodes),
+            arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
+            uids=tuple(delta.uid for delta in deltas),
+            shards=self._parts_of([facts.name for facts in nodes]),
+            keys=self._keys_of(deltas),
+            started_s=tuple(
+                (place, self._started_s[delta.uid])
+                for place, delta in enumerate(deltas)
+                if delta.kind is DeltaKind.ADD_POD and delta.uid in self._started_s
+            ),
+        )
+
+    def _keys_of(self, deltas: Sequence[Delta]) -> tuple[str, ...]:
+        """The names of pods that come, where their UIDs do not tell them."""
+        coming, key_of = DeltaKind.ADD_POD, self.core.key_of
+        keys = [key_of(each.uid) if each.kind is coming else "" for each in deltas]
+        return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
+
+    async def status(self, _: Nothing) -> ActorStatus:
+        counts = self.core.counts()
+        return ActorStatus(
+            f"held {counts.nodes} nodes, {counts.assumed} assumed and {counts.added} confirmed "
+            f"pods; had streamed {sum(self._seqs)} changes",
+            error=self._lost,
+        )

@@ -1,0 +1,87 @@
+"""What the queue makes of what happened in the cluster: events for its hints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from roadstead.actors.messages.changes import NodeChange, PodChange
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    ActionType,
+    Change,
+    ClusterEvent,
+    EventResource,
+    SeenPod,
+)
+from roadstead.framework.fact_changes import seen_node, seen_pod
+from roadstead.framework.hint_map import SeenEvent
+
+UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+
+MAX_KNOWN = 65_536
+"""Classes of pods whose event is remembered, so that equal events are one."""
+
+
+class PodEvents:
+    """Makes events of pods: one object for each kind of event and class of pods."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[ClusterEvent, int, bool], SeenEvent] = {}
+
+    def assigned(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+        """Pods came to nodes; one event per class."""
+        return self._of(ASSIGNED_POD_ADD, pods)
+
+    def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[SeenEvent]:
+        """Pods left nodes, or were assumed there and are not bound; one event per class.
+
+        spares_gangs: whoever is in a gang is not to be woken by it.
+        """
+        return self._of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
+
+    def waiting(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+        """Pods came to the queue; one event per class."""
+        return self._of(UNSCHEDULABLE_POD_ADD, pods)
+
+    def _of(
+        self, event: ClusterEvent, pods: Iterable[PodFacts], *, spares_gangs: bool = False
+    ) -> list[SeenEvent]:
+        # By the object: an event keeps its facts alive, so that no other can have its id.
+        classes = {id(facts): facts for facts in pods}
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        return [self._one(event, facts, spares_gangs) for facts in classes.values()]
+
+    def _one(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> SeenEvent:
+        key = event, id(facts), spares_gangs
+        known = self._known.get(key)
+        if known is None:
+            seen = SeenPod(facts, event.resource is EventResource.ASSIGNED_POD)
+            is_gone = event.action is ActionType.DELETE
+            change: Change[object] = (
+                Change(old=seen, thorough=True) if is_gone else Change(new=seen)
+            )
+            known = self._known[key] = SeenEvent(event, change, spares_gangs)
+        return known
+
+
+def pod_events(changes: Iterable[PodChange]) -> list[SeenEvent]:
+    """The events of pods that changed on their nodes; equal ones once."""
+    found = dict.fromkeys((each.old, each.new) for each in changes)
+    return [
+        SeenEvent(seen.event, replace(seen.change, thorough=True))
+        for old, new in found
+        for seen in seen_pod(old, new, is_assigned=True)
+    ]
+
+
+def node_events(changes: Iterable[NodeChange]) -> list[SeenEvent]:
+    """The events of nodes; one node may give several."""
+    return [
+        SeenEvent(seen.event, replace(seen.change, thorough=True))
+        for each in changes
+        for seen in seen_node(each.old, each.new)
+    ]

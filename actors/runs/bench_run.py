@@ -1,0 +1,354 @@
+"""Carrying out a benchmark's script on the actors of a run, and measuring it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from roadstead.actors.messages import ActorStatus, PodBatch
+from roadstead.actors.messages.process import WARM
+from roadstead.actors.names import SCHEDULER
+from roadstead.actors.runs.profiling import Profiler
+from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_settled
+from roadstead.actors.seam import NOTHING, RunFailedError
+from roadstead.bench import script as steps
+from roadstead.bench.figures import Measured, stretch
+from roadstead.bench.machine import peak_memory, processor_seconds
+from roadstead.bench.script import Script, Step, Wait
+from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
+from roadstead.bench.tracking import Followed, Tracker
+from roadstead.facts.wire import facts_out
+from roadstead.run import Progress
+
+LOOK_S = 0.05
+"""How often it is asked how far the run is; what is measured are the binder's own times."""
+
+READY_PODS = 200_000
+"""Of series up to so many pods the messages are made before the clock starts."""
+
+WARM_S = 600.0
+"""How long compiling the kernel may take, the first time on a machine."""
+
+DELETE_EVERY_S = 0.02
+TENTHS = 10
+WAITING_SHOWN = 3
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """A stretch that is being measured. step: where it is told by namespaces.
+
+    processor_s: what all processes had taken of the processors when it began.
+    """
+
+    name: str
+    started_s: float
+    before: Mapping[str, ActorStatus]
+    processor_s: float
+    step: steps.BeginMeasuring | None = None
+    followed: list[Followed] = field(default_factory=list)
+
+
+class BenchRun:
+    """One run of a script. timeout_s: how long pods are waited for. profiler: of what is measured.
+
+    A step that fails, or pods that cannot be bound, end it with RunFailedError.
+    """
+
+    def __init__(
+        self,
+        session: RunSession,
+        script: Script,
+        progress: Callable[[Progress], None],
+        *,
+        timeout_s: float,
+        profiler: Profiler | None = None,
+    ) -> None:
+        self._session = session
+        self._script = script
+        self._progress = progress
+        self._timeout_s = timeout_s
+        self._profiler = profiler
+        self._tracker = Tracker()
+        self._began_s = time.monotonic()
+        self._nodes = 0
+        self._beside: list[asyncio.Task[None]] = []
+        self._stretch: _Stretch | None = None
+        self.measured: list[Measured] = []
+
+    async def run(self) -> list[Measured]:
+        """All steps, in order; what was measured."""
+        await self._warm()
+        await self._session.begin()
+        try:
+            for step in self._script.steps:
+                await self._do(step)
+                self._check_beside()
+        finally:
+            for task in self._beside:
+                task.cancel()
+            await asyncio.gather(*self._beside, return_exceptions=True)
+        return self.measured
+
+    async def _warm(self) -> None:
+        """Has the schedulers load the kernel, where it is on: it is loaded once, not per run."""
+        if not self._session.plan.settings.kernel:
+            return
+        self._progress(Progress("loading the kernel"))
+        for name, ref in self._session.supervisor.refs.items():
+            if name.startswith(SCHEDULER):
+                await ref.call(WARM, NOTHING, timeout_s=WARM_S)
+
+    @singledispatchmethod
+    async def _do(self, step: Step) -> None:
+        raise AssertionError(f"no such step: {step}")
+
+    @_do.register
+    async def _(self, step: steps.AddNodes) -> None:
+        series = step.series
+        told = -1
+        for start in range(0, series.count, NODES_CHUNK):
+            if TENTHS * start // series.count > told:
+                told = TENTHS * start // series.count
+                self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
+            nodes = series.part(start, start + NODES_CHUNK)
+            # Before the first pod comes, nobody waits for nodes.
+            waits = bool(self._tracker.followed or self._beside)
+            await self._session.add_nodes(nodes, tells_queue=waits)
+        self._nodes += series.count
+
+    @_do.register
+    async def _(self, step: steps.SubmitPods) -> None:
+        batches = _batches(step.series)
+        if step.series.count <= READY_PODS:
+            batches = iter(list(batches))
+        if step.measured:
+            await self._begin(self._script.name)
+        followed = self._tracker.follow(step.series)
+        if self._stretch is not None and step.measured:
+            self._stretch.followed.append(followed)
+        for batch in batches:
+            submitted_s = time.monotonic()
+            await self._session.submit(batch)
+            followed.parts.append((followed.submitted + len(batch.uids), submitted_s))
+            self._tell("submitting pods", followed)
+        if step.wait is not Wait.NOTHING:
+            await self._until_bound([followed], may_settle=step.wait is Wait.SETTLED)
+        if step.measured:
+            await self._end()
+
+    @_do.register
+    async def _(self, step: steps.RemovePods) -> None:
+        found = self._tracker.present(step.namespace, step.labels)
+        if step.wait:
+            await self._remove(found, step.per_s)
+        else:
+            self._start(self._remove(found, step.per_s))
+
+    async def _remove(self, found: Sequence[tuple[Followed, int]], per_s: int) -> None:
+        """Deletes pods, at once or so many in a second."""
+        started_s, done = time.monotonic(), 0
+        while done < len(found):
+            due = len(found)
+            if per_s:
+                await asyncio.sleep(max(DELETE_EVERY_S, 1 / per_s))
+                due = min(due, int((time.monotonic() - started_s) * per_s))
+            part = found[done:due]
+            uids = [each.series.part(place, place + 1).uids[0] for each, place in part]
+            await self._session.delete_pods(uids)
+            for each, place in part:
+                each.gone.add(place)
+            done = due
+
+    @_do.register
+    async def _(self, step: steps.ChurnObjects) -> None:
+        self._start(self._churn(step))
+
+    async def _churn(self, step: steps.ChurnObjects) -> None:
+        """As upstream: in turn each place of `number` is filled, or emptied where it was full."""
+        full: dict[int, int] = {}
+        next_s, made = time.monotonic(), 0
+        while step.recreates or not step.number or made < step.number:
+            next_s += step.interval_s
+            await asyncio.sleep(max(0.0, next_s - time.monotonic()))
+            place = made % step.number if step.recreates else made
+            before = full.pop(place, None) if step.recreates else None
+            for maker in step.makers:
+                if before is not None:
+                    await self._unmake(maker, before)
+                else:
+                    await self._make(maker, made)
+            if before is None:
+                full[place] = made
+            made += 1
+
+    async def _make(self, maker: NodeSeries | PodSeries, place: int) -> None:
+        if isinstance(maker, NodeSeries):
+            await self._session.add_nodes(maker.part(place, place + 1))
+        else:
+            await self._session.submit(_batch(maker.part(place, place + 1)))
+
+    async def _unmake(self, maker: NodeSeries | PodSeries, place: int) -> None:
+        if isinstance(maker, NodeSeries):
+            await self._session.remove_nodes(maker.part(place, place + 1))
+        else:
+            await self._session.delete_pods(maker.part(place, place + 1).uids)
+
+    @_do.register
+    async def _(self, step: steps.AwaitPods) -> None:
+        if step.attempted:
+            await self._until_tried()
+        else:
+            await self._until_bound(self._tracker.of(step.namespaces, step.labels))
+
+    @_do.register
+    async def _(self, step: steps.Pause) -> None:
+        await asyncio.sleep(step.seconds)
+
+    @_do.register
+    async def _(self, step: steps.BeginMeasuring) -> None:
+        name = f"{self._script.name}/{step.name}" if step.name else self._script.name
+        await self._begin(name)
+        assert self._stretch is not None
+        self._stretch.step = step
+
+    @_do.register
+    async def _(self, step: steps.EndMeasuring) -> None:
+        await self._catch_up()
+        await self._end()
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        self._beside.append(asyncio.create_task(work))
+
+    def _check_beside(self) -> None:
+        """Raises what ended work that goes on beside the steps."""
+        for task in self._beside:
+            if task.done() and (failure := task.exception()) is not None:
+                raise failure
+
+    async def _until_bound(self, wanted: Sequence[Followed], *, may_settle: bool = False) -> None:
+        """Until the pods of these series are bound; may_settle: or nothing moves any more."""
+        deadline_s = time.monotonic() + self._timeout_s
+        while missing := sum(each.missing for each in wanted):
+            state = await self._session.state()
+            page = await self._session.commits(self._tracker.commits, 0)
+            if page.total - self._tracker.commits >= missing:
+                await self._catch_up()
+                continue
+            self._tell("scheduling", wanted[-1], ahead=page.total - self._tracker.commits)
+            idle = all(task.done() for task in self._beside)
+            if idle and is_settled(state):
+                await self._catch_up()
+                if may_settle:
+                    return
+                if any(each.missing for each in wanted):
+                    raise await self._stuck(wanted, "fit nowhere")
+            if time.monotonic() > deadline_s:
+                raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
+            self._check_beside()
+            await asyncio.sleep(LOOK_S)
+
+    async def _until_tried(self) -> None:
+        deadline_s = time.monotonic() + self._timeout_s
+        while True:
+            state = await self._session.state()
+            if not (state.active or state.in_flight):
+                return
+            if time.monotonic() > deadline_s:
+                raise RunFailedError(f"pods were not tried within {self._timeout_s:g} s")
+            await asyncio.sleep(LOOK_S)
+
+    async def _catch_up(self) -> None:
+        """Learns of all commits so far."""
+        while True:
+            page = await self._session.commits(self._tracker.commits)
+            self._tracker.committed(page.uids, page.times)
+            if self._tracker.commits >= page.total:
+                return
+
+    async def _stuck(self, wanted: Sequence[Followed], what: str) -> RunFailedError:
+        await self._catch_up()
+        missing = sum(each.missing for each in wanted)
+        total = sum(each.submitted for each in wanted)
+        notes, waiting = await self._session.pending(WAITING_SHOWN)
+        first = "; ".join(f"{note.key}: {note.message}" for note in notes)
+        return RunFailedError(
+            f"{self._script.name}: {missing:,} of {total:,} pods {what}. {waiting:,} pods wait"
+            + (f", the first of them: {first}" if first else "")
+        )
+
+    async def _begin(self, name: str) -> None:
+        if self._stretch is not None:
+            raise RunFailedError(f"{self._script.name}: two measurements overlap")
+        before = await self._session.statuses()
+        if self._profiler is not None:
+            await self._profiler.begin(self._session)
+        processor_s = processor_seconds()
+        self._stretch = _Stretch(name, time.monotonic(), before, processor_s)
+
+    async def _end(self) -> None:
+        found, self._stretch = self._stretch, None
+        if found is None:
+            raise RunFailedError(f"{self._script.name}: a measurement ends that did not begin")
+        spent_s = processor_seconds() - found.processor_s
+        if self._profiler is not None:
+            await self._profiler.end(self._session)
+        after = await self._session.statuses()
+        if found.step is not None:
+            found.followed = self._tracker.of(found.step.namespaces, found.step.labels)
+        pods, submitted_s, bound_s = stretch(found.followed, found.started_s)
+        peak_bytes, processes = await asyncio.to_thread(peak_memory)
+        self.measured.append(
+            Measured(
+                found.name,
+                self._nodes,
+                pods,
+                found.started_s,
+                submitted_s,
+                bound_s,
+                spent_s=_spent(found.before, after),
+                counts=_counted(found.before, after),
+                peak_bytes=peak_bytes,
+                processes=processes,
+                setup_s=found.started_s - self._began_s,
+                processor_s=spent_s,
+            )
+        )
+
+    def _tell(self, phase: str, followed: Followed, ahead: int = 0) -> None:
+        total = followed.series.count
+        placed = min(total, followed.bound + max(0, ahead))
+        self._progress(Progress(phase, placed=placed, total=total))
+
+
+def _batches(series: PodSeries) -> Iterator[PodBatch]:
+    for start in range(0, series.count, CHUNK):
+        yield _batch(series.part(start, start + CHUNK))
+
+
+def _batch(columns: PodColumns) -> PodBatch:
+    classes = tuple(facts_out(facts) for facts in columns.classes)
+    return PodBatch(classes, columns.uids, columns.names, columns.class_of)
+
+
+def _spent(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) -> dict[str, float]:
+    """Seconds per `actor: phase` between two looks."""
+    spent: dict[str, float] = {}
+    for name, status in after.items():
+        earlier = dict(before[name].timings_s) if name in before else {}
+        for phase, total_s in status.timings_s:
+            spent[f"{name}: {phase}"] = total_s - earlier.get(phase, 0.0)
+    return spent
+
+
+def _counted(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) -> dict[str, int]:
+    """How far each `actor: count` rose between two looks."""
+    counted: dict[str, int] = {}
+    for name, status in after.items():
+        earlier = dict(before[name].counts) if name in before else {}
+        for what, total in status.counts:
+            counted[f"{name}: {what}"] = total - earlier.get(what, 0)
+    return counted

@@ -1,0 +1,281 @@
+"""Client: hands a run's inputs to its actors, follows it, and collects what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from roadstead.actors.messages import (
+    ADD_NODES,
+    ADD_PENDING,
+    ADD_RUNNING,
+    BOUND,
+    END_RUN,
+    NOMINATE,
+    PENDING,
+    PREEMPTED,
+    QUEUE_STATE,
+    RUN,
+    SUBMIT,
+    Nominations,
+    PageAsk,
+    PodBatch,
+    QueueState,
+    RunEnds,
+    RunningPods,
+    node_batch,
+    pod_batch,
+)
+from roadstead.actors.messages.recovery import (
+    BOUND_MEMBERS,
+    EVICTED_PAGE,
+    RESTORED,
+    STANDING,
+    STORAGE_LOG,
+    TAKE_STORAGE,
+    Restored,
+    Uids,
+)
+from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
+from roadstead.actors.runs.outcomes import keep
+from roadstead.actors.scheduler.figures import concurrency_of
+from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
+from roadstead.actors.supervisor.replacing import in_gangs
+from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
+
+T = TypeVar("T")
+
+CHUNK = 5_000
+"""Pods in one message."""
+
+NODES_CHUNK = 20_000
+"""Nodes in one message."""
+
+LOOK_S = 0.1
+"""How often the client looks how far the run is."""
+
+COLLECTIONS = 10
+"""How often results are collected: again where the queue was replaced in the meantime."""
+
+
+class Client:
+    """One run, from inputs to outcome."""
+
+    def __init__(
+        self, supervisor: Supervisor, plan: RunPlan, progress: Callable[[Progress], None]
+    ) -> None:
+        self._supervisor = supervisor
+        self._plan = plan
+        self._progress = progress
+        self.timings_s: dict[str, float] = {}
+        self._bound_before = 0
+        self._followed_s = 0.0
+
+    async def run(self, inputs: RunInputs) -> RunOutcome:
+        """Everything scheduled. RunFailedError, or what stopped an actor, if it cannot be."""
+        _check_identities(inputs)
+        if self._plan.resume:
+            inputs = await self._without_gone(inputs)
+        with self._phase("load the cluster"):
+            await self._load(inputs)
+        started = time.perf_counter()
+        with self._phase("submit pods"):
+            await self._submit(inputs)
+        for _ in range(COLLECTIONS):
+            with self._phase("schedule"):
+                await self._follow(len(inputs.pending))
+            scheduling_s = time.perf_counter() - started
+            with self._phase("collect results"):
+                outcome = await self._collect(inputs, scheduling_s)
+                if not _missing(inputs, outcome) and _settled(await self._queue_state()):
+                    return outcome
+            # A queue that was replaced meanwhile has pods tried again, or did not have them all.
+        missing = len(_missing(inputs, outcome))
+        raise RunFailedError(f"{missing} pods are neither placed nor pending: the queue kept going")
+
+    async def end(self, outcome: RunOutcome) -> None:
+        """Keep the outcome beside the journal, and say in the journal that the run ended.
+
+        JournalError, or what the binder raises, where that cannot be made durable.
+        """
+        folder = self._plan.settings.journal
+        if folder is not None:
+            await self._call(BINDER, END_RUN, RunEnds(keep(folder, outcome)))
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        spent = time.perf_counter() - started
+        self.timings_s[name] = self.timings_s.get(name, 0.0) + spent
+
+    async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
+        timeout_s = self._plan.settings.deadlines.call_s
+        # What it waits for may be slow: whether somebody is gone is for the supervisor to say.
+        ref = PatientRef(self._supervisor.refs[name])
+        return await ref.call(method, message, timeout_s=timeout_s)
+
+    async def _load(self, inputs: RunInputs) -> None:
+        """Nodes and running pods, to the cache (and so to the workers) and to the binder."""
+        self._progress(Progress("loading the cluster"))
+        for start in range(0, len(inputs.nodes), NODES_CHUNK):
+            nodes = node_batch(inputs.nodes[start : start + NODES_CHUNK])
+            # The binder first: what it does not know, a new cache would not hear of.
+            await self._call(BINDER, ADD_NODES, nodes)
+            await self._call(CACHE, ADD_NODES, nodes)
+        for bound in _chunks(inputs.running):
+            pods = pod_batch((identity, facts) for identity, facts, _ in bound)
+            running = RunningPods(pods, tuple(node for _, _, node in bound))
+            await self._call(BINDER, ADD_RUNNING, running)
+            await self._call(CACHE, ADD_RUNNING, running)
+
+    async def _without_gone(self, inputs: RunInputs) -> RunInputs:
+        """The inputs of a run that goes on: pods that were evicted before do not come again."""
+        gone = set((await self._call(BINDER, EVICTED_PAGE, NOTHING)).uids)
+        await self._call(CACHE, TAKE_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
+        return RunInputs(
+            inputs.nodes,
+            tuple(each for each in inputs.running if each[0].uid not in gone),
+            tuple(each for each in inputs.pending if each[0].uid not in gone),
+        )
+
+    async def _still_waiting(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Those of the pods that are not bound yet; the cache learns of the others."""
+        words = await self._call(BINDER, STANDING, Uids(tuple(who.uid for who, _ in pods)))
+        rows = list(zip(pods, words.nodes, strict=True))
+        bound = [(pod, node) for pod, node in rows if node]
+        told = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
+        await self._call(CACHE, ADD_RUNNING, told)
+        if members := in_gangs(pod for pod, _ in bound):
+            await self._call(QUEUE, BOUND_MEMBERS, pod_batch(members))
+        self._bound_before += len(bound)
+        return [pod for pod, node in rows if node == ""]
+
+    async def _submit(self, inputs: RunInputs) -> None:
+        """All pods into the queue before the first decision: their order is that of the input."""
+        self._progress(Progress("submitting pods", total=len(inputs.pending)))
+        for part in _chunks(inputs.pending):
+            batch = pod_batch(part)
+            await self._call(BINDER, ADD_PENDING, batch)
+            if self._plan.resume:
+                part = await self._still_waiting(part)
+                batch = pod_batch(part)
+            await self._nominate(part)
+            await self._submit_batch(batch)
+        if self._plan.resume:
+            await self._call(QUEUE, RESTORED, Restored(self._bound_before))
+
+    async def _nominate(self, pods: Sequence[Pod]) -> None:
+        """Pods that come with a nomination are known to the shards by it."""
+        named = [pod for pod in pods if pod[1].nominated_node_name]
+        if named:
+            nodes = tuple(facts.nominated_node_name for _, facts in named)
+            told = Nominations(pod_batch(named), nodes, (False,) * len(named))
+            await self._call(CACHE, NOMINATE, told)
+
+    async def _submit_batch(self, batch: PodBatch) -> None:
+        answer = await self._call(QUEUE, SUBMIT, batch)
+        if answer.refused:
+            bound = self._plan.settings.bounds.queue_max_pods
+            raise RunFailedError(
+                f"the queue is full: it refused {len(answer.refused)} pods "
+                f"(bounds.queue_max_pods is {bound})"
+            )
+
+    async def _follow(self, total: int) -> None:
+        """Sets the schedulers going and waits until no pod can move any more."""
+        began_s = clock_s()
+        for index in range(self._plan.settings.scheduler_count):
+            await self._call(scheduler_name(index), RUN, NOTHING)
+        while True:
+            state = await self._queue_state()
+            waiting = state.unschedulable + state.gated
+            self._progress(Progress("scheduling", state.done, waiting, total))
+            if _settled(state):
+                self._followed_s = clock_s() - began_s
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _queue_state(self) -> QueueState:
+        return await self._call(QUEUE, QUEUE_STATE, NOTHING)
+
+    async def _collect(self, inputs: RunInputs, scheduling_s: float) -> RunOutcome:
+        self._progress(Progress("collecting results", total=len(inputs.pending)))
+        key_of = {identity.uid: identity.key for identity, _ in inputs.pending}
+        placements: list[Placement] = []
+        while True:
+            page = await self._call(BINDER, BOUND, PageAsk(len(placements), CHUNK))
+            placements += [
+                Placement(key_of[uid], uid, node)
+                for uid, node in zip(page.uids, page.nodes, strict=True)
+            ]
+            if len(placements) >= page.total:
+                break
+        preempted = await self._preempted()
+        pending: list[PendingPod] = []
+        while True:
+            notes = await self._call(QUEUE, PENDING, PageAsk(len(pending), CHUNK))
+            pending += [
+                PendingPod(n.key, n.uid, n.message, n.reasons, n.plugins) for n in notes.notes
+            ]
+            if len(pending) >= notes.total:
+                break
+        heard_of = self._supervisor.heard_of
+        statuses = {name: await heard_of(name) for name in self._supervisor.refs}
+        for name, status in statuses.items():
+            self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
+        replaced: dict[str, float] = {}
+        for each in self._supervisor.restarts:
+            phase = f"replace {', '.join(each.gone)}"
+            replaced[phase] = replaced.get(phase, 0.0) + each.took_s
+        self.timings_s |= replaced
+        return RunOutcome(
+            tuple(placements),
+            tuple(pending),
+            scheduling_s,
+            self.timings_s,
+            preempted,
+            concurrency_of(self._plan.settings, statuses, self._followed_s),
+        )
+
+    async def _preempted(self) -> tuple[PreemptedPod, ...]:
+        found: list[PreemptedPod] = []
+        while True:
+            page = await self._call(BINDER, PREEMPTED, PageAsk(len(found), CHUNK))
+            found += [PreemptedPod(n.key, n.uid, n.node_name, n.preemptor) for n in page.notes]
+            if len(found) >= page.total:
+                return tuple(found)
+
+
+def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
+    """Pods of the inputs that the outcome says nothing of."""
+    told = (outcome.placements, outcome.pending, outcome.preempted)
+    return {who.uid for who, _ in inputs.pending} - {each.uid for part in told for each in part}
+
+
+def _settled(state: QueueState) -> bool:
+    return not (state.active or state.backoff or state.in_flight)
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), CHUNK):
+        yield items[start : start + CHUNK]
+
+
+def _check_identities(inputs: RunInputs) -> None:
+    """InputError for a pod that runs and waits at once: it could never be placed, nor parked."""
+    running = {identity.uid for identity, _, _ in inputs.running}
+    for identity, _ in inputs.pending:
+        if identity.uid in running:
+            raise InputError(
+                "is the UID of a pod that runs already",
+                obj=f'Pod "{identity.key}"',
+                field="metadata.uid",
+                value=cut_short(identity.uid),
+            )

@@ -1,0 +1,210 @@
+"""Before and after a run: whose journal is in the folder, and what to do with it.
+
+nothing there                       a new journal
+a run whose output is written       moved aside, to the folder's name with a number; a new journal.
+                                    With `resume`: its result is read, and nothing is decided
+a run that ended, without output    its result is read, where that was asked for
+a run that did not end              gone on with, where that was asked for
+
+What is gone on with, or read, must be of the same inputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from roadstead.actors.messages import RunningPods, node_batch, pod_batch
+from roadstead.actors.runs.outcomes import kept_outcome
+from roadstead.facts.run_mark import BEGUN, RunMark
+from roadstead.facts.run_mark import FINISHED as ENDED
+from roadstead.journal.bound import BoundPods
+from roadstead.journal.columns import RecordColumns
+from roadstead.journal.disk import Disk, RealDisk
+from roadstead.journal.files import FileJournal
+from roadstead.journal.headers import FINISHED
+from roadstead.journal.records import JournalError, RecordKind
+from roadstead.journal.segments import LeftOut, Reader, is_closed
+from roadstead.protocol.codec import pack, to_wire
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.result import Placement
+from roadstead.run import RunInputs, RunOutcome, RunPlan
+
+CHUNK = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """plan: with the digest that its journal begins with; its folder is ready. `resume` stays set
+    only where there is something to go on with. outcome: of the run in the journal, where that
+    ended. notes: what a user should hear of.
+    """
+
+    plan: RunPlan
+    outcome: RunOutcome | None = None
+    notes: tuple[str, ...] = ()
+
+
+def with_journal(plan: RunPlan, inputs: RunInputs) -> RunPlan:
+    """The plan of a run whose outcome is not kept. InputError as `open_journal`."""
+    return open_journal(plan, inputs, keeps_outcome=False).plan
+
+
+def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True) -> Opened:
+    """What is in the journal of a plan, and what to do with it.
+
+    InputError where the folder holds a run that may not be gone on with, or cannot be read or
+    moved.
+    """
+    folder = plan.settings.journal
+    if folder is None:
+        return Opened(replace(plan, resume=False))
+    # Actors may run in another working directory.
+    folder = folder.resolve()
+    settings = plan.settings.model_copy(update={"journal": folder})
+    plan = replace(plan, settings=settings, digest=digest_of(plan, inputs))
+    try:
+        is_written = (folder / FINISHED).exists()
+        holds_run = is_written or (folder.is_dir() and any(folder.glob("*.segment")))
+        if is_written and not (plan.resume and keeps_outcome):
+            folder.rename(_free_name(folder))
+            holds_run = False
+    except OSError as failure:
+        raise _refused(folder, f"cannot be used: {failure.strerror}") from failure
+    if not holds_run:
+        return Opened(replace(plan, resume=False, first_epoch=1))
+    return _found(plan, folder, is_written=is_written, keeps_outcome=keeps_outcome)
+
+
+def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool) -> Opened:
+    """A folder that holds a run whose journal stays where it is."""
+    try:
+        seen = seen_in(RealDisk(folder))
+    except JournalError as damaged:
+        raise InputError(str(damaged)) from damaged
+    if not plan.resume:
+        what = "ended, but its output was not written" if seen.ended_with else "did not end"
+        does = "writes it" if seen.ended_with else "goes on with it"
+        raise _refused(
+            folder,
+            f"holds a run that {what}: --resume {does}, another folder or --journal none begins "
+            "anew",
+        )
+    if seen.began_with and seen.began_with != plan.digest:
+        raise _refused(
+            folder, "holds a run of other inputs, configuration or seed: it cannot be gone on with"
+        )
+    outcome = None
+    if seen.ended_with and keeps_outcome:
+        outcome = kept_outcome(folder, seen.ended_with, seen.placements)
+    if outcome is None and is_written:
+        raise _refused(
+            folder,
+            "holds a run that ended, but not its outcome: without --resume a new run begins",
+        )
+    notes = _notes(folder, seen, has_outcome=outcome is not None)
+    return Opened(replace(plan, first_epoch=seen.last_epoch + 1), outcome, notes)
+
+
+def _notes(folder: Path, seen: Seen, *, has_outcome: bool) -> tuple[str, ...]:
+    notes = []
+    if seen.tail is not None:
+        notes.append(f"Journal {folder}: {seen.tail}. It was never acknowledged.")
+    if has_outcome:
+        notes.append(f"Journal {folder}: the run ended; its result is read, nothing is decided.")
+    elif seen.ended_with:
+        notes.append(
+            f"Journal {folder}: the run ended, but its outcome cannot be read. What is bound stays "
+            "bound; pods that found no node are tried again."
+        )
+    return tuple(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a journal says of its run. began_with: the digest of its inputs, "" where the journal
+    ended before that. last_epoch: the newest of any owner. ended_with: the digest of the outcome,
+    "" for a run that did not end. tail: what is left out at the end.
+    """
+
+    began_with: str
+    last_epoch: int
+    ended_with: str
+    placements: tuple[Placement, ...]
+    tail: LeftOut | None
+
+
+def seen_in(disk: Disk) -> Seen:
+    """JournalError for a journal that is damaged."""
+    reader, bound = Reader(disk), BoundPods()
+    began_with, ended_with, last_epoch = "", "", 0
+    for group in reader.groups():
+        columns = RecordColumns.of(group)
+        bound.take(columns)
+        last_epoch = max(last_epoch, *columns.epochs)
+        for kind, run in columns.runs():
+            if kind is not RecordKind.RUN:
+                # A run that goes on after its end did not end.
+                ended_with = ""
+                continue
+            marks = [each for each in run.subjects if isinstance(each, RunMark)]
+            began_with = began_with or next((e.digest for e in marks if e.what == BEGUN), "")
+            ended_with = next((e.digest for e in marks if e.what == ENDED), ended_with)
+    placements = tuple(Placement(key, uid, node) for uid, (key, node) in bound.pods.items())
+    return Seen(began_with, last_epoch, ended_with, placements, reader.tail)
+
+
+def close_journal(plan: RunPlan) -> None:
+    """The run is over: its journal has its end, also where its binder could not write it."""
+    folder = plan.settings.journal
+    if folder is None or not folder.is_dir() or is_closed(disk := RealDisk(folder)):
+        return
+    journal = FileJournal(disk)
+    try:
+        for _ in journal.recovered_groups():
+            pass
+        journal.end()
+    finally:
+        journal.close()
+
+
+def mark_finished(plan: RunPlan) -> None:
+    """The output of the run is written: the next one moves its journal aside."""
+    folder = plan.settings.journal
+    if folder is not None and folder.is_dir():
+        (folder / FINISHED).touch()
+
+
+def _free_name(folder: Path) -> Path:
+    names = (folder.with_name(f"{folder.name}.{number}") for number in count(1))
+    return next(path for path in names if not path.exists())
+
+
+def _refused(folder: Path, rule: str) -> InputError:
+    return InputError(rule, source="settings", field="journal", value=cut_short(str(folder)))
+
+
+def digest_of(plan: RunPlan, inputs: RunInputs) -> str:
+    """SHA-256 of all that decides where pods go."""
+    settings = plan.settings
+    digest = hashlib.sha256()
+    chosen = (settings.seed, settings.tie_break, settings.score_nodes)
+    digest.update(repr((chosen, plan.config_text, plan.plugins)).encode())
+    digest.update(pack(to_wire(plan.cluster)))
+    for part in _parts(inputs):
+        digest.update(pack(to_wire(part)))
+    return digest.hexdigest()
+
+
+def _parts(inputs: RunInputs) -> Iterator[object]:
+    for start in range(0, len(inputs.nodes), CHUNK):
+        yield node_batch(inputs.nodes[start : start + CHUNK])
+    for start in range(0, len(inputs.running), CHUNK):
+        running = inputs.running[start : start + CHUNK]
+        pods = pod_batch((identity, facts) for identity, facts, _ in running)
+        yield RunningPods(pods, tuple(node for _, _, node in running))
+    for start in range(0, len(inputs.pending), CHUNK):
+        yield pod_batch(inputs.pending[start : start + CHUNK])

@@ -1,0 +1,315 @@
+"""Launcher: carries out runs on actors, on either runtime, and ends what it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+import uvloop
+
+from roadstead.actors.logs import close_logs, open_log
+from roadstead.actors.runs.bench_run import BenchRun
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runs.explainer import explain_pod
+from roadstead.actors.runs.journals import (
+    close_journal,
+    mark_finished,
+    open_journal,
+    with_journal,
+)
+from roadstead.actors.runs.profiling import Profiler
+from roadstead.actors.runs.session import RunSession
+from roadstead.actors.runtime.garbage import seldom_collected
+from roadstead.actors.runtime.inline import InlineRuntime
+from roadstead.actors.runtime.virtual_time import run_virtual
+from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError, Runtime
+from roadstead.actors.supervisor.plugin_processes import plugins_watched
+from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.bench.figures import Benched
+from roadstead.bench.script import Script
+from roadstead.config.settings import Settings
+from roadstead.cycle.explain import Explanation
+from roadstead.interruption import interrupting_by
+from roadstead.journal import JournalError
+from roadstead.kernel.apart import let_finish
+from roadstead.lab.trial import LabSetup, Trial
+from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
+
+T = TypeVar("T")
+Tell = Callable[[Progress], None]
+
+_SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
+"""What a call tells of an actor that failed; the watch knows better what that one did."""
+
+WATCH_KNOWS_S = 5.0
+"""How long the watch may take to tell it."""
+
+CLOSE_LOOKS, CLOSE_LOOK_S = 50, 0.1
+"""How often, and how long after each other, it is tried to close a journal that is still in use."""
+
+
+class ActorLauncher:
+    """Runs on Ray or inline, as the plan's settings say."""
+
+    def __init__(self) -> None:
+        self._warming: Future[Runtime] | None = None
+
+    def prepare(self, settings: Settings, log_dir: str) -> None:
+        """Starts Ray, if it will be wanted, beside what else is to be done before a run."""
+        if settings.runtime == "ray" and self._warming is None:
+            self._warming = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
+
+    def _runtime(self, plan: RunPlan) -> Runtime:
+        warming, self._warming = self._warming, None
+        return open_runtime(plan) if warming is None else warming.result()
+
+    def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+        """Schedules everything. RoadsteadError with a clear text if it cannot be ended.
+
+        With `resume`, a run in the journal that ended is not carried out again: its outcome is
+        read.
+        """
+        opened = open_journal(plan, inputs)
+        for note in opened.notes:
+            progress(Progress(note=note))
+        if opened.outcome is not None:
+            self._stop_warming()
+            return opened.outcome
+        plan = opened.plan
+
+        async def work(client: Client, supervisor: Supervisor) -> RunOutcome:
+            outcome = await client.run(inputs)
+            await client.end(outcome)
+            return outcome
+
+        return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+
+    def finish(self, plan: RunPlan) -> None:
+        """What came of a run is written or shown: its journal need not be resumed any more."""
+        mark_finished(plan)
+
+    def _stop_warming(self) -> None:
+        """Ends what `prepare` began, for a run that needs no actors."""
+        warming, self._warming = self._warming, None
+        if warming is not None:
+            _run(warming.result().stop())
+
+    def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
+        """Schedules what is pending, then explains `pod` on what is left."""
+
+        plan = with_journal(plan, inputs)
+
+        async def work(client: Client, supervisor: Supervisor) -> Explanation:
+            await client.run(inputs)
+            return await explain_pod(supervisor, plan, pod)
+
+        explained = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        mark_finished(plan)
+        return explained
+
+    def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
+        """Schedules everything and measures it. RoadsteadError if it cannot be ended."""
+        from roadstead.actors.runs.stress import supervisor_for, try_out, virtual_runtime
+
+        plan = with_journal(plan, inputs)
+
+        async def work(client: Client, supervisor: Supervisor) -> Trial:
+            return await try_out(client, supervisor, plan, inputs)
+
+        def all_of_it(open_one: Callable[[], Runtime]) -> Coroutine[Any, Any, Trial]:
+            return _with_actors(open_one, plan, lambda told: None, work, supervisor_for(lab))
+
+        if lab.is_virtual:
+            trial = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
+        else:
+            trial = _run(all_of_it(partial(self._runtime, plan)))
+        mark_finished(plan)
+        return trial
+
+    def bench(
+        self,
+        script: Script,
+        plan: RunPlan,
+        progress: Tell,
+        *,
+        timeout_s: float,
+        profiles: bool = False,
+    ) -> Benched:
+        """Carries out a benchmark's script and measures it. RoadsteadError where it fails."""
+        plan = with_journal(plan, RunInputs(()))
+        profiler = Profiler() if profiles else None
+
+        async def work(client: Client, supervisor: Supervisor) -> Benched:
+            session = RunSession(supervisor, plan)
+            run = BenchRun(session, script, progress, timeout_s=timeout_s, profiler=profiler)
+            measured = tuple(await run.run())
+            return Benched(measured, {} if profiler is None else profiler.samples)
+
+        benched = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        mark_finished(plan)
+        return benched
+
+
+async def _with_actors(
+    open_one: Callable[[], Runtime],
+    plan: RunPlan,
+    progress: Tell,
+    work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
+    supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
+) -> T:
+    """Starts the actors of a plan, does the work while they are watched, and ends them."""
+    with plugins_watched(plan) as watched_plan:
+        return await _with_watched(open_one, watched_plan, progress, work, supervise)
+
+
+async def _with_watched(
+    open_one: Callable[[], Runtime],
+    plan: RunPlan,
+    progress: Tell,
+    work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
+    supervise: Callable[[Runtime, RunPlan], Supervisor],
+) -> T:
+    check_schedulers(plan)
+    progress(Progress("starting actors"))
+    started = asyncio.get_running_loop().time()
+    open_log(plan.log_dir, "driver")
+    try:
+        runtime = open_one()
+    except _SYMPTOMS as failure:
+        close_logs()
+        raise RunFailedError(str(failure)) from failure
+    supervisor = supervise(runtime, plan)
+    with interrupting_by(_cancelling()):
+        return await _carry_out(supervisor, plan, progress, work, started)
+
+
+def _cancelling() -> Callable[[], None]:
+    """Cancels the present task, from wherever a signal is handled."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None, "work of a task"
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    return cancel
+
+
+async def _carry_out(
+    supervisor: Supervisor,
+    plan: RunPlan,
+    progress: Tell,
+    work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
+    started_s: float,
+) -> T:
+    """The work, with all actors started before and ended after it."""
+    is_over = False
+    try:
+        await supervisor.start()
+        client = Client(supervisor, plan, progress)
+        client.timings_s["start actors"] = asyncio.get_running_loop().time() - started_s
+        _compare_on_signal(supervisor)
+        done = await first_of(work(client, supervisor), supervisor.watch())
+        is_over = True
+        return done
+    except _SYMPTOMS as failure:
+        raise RunFailedError(str(failure)) from failure
+    finally:
+        with contextlib.suppress(TimeoutError):
+            await supervisor.stop()
+        close_logs()
+        if is_over:
+            await _close(plan)
+            let_finish()
+
+
+async def _close(plan: RunPlan) -> None:
+    """Gives the journal its end, where the binder could not.
+
+    A binder that was not asked to stop, as where Ray was lost, has the folder a moment longer. One
+    that does not end keeps it: `check` says what is missing.
+    """
+    for _ in range(CLOSE_LOOKS):
+        with contextlib.suppress(JournalError):
+            close_journal(plan)
+            return
+        await asyncio.sleep(CLOSE_LOOK_S)
+
+
+def _compare_on_signal(supervisor: Supervisor) -> None:
+    """SIGUSR2 has the cache compare itself, as upstream; where signals can be heard at all."""
+    loop = asyncio.get_running_loop()
+    asked: set[asyncio.Task[tuple[str, ...]]] = set()
+
+    def ask() -> None:
+        task = loop.create_task(supervisor.compare())
+        asked.add(task)
+        task.add_done_callback(asked.discard)
+
+    if threading.current_thread() is threading.main_thread():
+        loop.add_signal_handler(signal.SIGUSR2, ask)
+
+
+async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:
+    """The result of the work, unless the watch raises first."""
+    working, watching = asyncio.create_task(work), asyncio.create_task(watch)
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done() and isinstance(working.exception(), _SYMPTOMS):
+            await asyncio.wait({watching}, timeout=WATCH_KNOWS_S)
+        if watching.done() and (failure := watching.exception()) is not None:
+            raise failure
+        return await working
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+def open_runtime(plan: RunPlan) -> Runtime:
+    """The runtime that the settings name. Ray is imported only when it is wanted."""
+    settings = plan.settings
+    if settings.runtime == "inline":
+        bound = settings.bounds.mailbox_max_messages
+        return InlineRuntime(mailbox_max_messages=bound, limits=plan.limits)
+    from roadstead.actors.runtime.ray_runtime import RayRuntime
+
+    return RayRuntime(
+        processes=processes(settings),
+        limits=plan.limits,
+        log_dir=plan.log_dir,
+        start_s=settings.deadlines.start_s,
+    )
+
+
+def processes(settings: Settings) -> int:
+    """How many processes the actors of a run take on Ray."""
+    control = 1 if settings.control == "together" else 3
+    workers = settings.shards if settings.has_workers else 0
+    return control + workers + settings.scheduler_count
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """The result of work that a thread does, which the process waits for before it ends."""
+    future: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as failure:
+            future.set_exception(failure)
+
+    threading.Thread(target=do, name="start-ray").start()
+    return future
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    # Closed: a loop that cannot be made leaves the work without a start, which Python warns of.
+    with seldom_collected(), contextlib.closing(work), loops as runner:
+        return runner.run(work)

@@ -1,0 +1,42 @@
+"""Samples of all processes of a run (`actors/runtime/sampling.py`), while something is measured."""
+
+from __future__ import annotations
+
+from roadstead.actors.messages.process import PROFILE, ProfileAsk
+from roadstead.actors.runs.session import RunSession
+from roadstead.actors.runtime.sampling import answer
+from roadstead.bench.speedscope import Samples
+
+
+class Profiler:
+    """Profiles all processes of a run while something is measured. samples: by process."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, list[Samples]] = {}
+
+    async def begin(self, session: RunSession) -> None:
+        """Begins in every process."""
+        for name in _one_of_each(session).values():
+            await session.call(name, PROFILE, ProfileAsk(begins=True))
+        if _is_apart(session):
+            answer(ProfileAsk(begins=True))
+
+    async def end(self, session: RunSession) -> None:
+        """Ends in every process, and takes what was seen."""
+        for host, name in _one_of_each(session).items():
+            told = await session.call(name, PROFILE, ProfileAsk(begins=False))
+            self.samples.setdefault(host, []).append(told)
+        if _is_apart(session):
+            self.samples.setdefault("client", []).append(answer(ProfileAsk(begins=False)))
+
+
+def _is_apart(session: RunSession) -> bool:
+    """Whether the actors run in other processes than this one."""
+    return session.plan.settings.runtime == "ray"
+
+
+def _one_of_each(session: RunSession) -> dict[str, str]:
+    """Process → an actor in it."""
+    if not _is_apart(session):
+        return {"all actors": next(iter(session.supervisor.refs))}
+    return {host: next(iter(names)) for host, names in session.supervisor.groups().items()}

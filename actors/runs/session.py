@@ -1,0 +1,184 @@
+"""A run in steps: nodes and pods come and go on one set of actors, while schedulers work.
+
+    begin ─► add_nodes, submit ─► commits, state ─► submit more, delete, remove_nodes ─► …
+
+`actors/runs/client.py` is a run that is given everything at once; here whoever holds the session
+says what happens next. Each change goes to the binder first: what it does not know, a cache that
+takes another one's place would not hear of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from roadstead.actors.messages import (
+    ADD_NODES,
+    ADD_PENDING,
+    COMMITS,
+    PENDING,
+    QUEUE_STATE,
+    RUN,
+    SUBMIT,
+    ActorStatus,
+    CommitPage,
+    PageAsk,
+    PendingNote,
+    PodBatch,
+    QueueState,
+    RunningPods,
+    node_batch,
+    pod_batch,
+)
+from roadstead.actors.messages.changes import (
+    DELETE_PODS,
+    LEAVE,
+    OBSERVE,
+    REMOVE_NODES,
+    UPDATE_PODS,
+    UPDATE_RUNNING,
+    ClusterChanges,
+    NodeChange,
+    NodeNames,
+    PodChange,
+)
+from roadstead.actors.messages.recovery import GONE, PodsGone
+from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
+from roadstead.actors.seam import NOTHING, A, Method, Q, RunFailedError
+from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.run import RunPlan
+
+CHUNK = 5_000
+"""Pods in one message."""
+
+NODES_CHUNK = 20_000
+"""Nodes in one message."""
+
+SAME_CLOCK_S = 0.5
+"""Clocks of two processes that are closer than that are taken for one: messages take time, too."""
+
+
+class RunSession:
+    """The actors of a run, for whoever says step by step what happens to the cluster."""
+
+    def __init__(self, supervisor: Supervisor, plan: RunPlan) -> None:
+        self.supervisor = supervisor
+        self.plan = plan
+        self._revision = 0
+
+    async def call(self, name: str, method: Method[Q, A], message: Q) -> A:
+        """An actor's answer."""
+        timeout_s = self.plan.settings.deadlines.call_s
+        return await self.supervisor.refs[name].call(method, message, timeout_s=timeout_s)
+
+    async def begin(self) -> None:
+        """Sets the schedulers going."""
+        for name in self.supervisor.refs:
+            if name.startswith(SCHEDULER):
+                await self.call(name, RUN, NOTHING)
+
+    async def add_nodes(self, nodes: Sequence[NodeFacts], *, tells_queue: bool = True) -> None:
+        """Nodes appear; pods that wait may be helped by them (tells_queue)."""
+        for start in range(0, len(nodes), NODES_CHUNK):
+            part = node_batch(nodes[start : start + NODES_CHUNK], self._revision)
+            await self.call(BINDER, ADD_NODES, part)
+            await self.call(CACHE, ADD_NODES, part)
+            if tells_queue:
+                changes = tuple(NodeChange(None, facts) for facts in part.nodes)
+                await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
+
+    async def change_nodes(self, changes: Sequence[tuple[NodeFacts, NodeFacts]]) -> None:
+        """Nodes change, from what they were to what they are."""
+        self._revision += 1
+        for start in range(0, len(changes), CHUNK):
+            part = changes[start : start + CHUNK]
+            now = node_batch((new for _, new in part), self._revision)
+            await self.call(BINDER, ADD_NODES, now)
+            await self.call(CACHE, ADD_NODES, now)
+            told = tuple(NodeChange(old, new) for old, new in part)
+            await self.call(QUEUE, OBSERVE, ClusterChanges(told))
+
+    async def remove_nodes(self, nodes: Sequence[NodeFacts]) -> None:
+        """Nodes disappear; their pods stay bound to them."""
+        self._revision += 1
+        gone = NodeNames(tuple(facts.name for facts in nodes), self._revision)
+        await self.call(BINDER, REMOVE_NODES, gone)
+        await self.call(CACHE, REMOVE_NODES, gone)
+        changes = tuple(NodeChange(facts, None) for facts in nodes)
+        await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
+
+    async def submit(self, batch: PodBatch) -> None:
+        """Pods come. RunFailedError where the queue has no room for all of them."""
+        batch = replace(batch, revision=self._revision)
+        await self.call(BINDER, ADD_PENDING, batch)
+        await self._enqueue(batch)
+
+    async def _enqueue(self, batch: PodBatch) -> None:
+        answer = await self.call(QUEUE, SUBMIT, replace(batch, revision=self._revision))
+        if answer.refused:
+            bound = self.plan.settings.bounds.queue_max_pods
+            raise RunFailedError(
+                f"the queue is full: it refused {len(answer.refused)} pods "
+                f"(bounds.queue_max_pods is {bound})"
+            )
+
+    async def update_pods(self, changes: Sequence[tuple[PodIdentity, PodFacts, PodFacts]]) -> None:
+        """Pods (who, as it was, as it is) change, wherever they are; those that are gone stay so.
+
+        RunFailedError where the queue has no room for those that wait.
+        """
+        self._revision += 1
+        for start in range(0, len(changes), CHUNK):
+            part = {who.uid: (who, old, new) for who, old, new in changes[start : start + CHUNK]}
+            now = pod_batch(((who, new) for who, _, new in part.values()), self._revision)
+            here = await self.call(BINDER, UPDATE_PODS, now)
+            node_of = dict(zip(here.pods.uids, here.nodes, strict=True))
+            bound = [uid for uid, node_name in node_of.items() if node_name]
+            pods = pod_batch(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
+            nodes = tuple(node_of[uid] for uid in bound)
+            await self.call(CACHE, UPDATE_RUNNING, RunningPods(pods, nodes))
+            changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
+            await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
+            waiting = [uid for uid, node_name in node_of.items() if not node_name]
+            if waiting:
+                await self._enqueue(pod_batch((part[uid][0], part[uid][2]) for uid in waiting))
+
+    async def delete_pods(self, uids: Sequence[str]) -> None:
+        """Pods are gone, wherever they are; those that nobody knows are left out."""
+        self._revision += 1
+        for start in range(0, len(uids), CHUNK):
+            part = PodsGone(tuple(uids[start : start + CHUNK]), self._revision)
+            gone = await self.call(BINDER, DELETE_PODS, part)
+            await self.call(CACHE, GONE, PodsGone(gone.uids, gone.revision))
+            await self.call(QUEUE, LEAVE, gone)
+
+    async def state(self) -> QueueState:
+        """How many pods are where in the queue."""
+        return await self.call(QUEUE, QUEUE_STATE, NOTHING)
+
+    async def commits(self, start: int, count: int = CHUNK) -> CommitPage:
+        """Binds from a place on, with times of this process's clock (`time.monotonic`)."""
+        asked_s = time.monotonic()
+        page = await self.call(BINDER, COMMITS, PageAsk(start, count))
+        offset_s = (asked_s + time.monotonic()) / 2 - page.now_s
+        if abs(offset_s) < SAME_CLOCK_S:
+            return page
+        times = tuple((many, time_s + offset_s) for many, time_s in page.times)
+        return CommitPage(page.uids, times, page.total, page.now_s + offset_s)
+
+    async def pending(self, count: int) -> tuple[tuple[PendingNote, ...], int]:
+        """Why the first `count` pods wait, and how many do."""
+        page = await self.call(QUEUE, PENDING, PageAsk(0, count))
+        return page.notes, page.total
+
+    async def statuses(self) -> Mapping[str, ActorStatus]:
+        """What each actor says of itself."""
+        return {name: await self.supervisor.heard_of(name) for name in self.supervisor.refs}
+
+
+def is_settled(state: QueueState) -> bool:
+    """Whether no pod can move any more unless something happens."""
+    return not (state.active or state.backoff or state.in_flight)

@@ -1,0 +1,179 @@
+"""Trials of the conflict lab: the product's actors, with a binder that is watched.
+
+The binder counts what it is asked and refuses, and may be told to check less at the commit, so that
+what its re-check is worth can be seen. Nothing but the lab starts such a binder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.messages import BindAnswers, BindBatch, PodBatch
+from roadstead.actors.names import BINDER, SCHEDULER
+from roadstead.actors.runs.client import Client
+from roadstead.actors.runtime.living import Life
+from roadstead.actors.runtime.simulated import SimulatedRuntime
+from roadstead.actors.runtime.simulated_network import Network
+from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method
+from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.config.model import ProfileConfig
+from roadstead.cycle.verify import Verifier
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.journal import Journal
+from roadstead.lab.trial import LabSetup, Recheck, Trial
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.placements import TableStore
+from roadstead.protocol.status import SUCCESS, Status
+from roadstead.run import RunInputs, RunPlan
+
+
+@dataclass(frozen=True, slots=True)
+class LabFigures:
+    """Binder → lab: what it was asked since the first pod was submitted.
+
+    refused: (cause, how many). waits: (pods, seconds until their bind was acknowledged). ran_s: how
+    long ago the first pod was submitted.
+    """
+
+    asked: int
+    refused: tuple[tuple[str, int], ...]
+    waits: tuple[tuple[int, float], ...]
+    ran_s: float
+
+
+LAB_FIGURES = method("lab_figures", Nothing, LabFigures)
+
+
+class _Trusting(Verifier):
+    """Takes a scheduler's word for everything."""
+
+    def verify(self, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+    def verify_all(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> bool:
+        return True
+
+
+class LabBinder(BinderActor):
+    """A binder that counts, and that checks only as much as it is told."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        directory: Directory,
+        journal: Journal | None = None,
+        *,
+        recheck: Recheck = "all",
+    ) -> None:
+        self._began_s = 0.0
+        self._asked = 0
+        self._refused: Counter[str] = Counter()
+        self._waits: list[tuple[int, float]] = []
+        super().__init__(plan, directory, journal)
+        store = self.core.placements.store
+        assert isinstance(store, TableStore)
+        if recheck == "node":
+            self._verifier = Verifier(store.table, node_profiles(plan, store.table.classes))
+        elif recheck == "none":
+            self._verifier = _Trusting(store.table, {})
+
+    async def add_pending(self, batch: PodBatch) -> Nothing:
+        self._began_s = self._began_s or clock_s()
+        return await super().add_pending(batch)
+
+    async def bind(self, batch: BindBatch) -> BindAnswers:
+        answers = await super().bind(batch)
+        causes = Counter(answer.cause for answer in answers.answers)
+        bound = causes.pop("", 0)
+        self._asked += len(answers.answers)
+        self._refused += causes
+        if bound:
+            self._waits.append((bound, clock_s() - self._began_s))
+        return answers
+
+    async def lab_figures(self, _: Nothing) -> LabFigures:
+        """What was counted so far."""
+        return LabFigures(
+            self._asked,
+            tuple(sorted(self._refused.items())),
+            tuple(self._waits),
+            clock_s() - self._began_s if self._began_s else 0.0,
+        )
+
+
+def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
+    """The plan's profiles without the filters that look across nodes."""
+    registry, handle = plan.registry(), Handle(classes, plan.cluster)
+    profiles = {}
+    for config in plan.config().profiles:
+        whole = Profile(config, registry, handle)
+        left_out = {plugin.name for plugin in whole.summarizes_filter}
+        profiles[config.scheduler_name] = Profile(_without(config, left_out), registry, handle)
+    return profiles
+
+
+def _without(config: ProfileConfig, left_out: set[str]) -> ProfileConfig:
+    kept = {
+        point: tuple(ref for ref in config.at(point) if ref.name not in left_out)
+        for point in ("preFilter", "filter")
+    }
+    return replace(config, plugins={**config.plugins, **kept})
+
+
+class LabSupervisor(Supervisor):
+    """Starts a LabBinder in place of the binder."""
+
+    def __init__(self, runtime: Runtime, plan: RunPlan, *, recheck: Recheck) -> None:
+        super().__init__(runtime, plan)
+        self._recheck = recheck
+
+    def _life(self, name: str) -> Factory:
+        life = super()._life(name)
+        if name != BINDER:
+            return life
+        epoch = self.epochs.get(name, self._plan.first_epoch)
+        return Life(partial(LabBinder, self._plan, recheck=self._recheck), name, epoch)
+
+
+def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:
+    """What makes the supervisor of a trial."""
+    return partial(LabSupervisor, recheck=lab.recheck)
+
+
+def virtual_runtime(plan: RunPlan) -> Runtime:
+    """Actors of this process on a network without faults, drawn from the plan's seed."""
+    return SimulatedRuntime(Network(plan.settings.seed), plan.limits)
+
+
+async def try_out(
+    client: Client,
+    supervisor: Supervisor,
+    plan: RunPlan,
+    inputs: RunInputs,
+) -> Trial:
+    """One run, and what was measured of it."""
+    outcome = await client.run(inputs)
+    timeout_s = plan.settings.deadlines.call_s
+    told = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
+    counted: Counter[str] = Counter()
+    for name in supervisor.refs:
+        if name.startswith(SCHEDULER):
+            counted.update(dict((await supervisor.heard_of(name)).figures))
+    return Trial(
+        tuple((each.uid, each.node) for each in outcome.placements),
+        len(outcome.pending),
+        told.waits[-1][1] if told.waits else 0.0,
+        told.waits,
+        told.asked,
+        dict(told.refused),
+        int(counted["transactions"]),
+        int(counted["conflicted"]),
+        float(counted["busy_s"]),
+        told.ran_s,
+    )

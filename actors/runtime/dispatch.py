@@ -1,0 +1,63 @@
+"""From an envelope that arrives to the handler of an actor, and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
+from roadstead.actors.runtime.process_calls import answered
+from roadstead.actors.seam import (
+    ERROR,
+    METHODS,
+    NOTHING,
+    REPLY,
+    ActorError,
+    FencedError,
+    failure_out,
+)
+from roadstead.protocol.codec import Envelope, Limits, from_wire, to_wire
+
+
+class Dispatcher:
+    """Finds the handler of an actor for each envelope that arrives."""
+
+    __slots__ = ("_actor", "_fences", "_handlers", "_limits", "name")
+
+    def __init__(self, name: str, actor: object, limits: Limits) -> None:
+        self.name = name
+        self._actor = actor
+        self._limits = limits
+        self._handlers: dict[str, Callable[[object], Awaitable[object]]] = {}
+        self._fences: dict[str, int] = {}
+
+    async def receive(self, data: bytes) -> bytes:
+        """Handles one envelope; the reply's bytes. An error of the handler is a reply, too."""
+        try:
+            envelope = Envelope.decode(data, self._limits, typed=True)
+            reply = await self._handle(envelope)
+            return Envelope(REPLY, envelope.seq, envelope.epoch, envelope.token, reply).encode()
+        except asyncio.CancelledError:
+            raise
+        except Exception as failure:
+            return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
+
+    def crashed(self) -> None:
+        """The actor is gone in a process that goes on: what it held of the system is given free."""
+        crashed = getattr(self._actor, "crashed", None)
+        if crashed is not None:
+            crashed()
+
+    async def _handle(self, envelope: Envelope) -> object:
+        if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
+            raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
+        if envelope.kind in PROCESS_CALLS:
+            return await answered(envelope.kind, envelope.body)
+        method = METHODS.get(envelope.kind)
+        if method is FENCE:
+            self._fences |= dict(from_wire(Fences, envelope.body).epochs)
+            return to_wire(NOTHING)
+        handler = getattr(self._actor, envelope.kind, None) if method is not None else None
+        if method is None or handler is None:
+            raise ActorError(f"{self.name} has no handler {envelope.kind!r}")
+        return to_wire(await handler(from_wire(method.message, envelope.body)))

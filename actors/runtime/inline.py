@@ -1,0 +1,150 @@
+"""The inline runtime: every actor is one mailbox task in this process.
+
+Messages of one actor are started in order; a handler that waits lets the next one run, as in an
+asynchronous Ray actor. Mailboxes are bounded, messages in hand included: a sender waits, with its
+deadline, when one is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+
+from roadstead.actors.runtime.dispatch import Dispatcher
+from roadstead.actors.seam import (
+    NOBODY,
+    A,
+    ActorLostError,
+    Factory,
+    Method,
+    Q,
+    Ref,
+    Stamp,
+    late,
+    open_reply,
+)
+from roadstead.protocol.codec import Limits
+
+_Waiting = tuple[bytes, "asyncio.Future[bytes]"]
+
+
+class InlineActor:
+    """A mailbox, the task that empties it, and the replies that are still owed."""
+
+    def __init__(self, name: str, dispatcher: Dispatcher, max_messages: int) -> None:
+        self.name = name
+        self.lost = False
+        self._dispatcher = dispatcher
+        self._room = asyncio.Semaphore(max_messages)
+        self._mailbox: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._owed: set[asyncio.Future[bytes]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._start(self._run())
+
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=self.name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _run(self) -> None:
+        while True:
+            data, future = await self._mailbox.get()
+            handling = self._start(self._handle(data, future))
+            handling.add_done_callback(lambda _: self._room.release())
+
+    async def _handle(self, data: bytes, future: asyncio.Future[bytes]) -> None:
+        reply = await self._dispatcher.receive(data)
+        if not future.done():
+            future.set_result(reply)
+
+    async def ask(self, data: bytes) -> bytes:
+        """The reply to one message. ActorLostError if the actor ends before it answers."""
+        await self._room.acquire()
+        if self.lost:
+            # Whoever waits behind us is told at once, too.
+            self._room.release()
+            raise ActorLostError(f"{self.name} is gone")
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._owed.add(future)
+        future.add_done_callback(self._owed.discard)
+        self._mailbox.put_nowait((data, future))
+        return await future
+
+    def end(self) -> None:
+        """Ends the actor as a kill would: nothing in flight is answered."""
+        self.lost = True
+        self._dispatcher.crashed()
+        for task in self._tasks:
+            task.cancel()
+        for future in list(self._owed):
+            if not future.done():
+                future.set_exception(ActorLostError(f"{self.name} is gone"))
+        while not self._mailbox.empty():
+            self._mailbox.get_nowait()
+            self._room.release()
+
+
+@dataclass(frozen=True, slots=True)
+class InlineRef:
+    """A Ref to an actor of this process."""
+
+    actor: InlineActor
+    limits: Limits
+    stamp: Stamp = NOBODY
+
+    @property
+    def name(self) -> str:
+        return self.actor.name
+
+    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
+        data = self.stamp.envelope(method.name, message)
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await self.actor.ask(data)
+        except TimeoutError:
+            raise late(self.name, method.name, timeout_s) from None
+        return open_reply(self.name, method, reply, self.limits)
+
+
+class InlineRuntime:
+    """Starts, finds and ends actors in this process."""
+
+    def __init__(self, *, mailbox_max_messages: int, limits: Limits) -> None:
+        self._mailbox_max_messages = mailbox_max_messages
+        self._limits = limits
+        self._actors: dict[str, InlineActor] = {}
+
+    async def start(
+        self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
+    ) -> dict[str, Ref]:
+        """New actors by name; groups share nothing but this process, as all do."""
+        for name, build in (each for builds in groups.values() for each in builds.items()):
+            before = self._actors.get(name)
+            assert before is None or before.lost, f"{name} is running"
+            dispatcher = Dispatcher(name, build(self), self._limits)
+            self._actors[name] = InlineActor(name, dispatcher, self._mailbox_max_messages)
+        return {name: self.find(name) for builds in groups.values() for name in builds}
+
+    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+        """A way to a running actor. ActorLostError if there is none of this name."""
+        actor = self._actors.get(name)
+        if actor is None:
+            raise ActorLostError(f"there is no actor {name}")
+        return InlineRef(actor, self._limits, stamp)
+
+    def lost(self) -> str:
+        """Nothing carries the actors but this process."""
+        return ""
+
+    async def kill(self, name: str) -> None:
+        """Ends an actor at once."""
+        self._actors[name].end()
+
+    async def stop(self) -> None:
+        """Ends all actors."""
+        for actor in self._actors.values():
+            actor.end()
+        self._actors.clear()
+        await asyncio.sleep(0)

@@ -1,0 +1,183 @@
+"""HeldNodes: all nodes beside the scheduler that decides on them; the cache keeps them up to date.
+
+    catch up with the cache ──► decide: no changes come in ──► those that waited are made
+                                      ▲                     │
+                                      └── decide again ◄────┘ where the state may be stale
+
+What is decided stands on the table at once; the cache's change then finds it there. Where decisions
+may be made on a stale state, or take time, changes wait from one `catch_up` to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from roadstead.actors.messages import DeltaBatch, ViewAsk
+from roadstead.actors.messages.recovery import Restore
+from roadstead.actors.scheduler.rounds import UnsettledError, narrow_outside
+from roadstead.actors.seam import ActorError, DeadlineError, Directory, Nothing
+from roadstead.actors.worker.actor import MAX_WAITING_DELTAS, WorkerActor
+from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
+from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.sharded import NarrowTask
+from roadstead.cycle.tentative import Tentative
+from roadstead.framework.profile import Profile
+from roadstead.framework.victims import Tried
+from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.table import NodeTable
+from roadstead.run import RunPlan
+from roadstead.storage import StorageChange
+
+SPARE_SHARDS = 1024
+"""Of how many nodes that are gone the shard may be kept, beside as many as there are."""
+
+Deciding = Callable[[BatchRun], Awaitable[tuple[list[Decision], int]]]
+"""Decisions for the first pods of a batch, and how many of its pods are settled by them."""
+
+
+class HeldNodes(WorkerActor):
+    """The handlers of a worker, and batches without messages.
+
+    shard_of: node name → shard, where schedulers own some.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        plan: RunPlan,
+        directory: Directory,
+        classes: PodClasses,
+        profiles: Mapping[str, Profile],
+        *,
+        is_new: bool,
+        epoch: int,
+    ) -> None:
+        self._made = NodeTable(classes), profiles
+        self._stays = plan.settings.staleness_s is not None
+        self._thinks = plan.settings.decision_time.is_given and plan.settings.concurrency != "exact"
+        self._decides = False
+        super().__init__(name, plan, directory, is_new=is_new, epoch=epoch)
+        self.tentative = Tentative(self.table)
+        self.shard_of: dict[str, int] = {}
+
+    def _make(self, plan: RunPlan) -> tuple[NodeTable, Mapping[str, Profile]]:
+        return self._made
+
+    async def catch_up(self, seq: int) -> None:
+        """The table as of change `seq`, without what was decided and did not come to be.
+
+        It stays like this as long as the settings say. UnsettledError where the cache's changes do
+        not come in time.
+        """
+        try:
+            await self._reach(seq)
+        except DeadlineError as late:
+            raise UnsettledError(str(late)) from late
+        self.tentative.drop_rest()
+        if len(self.shard_of) > 2 * len(self.table) + SPARE_SHARDS:
+            for gone in [name for name in self.shard_of if not self.table.has_node(name)]:
+                del self.shard_of[gone]
+        self.is_paused = self._stays or self._thinks
+
+    async def _reach(self, seq: int) -> None:
+        if not self._decides:
+            await self.go_on()
+        await super()._reach(seq)
+
+    async def apply(self, batch: DeltaBatch) -> Nothing:
+        """As a worker. Where too many changes wait, the state is less stale than it might be."""
+        if not self._decides and len(self._early) >= MAX_WAITING_DELTAS // 2:
+            await self.go_on()
+        return await super().apply(batch)
+
+    async def go_on(self) -> None:
+        """Changes that wait are made."""
+        self.is_paused = False
+        await self._advance()
+
+    async def decide(
+        self, cycle: ReplicaCycle, pods: Sequence[PodInCycle], decide: Deciding
+    ) -> tuple[list[Decision], int]:
+        """A batch on the table, which `decide` decides; meanwhile nothing else changes the table.
+
+        Changes that came meanwhile are made afterwards.
+        """
+        self.is_paused = self._decides = True
+        try:
+            self.tentative.set_aside(pods)
+            batch = cycle.begin_here(pods)
+            if isinstance(batch, NarrowTask):
+                batch = cycle.narrowed_here(await narrow_outside(batch))
+            decisions, settled = await decide(batch)
+            batch.settle()
+            self.tentative.note(decisions)
+            if self._tells_versions:
+                placed = {each.node_name for each in decisions if each.node_name is not None}
+                cycle.row_versions = dict(self._versions.among(placed))
+        finally:
+            self._decides, self.is_paused = False, self._stays
+        await self._advance()
+        return decisions, settled
+
+    def _nodes_come(self, batch: DeltaBatch) -> None:
+        if batch.shards:
+            self.shard_of |= zip(batch.node_names(), batch.shards, strict=True)
+        super()._nodes_come(batch)
+
+    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
+        coming = [infos[pod] for pod in batch.pods[start:]]
+        names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
+        if others := self.tentative.confirm(uids, names, coming):
+            self._come_together(
+                [names[place] for place in others],
+                [uids[place] for place in others],
+                [keys[place] for place in others],
+                [coming[place] for place in others],
+            )
+
+    def _pod_comes(
+        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+    ) -> None:
+        if self.tentative.confirm([uid], [name], [info]):
+            super()._pod_comes(name, info, uid, key, started_s)
+
+    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+        if not self.tentative.has_left(uid, name):
+            super()._pod_goes(name, info, uid)
+
+    def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
+        # Counted by class: taken twice, it would be another pod's.
+        if not self.tentative.has_given_up(uid, name):
+            super()._nomination_ends(name, info, uid)
+
+    def _storage_changes(self, change: StorageChange) -> None:
+        """The scheduler learns of it with the next answer of the cache."""
+
+
+class HoldsNodes:
+    """An actor's handlers of a worker, where it holds the nodes itself."""
+
+    _name: str
+    _nodes: HeldNodes | None
+
+    @property
+    def _as_worker(self) -> HeldNodes:
+        if self._nodes is None:
+            raise ActorError(f"{self._name} holds no nodes")
+        return self._nodes
+
+    async def apply(self, batch: DeltaBatch) -> Nothing:
+        return await self._as_worker.apply(batch)
+
+    async def restore(self, part: Restore) -> Nothing:
+        return await self._as_worker.restore(part)
+
+    async def evaluate(self, request: EvaluateRequest) -> ShardAnswer:
+        return await self._as_worker.evaluate(request)
+
+    async def dry_run(self, request: DryRunAsk) -> Tried:
+        return await self._as_worker.dry_run(request)
+
+    async def view(self, request: ViewAsk) -> ShardView:
+        return await self._as_worker.view(request)

@@ -1,0 +1,151 @@
+"""Preemption as a scheduler carries it out: the dry run on the workers, evictions, nominations.
+
+    no node ─► dry run (here, or on all workers) ─► decided ─► Nominate ─► evict at the binder
+                                                                  │
+                    queue: pod goes back, victims leave ◄── cache: victims leave, pod nominated
+
+The pod stays leased until its victims are gone (upstream's asynchronous preemption: PreEnqueue
+keeps it out of activeQ for so long). A victim that waits for Permit at this scheduler is not
+evicted but refused, and goes back to the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from roadstead.actors.messages import (
+    DRY_RUN,
+    EVICT,
+    NOMINATE,
+    Assumed,
+    Evict,
+    Nominations,
+    PodBatch,
+    pod_batch,
+)
+from roadstead.actors.scheduler.outside import call_outside
+from roadstead.actors.seam import Ref
+from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.core import CycleCore
+from roadstead.cycle.effects import Effect, Nominate, Nomination
+from roadstead.cycle.pods import PodState
+from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting_outside import ask_extenders
+from roadstead.cycle.sharded import ShardedCycle
+from roadstead.extenders.chain import Extenders
+from roadstead.facts.pod import PodIdentity
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.victims import DryRun, Tried
+from roadstead.preemption.dry_run import merge
+from roadstead.run import Pod
+
+TryOut = Callable[[PodInCycle, DryRun], Awaitable[Tried]]
+
+PREEMPTED = "preempted"
+PLUGIN = "DefaultPreemption"
+
+
+async def try_on_workers(
+    cycle: ShardedCycle,
+    workers: Sequence[Ref],
+    versions: Sequence[int],
+    timeout_s: float,
+    pod: PodInCycle,
+    ask: DryRun,
+) -> Tried:
+    """What all workers say of a dry run for a pod of the last batch."""
+    question = cycle.dry_run_ask(pod.signature, ask)
+    asked = zip(workers, versions, strict=True)
+    parts = await asyncio.gather(
+        *(
+            worker.call(DRY_RUN, replace(question, table_version=version), timeout_s=timeout_s)
+            for worker, version in asked
+        )
+    )
+    return await _left_by(cycle.extenders, pod, merge(parts, ask))
+
+
+async def try_here(
+    batch: BatchRun, extenders: Extenders | None, pod: PodInCycle, ask: DryRun
+) -> Tried:
+    """What a dry run for a pod of a batch finds on the scheduler's own table."""
+    return await _left_by(extenders, pod, batch.dry_run(pod, ask))
+
+
+async def _left_by(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -> Tried:
+    """What extenders leave of the candidates of a dry run."""
+    if extenders is None or not extenders.preempts(pod.info.facts):
+        # No thread for nothing: with sampling there is a chain of no extenders.
+        return tried
+    return await call_outside(extenders, partial(ask_extenders, extenders, pod, tried))
+
+
+async def after_failure(
+    decision: Decision, profile: Profile, tie_break: TieBreak, try_out: TryOut
+) -> tuple[Decision, bool]:
+    """A decision with PostFilter's answer, and whether preemption was tried for it.
+
+    try_out: carries out a dry run.
+    """
+    pod, diagnosis = decision.pod, decision.diagnosis
+    if diagnosis is None:
+        return decision, False
+    ask = wanted(profile, pod, diagnosis, tie_break)
+    if ask is None:
+        return decision, False
+    result = conclude(profile, pod, diagnosis, tie_break, await try_out(pod, ask))
+    return decision._replace(post_filter=result), True
+
+
+async def carry_out(
+    effect: Nominate,
+    core: CycleCore,
+    binder: Ref,
+    cache: Ref,
+    known_changes: int,
+    timeout_s: float,
+) -> tuple[list[Effect], PodBatch, Assumed]:
+    """Evicts and nominates: what the core asks for then, the pods that are gone, the cache's word.
+
+    Coming twice is no harm: who is gone is gone, and a nomination is told as it is.
+    """
+    effects: list[Effect] = []
+    gone: list[Pod] = []
+    for each in effect.nominations:
+        refused, evicted = _sort_out(each, core)
+        for uid in refused:
+            effects += core.reject(uid, PLUGIN, PREEMPTED)
+        if evicted:
+            ask = Evict(each.token, evicted, each.key, each.node_name)
+            answer = await binder.call(EVICT, ask, timeout_s=timeout_s)
+            gone += answer.gone.pods()
+    uids = tuple(identity.uid for identity, _ in gone)
+    effects += core.deleted(uids)
+    told = replace(_nominations(effect.nominations, uids), known_changes=known_changes)
+    return effects, pod_batch(gone), await cache.call(NOMINATE, told, timeout_s=timeout_s)
+
+
+def _sort_out(nomination: Nomination, core: CycleCore) -> tuple[list[str], tuple[str, ...]]:
+    """(victims that wait for Permit here, all others)."""
+    uids = [victim.uid for victim in nomination.victims if victim.uid]
+    waiting = [uid for uid in uids if core.state_of(uid) is PodState.WAITING]
+    return waiting, tuple(uid for uid in uids if uid not in waiting)
+
+
+def _nominations(all_of_them: Sequence[Nomination], gone: tuple[str, ...]) -> Nominations:
+    pods = pod_batch((_identity(each), each.facts) for each in all_of_them)
+    return Nominations(
+        pods,
+        tuple(each.node_name for each in all_of_them),
+        tuple(bool(each.victims) for each in all_of_them),
+        gone,
+    )
+
+
+def _identity(nomination: Nomination) -> PodIdentity:
+    namespace, _, name = nomination.key.partition("/")
+    return PodIdentity(nomination.uid, namespace, name)

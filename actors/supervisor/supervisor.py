@@ -1,0 +1,385 @@
+"""Supervisor: starts the actors of a run, watches them, replaces those that are gone, ends them.
+
+      watch ── gone, silent ──► replace: its process, and all that rests on what it alone knew
+        ▲                          │ no journal, or too often: the run ends with the story
+        └── the run goes on ◄──────┘
+      what carries the actors is gone (Ray itself): the run ends with that
+
+An actor that cannot go on (bad input, a broken invariant, a journal that failed) ends the run: a
+new one would fail the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import chain
+
+from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.logs import log
+from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
+from roadstead.actors.messages.process import FENCE, Fences
+from roadstead.actors.messages.recovery import COMPARE
+from roadstead.actors.names import (
+    BINDER,
+    CACHE,
+    CONTROL,
+    QUEUE,
+    SCHEDULER,
+    WORKER,
+    holder_names,
+    scheduler_name,
+)
+from roadstead.actors.queue.actor import QueueActor
+from roadstead.actors.runtime.living import Life, LivingRef
+from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.seam import (
+    NOTHING,
+    A,
+    ActorError,
+    ActorLostError,
+    DeadlineError,
+    Factory,
+    Failure,
+    Method,
+    Q,
+    Ref,
+    RunFailedError,
+    Runtime,
+    clock_s,
+    failure_in,
+)
+from roadstead.actors.supervisor.plugin_processes import WatchedLife, last_call_of
+from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, rests_on
+from roadstead.actors.worker.actor import WorkerActor
+from roadstead.extenders.caller import CallerOf
+from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
+from roadstead.run import RunPlan
+
+WATCH_S = 0.5
+"""How often every actor is asked how it is."""
+
+SILENT_LOOKS = 4
+"""Looks (`deadlines.call_s` each) for which a worker may be silent before it is taken for gone."""
+
+ROOT_S = 2.0
+"""How long to look for the failure from which another one follows."""
+
+
+_SILENT = ActorStatus("has not answered yet")
+
+
+class ActorGoneError(RunFailedError):
+    """A run ended because an actor is gone or silent; others fail for want of it."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.name = name
+
+
+class _RunRef(LivingRef):
+    """What others than actors hold: notes which schedulers were told to run."""
+
+    def __init__(self, name: str, supervisor: Supervisor) -> None:
+        super().__init__(name, lambda: supervisor.raw(name))
+        self._running = supervisor.running
+
+    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
+        if method.name == RUN.name:
+            self._running.add(self.name)
+        return await super().call(method, message, timeout_s=timeout_s)
+
+
+class Supervisor:
+    """The actors of one run by name. restarts: what was replaced, in order."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        plan: RunPlan,
+        *,
+        has_journal: bool | None = None,
+        caller_of: CallerOf | None = None,
+    ) -> None:
+        """has_journal: whether a binder finds its state again; by default, as the plan says.
+        caller_of: reaches extenders, over HTTP unless told otherwise.
+        """
+        self.caller_of = caller_of
+        in_plan = plan.settings.journal is not None
+        self._has_journal = in_plan if has_journal is None else has_journal
+        self._runtime = runtime
+        self._plan = plan
+        self._raw: dict[str, Ref] = {}
+        self._budget = Budget()
+        self._half_done: set[str] = set()
+        self._silent: dict[str, int] = {}
+        self.epochs: dict[str, int] = {}
+        self.refs: dict[str, Ref] = {}
+        self.last: dict[str, ActorStatus] = {}
+        self.running: set[str] = set()
+        self.restarts: list[Restart] = []
+
+    def groups(self) -> dict[str, dict[str, Factory]]:
+        """Process → the actors in it, and how each is built where it runs."""
+        settings = self._plan.settings
+        control = [QUEUE, CACHE, BINDER]
+        if settings.control == "together":
+            groups = {CONTROL: control}
+        else:
+            groups = {name: [name] for name in control}
+        holders = chain.from_iterable(holder_names(settings))
+        schedulers = map(scheduler_name, range(settings.scheduler_count))
+        for name in dict.fromkeys((*holders, *schedulers)):
+            groups[name] = [name]
+        return {host: {name: self._life(name) for name in names} for host, names in groups.items()}
+
+    def _life(self, name: str) -> Factory:
+        """How the present life of an actor is built."""
+        plan, epoch = self._plan, self.epochs.get(name, self._plan.first_epoch)
+        is_new = epoch > plan.first_epoch
+        build: Factory
+        if name == QUEUE:
+            build = partial(QueueActor, plan, is_new=is_new)
+        elif name == CACHE:
+            build = partial(CacheActor, plan, is_new=is_new)
+        elif name == BINDER:
+            build = partial(BinderActor, plan)
+        elif name.startswith(SCHEDULER):
+            caller_of = self.caller_of
+            build = partial(
+                SchedulerActor, name, plan, epoch=epoch, is_new=is_new, caller_of=caller_of
+            )
+        else:
+            build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
+        if plan.plugins:
+            build = WatchedLife(build, name, plan)
+        return Life(build, name, epoch)
+
+    async def start(self) -> None:
+        """Starts all actors side by side. RunFailedError if one does not come up in time."""
+        groups = self.groups()
+        try:
+            self._raw = await self._start(groups)
+        except (ActorLostError, DeadlineError) as failure:
+            self._check_ground()
+            raise RunFailedError(f"the run did not start: {failure}") from failure
+        self.refs = {name: _RunRef(name, self) for name in self._raw}
+        self.epochs = dict.fromkeys(self._raw, self._plan.first_epoch)
+        log("supervisor", "started", actors=", ".join(self.refs))
+
+    async def _start(self, groups: dict[str, dict[str, Factory]]) -> dict[str, Ref]:
+        timeout_s = self._plan.settings.deadlines.start_s
+        starting = asyncio.create_task(self._runtime.start(groups, timeout_s=timeout_s))
+        ground = asyncio.create_task(self._watch_ground())
+        try:
+            await asyncio.wait({starting, ground}, return_when=asyncio.FIRST_COMPLETED)
+            # Ray itself would wait for the whole deadline.
+            self._check_ground()
+            return dict(await starting)
+        finally:
+            starting.cancel()
+            ground.cancel()
+            await asyncio.gather(starting, ground, return_exceptions=True)
+
+    def raw(self, name: str) -> Ref:
+        """A way to the present life of an actor, and no other."""
+        return self._raw[name]
+
+    async def watch(self) -> None:
+        """Runs until the run cannot go on; raises RunFailedError or the error that stopped it."""
+        actors = asyncio.create_task(self._watch_actors())
+        ground = asyncio.create_task(self._watch_ground())
+        try:
+            await asyncio.wait({actors, ground}, return_when=asyncio.FIRST_COMPLETED)
+            self._check_ground()
+            await actors
+        finally:
+            actors.cancel()
+            ground.cancel()
+            await asyncio.gather(actors, ground, return_exceptions=True)
+
+    async def _watch_ground(self) -> None:
+        """Ends when what carries the actors is gone, whatever they say themselves."""
+        while not self._runtime.lost():
+            await asyncio.sleep(WATCH_S)
+
+    def _check_ground(self) -> None:
+        """RunFailedError if what carries the actors is gone: nobody can be replaced then."""
+        if lost := self._runtime.lost():
+            journal = self._plan.settings.journal
+            kept = (
+                f"what the binder acknowledged is in {journal}, and --resume goes on with it"
+                if self._has_journal
+                else "there is no journal of what was bound"
+            )
+            raise RunFailedError(f"{lost}. The run ends here; {kept}.")
+
+    async def _watch_actors(self) -> None:
+        while True:
+            failures = await self._failures(return_when=asyncio.FIRST_EXCEPTION)
+            if failures:
+                # Others may fail for want of one that is gone; those of one process go together.
+                failures += await self._failures(timeout_s=ROOT_S)
+            gone = [each for each in failures if isinstance(each, ActorGoneError)]
+            if gone or (self._half_done and not failures):
+                await self._replace(gone)
+            elif failures:
+                raise failures[0]
+            await asyncio.sleep(WATCH_S)
+
+    async def _failures(
+        self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
+    ) -> list[BaseException]:
+        """What is wrong with the actors, as far as they say it in time."""
+        looks = [asyncio.create_task(self.look(name)) for name in self._raw]
+        try:
+            done, _ = await asyncio.wait(looks, timeout=timeout_s, return_when=return_when)
+        finally:
+            for task in looks:
+                task.cancel()
+            await asyncio.gather(*looks, return_exceptions=True)
+        failures = (task.exception() for task in looks if task in done)
+        return [failure for failure in failures if failure is not None]
+
+    async def look(self, name: str) -> ActorStatus:
+        """What an actor says of itself. RunFailedError if it is gone or cannot go on."""
+        timeout_s = self._plan.settings.deadlines.call_s
+        try:
+            status = await self._raw[name].call(STATUS, NOTHING, timeout_s=timeout_s)
+        except (ActorLostError, DeadlineError) as failure:
+            if isinstance(failure, DeadlineError) and self._is_only_slow(name):
+                return self.last.get(name, _SILENT)
+            raise ActorGoneError(self._story(name, str(failure)), name) from failure
+        self._silent.pop(name, None)
+        self.last[name] = status
+        if status.error:
+            raise self._stopped_by(name, status)
+        return status
+
+    async def heard_of(self, name: str) -> ActorStatus:
+        """What an actor says of itself; one that is gone, and about to be replaced, what it said.
+
+        RunFailedError if it cannot go on.
+        """
+        try:
+            return await self.look(name)
+        except ActorGoneError:
+            return self.last.get(name, _SILENT)
+
+    def _is_only_slow(self, name: str) -> bool:
+        """Whether a silent actor is given more time: a worker, whose nodes others do without."""
+        if not name.startswith(WORKER):
+            return False
+        self._silent[name] = self._silent.get(name, 0) + 1
+        log("supervisor", "a worker is silent", worker=name, looks=self._silent[name])
+        return self._silent[name] < SILENT_LOOKS
+
+    async def compare(self) -> tuple[str, ...]:
+        """How the cache differs from one made anew, one line each; also in the log."""
+        lines = (await self._tell(CACHE, COMPARE, NOTHING)).lines
+        log("supervisor", "cache compared", differences=len(lines), first="; ".join(lines[:5]))
+        return lines
+
+    async def _replace(self, gone: Iterable[ActorGoneError]) -> None:
+        """Replaces actors, and those that rest on what only they knew; the run goes on."""
+        self._check_ground()
+        began_s = clock_s()
+        why = {each.name: each for each in gone}
+        hosts = {host: set(builds) for host, builds in self.groups().items()}
+        names = rests_on({*why, *self._half_done}, hosts)
+        self._check_may_go_on(why, names, began_s)
+        log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
+        self._half_done = names
+        try:
+            await self._begin_anew(names)
+        except (ActorLostError, DeadlineError, ActorError) as failure:
+            # Another one went meanwhile: all is done again, as long as the budget lasts.
+            log("supervisor", "replacing failed", why=str(failure))
+            return
+        self._half_done = set()
+        self.restarts.append(Restart(tuple(sorted(why)), tuple(sorted(names)), clock_s() - began_s))
+
+    def _check_may_go_on(
+        self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float
+    ) -> None:
+        """Raises with the story where nothing may be replaced."""
+        if BINDER in names and not self._has_journal:
+            raise next(iter(why.values()))
+        for name in why or sorted(self._half_done)[:1]:
+            if not self._budget.take(name, now_s):
+                story = str(why.get(name) or self._story(name, f"{name} could not be replaced"))
+                raise ActorGoneError(f"{story} It was replaced {Budget.TIMES} times in a minute.")
+
+    async def _begin_anew(self, names: set[str]) -> None:
+        for name in sorted(names):
+            await self._runtime.kill(name)
+            self.epochs[name] += 1
+        groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
+        await self._fence(names)
+        self._raw |= await self._start(groups)
+        await self._fence(self.epochs.keys())
+        await self._fill_while_alive(names)
+        for name in sorted(self.running & names):
+            await self._tell(name, RUN, NOTHING)
+
+    async def _fill_while_alive(self, names: set[str]) -> None:
+        """Tells new lives what they need. ActorLostError as soon as one of them is gone again.
+
+        Others would go on asking it until their patience ends.
+        """
+        refill = Refill(self._raw, self.epochs, self._plan.settings)
+        filling = asyncio.create_task(refill.fill(names))
+        try:
+            while not (await asyncio.wait({filling}, timeout=WATCH_S))[0]:
+                for name in sorted(names):
+                    with contextlib.suppress(DeadlineError):
+                        await self._raw[name].call(STATUS, NOTHING, timeout_s=WATCH_S)
+            await filling
+        finally:
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
+
+    async def _fence(self, names: Iterable[str]) -> None:
+        """What earlier lives of these actors sent is refused by all that are there."""
+        fences = Fences(tuple((name, self.epochs[name]) for name in sorted(names)))
+        calls = (self._tell(name, FENCE, fences) for name in self._raw)
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        for name, outcome in zip(self._raw, outcomes, strict=True):
+            if isinstance(outcome, DeadlineError) and not name.startswith(WORKER):
+                raise outcome
+
+    async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
+        timeout_s = self._plan.settings.deadlines.call_s
+        return await self._raw[name].call(method, message, timeout_s=timeout_s)
+
+    def _stopped_by(self, name: str, status: ActorStatus) -> RoadsteadError:
+        """Why an actor cannot go on: what the user can mend as it is, all else as its story."""
+        failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
+        if isinstance(failed, (InputError, UnsupportedError)):
+            return failed
+        return RunFailedError(self._story(name, f"{name} cannot go on: {status.error}"))
+
+    def _story(self, name: str, what: str) -> str:
+        last = self.last.get(name)
+        did = f" It {last.text}." if last is not None else ""
+        did += last_call_of(name, self._plan)
+        return f"{what}.{did} The run ends here; what the binder acknowledged is in its list."
+
+    async def stop(self) -> None:
+        """Schedulers take no more, the binder closes its journal, and all actors end, in time."""
+        timeout_s = self._plan.settings.deadlines.stop_s
+        if not self._runtime.lost():
+            await self._ask_to_stop(timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await self._runtime.stop()
+
+    async def _ask_to_stop(self, timeout_s: float) -> None:
+        schedulers = [ref for name, ref in self._raw.items() if name.startswith(SCHEDULER)]
+        stops = (ref.call(STOP, NOTHING, timeout_s=timeout_s) for ref in schedulers)
+        await asyncio.gather(*stops, return_exceptions=True)
+        if BINDER in self._raw:
+            with contextlib.suppress(ActorError, ActorLostError, DeadlineError):
+                await self._raw[BINDER].call(STOP, NOTHING, timeout_s=timeout_s)

@@ -1,0 +1,1 @@
+"""The worker actor: holds nodes of some zones and answers about them."""
