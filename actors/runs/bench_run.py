@@ -16,7 +16,7 @@ from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_set
 from roadstead.actors.seam import NOTHING, RunFailedError
 from roadstead.bench import script as steps
 from roadstead.bench.figures import Measured, stretch
-from roadstead.bench.machine import peak_memory, processor_seconds
+from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.script import Script, Step, Wait
 from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
 from roadstead.bench.tracking import Followed, Tracker
@@ -41,13 +41,13 @@ WAITING_SHOWN = 3
 class _Stretch:
     """A stretch that is being measured. step: where it is told by namespaces.
 
-    processor_s: what all processes had taken of the processors when it began.
+    processor_s: what each process had taken of the processors when it began.
     """
 
     name: str
     started_s: float
     before: Mapping[str, ActorStatus]
-    processor_s: float
+    processor_s: Mapping[int, float]
     step: steps.BeginMeasuring | None = None
     followed: list[Followed] = field(default_factory=list)
 
@@ -293,7 +293,7 @@ class BenchRun:
         found, self._stretch = self._stretch, None
         if found is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends that did not begin")
-        spent_s = processor_seconds() - found.processor_s
+        taken_s = processor_spent(found.processor_s, processor_seconds())
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -314,7 +314,8 @@ class BenchRun:
                 peak_bytes=peak_bytes,
                 processes=processes,
                 setup_s=found.started_s - self._began_s,
-                processor_s=spent_s,
+                processor_s=sum(taken_s.values()),
+                critical_s=max(taken_s.values()),
             )
         )
 

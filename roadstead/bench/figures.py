@@ -26,6 +26,7 @@ class Measured:
     one clock; started_s: when the first one was submitted. spent_s: seconds per phase and counts:
     numbers, both by `actor: what`, over the stretch. peak_bytes: of all `processes` together.
     setup_s: from the start of the actors to the stretch. processor_s: of all processes in it.
+    critical_s: of that process which took most.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Measured:
     processes: int = 1
     setup_s: float = 0.0
     processor_s: float = 0.0
+    critical_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,9 @@ class Kernel:
 class Figures:
     """What a person wants to know of one stretch.
 
-    processor_s: what all processes took of the processors. shares: of its time, per phase, by kind
-    of actor.
+    processor_s: what all processes took of the processors. critical_us_per_pod: what the busiest
+    process took for each pod that was bound: with a core for each process no run is faster. shares:
+    of its time, per phase, by kind of actor.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Figures:
     processes: int
     setup_s: float
     processor_s: float
+    critical_us_per_pod: float
     shares: Mapping[str, float]
     kernel: Kernel
 
@@ -107,6 +111,7 @@ def figures_of(measured: Measured) -> Figures:
         measured.processes,
         measured.setup_s,
         measured.processor_s,
+        1e6 * measured.critical_s / bound if bound else 0.0,
         _shares(measured.spent_s, seconds),
         _kernel(measured.counts),
     )

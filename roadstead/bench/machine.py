@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,14 +111,21 @@ def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, 1
 
 
-def processor_seconds(proc: Path = PROC, pid: int | None = None) -> float:
-    """Processor time that a process and those that it started have taken, in seconds.
+def processor_seconds(proc: Path = PROC, pid: int | None = None) -> dict[int, float]:
+    """Process → processor time it has taken, in seconds: of a process and those that it started.
 
     Unlike the time on the wall it says something on a machine that does other work, too.
     """
-    family = _family(proc, os.getpid() if pid is None else pid)
-    ticks = [_ticks(proc / str(each) / "stat") for each in family]
-    return sum(ticks) / os.sysconf("SC_CLK_TCK") if any(ticks) else time.process_time()
+    own = os.getpid() if pid is None else pid
+    ticks = {each: _ticks(proc / str(each) / "stat") for each in _family(proc, own)}
+    if not any(ticks.values()):
+        return {own: time.process_time()}
+    return {each: count / os.sysconf("SC_CLK_TCK") for each, count in ticks.items()}
+
+
+def processor_spent(before: Mapping[int, float], after: Mapping[int, float]) -> dict[int, float]:
+    """Process → what it took between two looks; one that ended between them is left out."""
+    return {pid: spent - before.get(pid, 0.0) for pid, spent in after.items()}
 
 
 def _ticks(path: Path) -> int:

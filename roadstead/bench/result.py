@@ -69,6 +69,7 @@ def _result(outcome: Outcome) -> Json:
         "processes": each.processes,
         "setup_s": each.setup_s,
         "processor_s": each.processor_s,
+        "critical_us_per_pod": round(each.critical_us_per_pod, 3),
         "shares": dict(each.shares),
         "kernel": kernel,
         "runs": [round(rate, 3) for rate in outcome.rates],

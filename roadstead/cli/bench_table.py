@@ -75,6 +75,9 @@ def _phases(outcome: Outcome) -> Table:
     table = _table("phase", "share")
     for phase, share in list(each.shares.items())[:PHASES_SHOWN]:
         table.add_row(phase, percent(share))
+    if each.processes > 1:
+        critical = human_seconds(each.critical_us_per_pod / 1e6)
+        table.add_row("CPU of the busiest process", f"{critical} a pod")
     for why, pods in sorted(_reasons(each.kernel), key=lambda item: -item[1]):
         table.add_row(Text(f"by the reference, for {why}"), f"{pods:,} pods")
     return table

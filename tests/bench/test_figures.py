@@ -23,7 +23,7 @@ def measured(bound_s, started_s=10.0, submitted_s=None, pods=None, **more):
 
 
 def rated(rate):
-    return Figures("w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0, 1, 0.0, 0.0, {}, Kernel(0, {}))
+    return Figures("w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, Kernel(0, {}))
 
 
 def test_the_rate_is_from_the_first_submission_to_the_last_bind():
@@ -39,6 +39,14 @@ def test_latency_is_that_of_each_pod_from_its_own_submission():
 
     assert found.latency_p50_s == pytest.approx(1.0)
     assert found.latency_p99_s == pytest.approx(1.98)
+
+
+def test_what_the_busiest_process_took_is_told_per_bound_pod():
+    found = figures_of(measured([11.0, 12.0], processor_s=3.0, critical_s=0.5))
+
+    assert found.processor_s == 3.0
+    assert found.critical_us_per_pod == pytest.approx(250_000)
+    assert figures_of(measured([], critical_s=0.5)).critical_us_per_pod == 0.0
 
 
 def test_where_nothing_was_bound_there_is_no_rate():

@@ -11,6 +11,7 @@ from roadstead.bench.machine import (
     forget_peak,
     peak_memory,
     processor_seconds,
+    processor_spent,
     this_machine,
 )
 
@@ -97,12 +98,17 @@ def test_processor_time_is_that_of_a_process_and_all_that_it_started(tmp_path):
         stat = f"{pid} (a) b) S {parent} 1 1 0 -1 4 5 6 7 8 {100 + pid} {3} 0 0 20"
         (tmp_path / str(pid) / "stat").write_text(stat)
 
-    assert processor_seconds(tmp_path, 10) == pytest.approx((113 + 114) * tick_s)
+    found = processor_seconds(tmp_path, 10)
+
+    assert found == pytest.approx({10: 113 * tick_s, 11: 114 * tick_s})
+    assert processor_spent({10: 100 * tick_s, 9: 1.0}, found) == pytest.approx(
+        {10: 13 * tick_s, 11: 114 * tick_s}
+    )
 
 
 def test_without_proc_processor_time_is_that_of_this_process(tmp_path):
-    assert processor_seconds(tmp_path) > 0
-    assert processor_seconds() > 0
+    assert sum(processor_seconds(tmp_path).values()) > 0
+    assert sum(processor_seconds().values()) > 0
 
 
 def test_a_calibration_says_what_seconds_are_worth():

@@ -9,8 +9,8 @@ from roadstead.bench.result import compare, headline, read_result, result_docume
 from roadstead.protocol.errors import InputError
 
 FIGURES = Figures(
-    "Case/small", 3, 10, 10, 0.5, 20.0, 0.2, 0.4, 1 << 20, 2, 1.0, 0.7, {"binder: bind": 0.5},
-    Kernel(8, {"NodePorts": 2}),
+    "Case/small", 3, 10, 10, 0.5, 20.0, 0.2, 0.4, 1 << 20, 2, 1.0, 0.7, 40.0,
+    {"binder: bind": 0.5}, Kernel(8, {"NodePorts": 2}),
 )  # fmt: skip
 MACHINE = Machine("CPU", 2, 1 << 30, "Linux", "3.11")
 
@@ -48,6 +48,7 @@ def test_the_document_has_all_figures_with_machine_commit_command_and_settings()
     assert found["settings"] == {"shards": 2}
     assert result["latency_p99_s"] == 0.4
     assert result["peak_bytes"] == 1 << 20
+    assert result["critical_us_per_pod"] == 40.0
 
 
 def test_several_workloads_have_no_rate_in_common():
