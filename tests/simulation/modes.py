@@ -16,15 +16,16 @@ from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Owner, PodIdentity
-from tests.builders import GIB, node, pod
+from tests.builders import GIB, node, pod, taint
 from tests.faulty_extender import Faults, config_of, extender
 from tests.faulty_plugins import config_with, faulty
 from tests.peculiar_plugins import BINDING, DECIDING
 from tests.peculiar_plugins import config_with as with_peculiar
 from tests.peculiar_plugins import peculiar as peculiar_plugins
 from tests.simulation.limits import shrunk_of
-from tests.simulation.scenarios import HOSTNAME, KINDS, ZONE, ZONES, Wave
-from tests.simulation.wide import by_profile, widened, with_updates
+from tests.simulation.scenarios import HOSTNAME, ZONE, ZONES, Wave
+from tests.simulation.scenarios import KINDS as PLAIN_KINDS
+from tests.simulation.wide import DISK, WISHES, by_profile, widened, with_updates
 
 PODS_OF_A_JOB = 3
 
@@ -195,6 +196,16 @@ VARIANTS = {
 PLAIN = tuple(VARIANTS)
 
 
+def _likes(draw, number):
+    """A pod whose score of a node hangs on which others are scored with it."""
+    app = f"likes{number % 3}"
+    return WISHES[draw.choice(sorted(WISHES))](draw, app)
+
+
+KINDS = PLAIN_KINDS | {"likes": _likes}
+SAMPLED = ("plain", "spread", "apart", "near", "ranked", "port", "likes", "likes")
+
+
 def sampled(scenario, seed):
     """More nodes than a search looks for, of which a share is scored; quiet, so that it is judged.
 
@@ -207,11 +218,16 @@ def sampled(scenario, seed):
             cpu=draw.choice((300, 500, 1000)),
             memory=8 * GIB,
             pods=draw.choice((2, 8)),
-            labels={HOSTNAME: f"s{number}", ZONE: draw.choice(ZONES)},
+            labels={
+                HOSTNAME: f"s{number}",
+                ZONE: draw.choice(ZONES),
+                DISK: draw.choice(("ssd", "hdd")),
+            },
+            taints=draw.choice(((), (), (taint("spot", "", "PreferNoSchedule"),))),
         )
         for number in range(draw.randint(101, 140))
     )
-    kinds = draw.sample(("plain", "spread", "apart", "near", "ranked", "port"), 2)
+    kinds = draw.sample(SAMPLED, 3)
     named = [
         (f"s{number}", KINDS[draw.choice(kinds)](draw, number))
         for number in range(draw.randint(20, 80))

@@ -12,7 +12,7 @@ from tests.simulation.shadow_groups import Gangs
 
 ANSWERS = (
     *("standing", "resolve", "standing_page", "nodes_page", "evicted_pods", "storage_log"),
-    *("bound", "preempted"),
+    *("bound", "preempted", "fence_owner"),
 )
 
 
@@ -128,6 +128,8 @@ class ShadowLife:
 
     @staticmethod
     def _told(name, answer):
+        if name == "fence_owner":
+            return None
         if name in ("standing", "resolve"):
             return answer.nodes
         if name == "standing_page":
@@ -155,6 +157,10 @@ class ShadowLife:
             if not self._word(uid) and token not in self._binder.voided:
                 self._wrong(f"{token} is resolved, and not void")
         return self._standing(ask)
+
+    def _fence_owner(self, owner):
+        if self._binder.epochs.get(owner.name, -1) < owner.epoch:
+            self._wrong(f"{owner} is fenced, and earlier epochs are not over")
 
     def _standing_page(self, ask):
         pods = list(self._binder.pods.values())

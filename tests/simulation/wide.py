@@ -134,6 +134,14 @@ def _gated(draw, app):
     return pod(cpu=100, scheduling_gates=("example.com/wait",), labels={"app": app})
 
 
+WISHES = {
+    "across": _across,
+    "selective": _selective,
+    "tolerant": _tolerant,
+    "domains": _domains,
+}
+"""Kinds that look across nodes when they score, or score in proportion to the best node."""
+
 KINDS = {
     "across": _across,
     "greedy": _greedy,
