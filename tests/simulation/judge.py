@@ -184,9 +184,9 @@ class Judge:
         """The feasible rows that a search meets; scoring sees no others."""
         names = self._table.names
         feasible = {names[row] for row in rows}
-        if facts.nominated_node_name in feasible:
-            return rows
-        met = self._sampling.search(facts.scheduler_name, feasible)
+        nominated = facts.nominated_node_name
+        # A nominated node that takes the pod is asked first, and no search begins.
+        met = {nominated} & feasible or self._sampling.search(facts.scheduler_name, feasible)
         rows = [row for row in rows if names[row] in met]
         evaluation.feasible = np.isin(np.arange(len(self._table)), rows)
         return rows
