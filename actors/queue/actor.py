@@ -23,11 +23,11 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.messages.changes import ClusterChanges
-from roadstead.actors.messages.recovery import STANDING, Owner, OwnerEnds, Restored, Uids
-from roadstead.actors.names import BINDER
+from roadstead.actors.messages.recovery import STANDING, Nominated, Owner, OwnerEnds, Restored, Uids
+from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.queue.events import PodEvents, node_events, pod_events
-from roadstead.actors.queue.gangs import QueueGangs
-from roadstead.actors.queue.nominations import QueueNominations
+from roadstead.actors.queue.gangs import Gangs
+from roadstead.actors.queue.nominations import NominationSync
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
@@ -70,7 +70,7 @@ _TICK_S = 0.25
 _UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
 
 
-class QueueActor(QueueGangs, QueueNominations):
+class QueueActor:
     """The scheduling queue of a run.
 
     is_new: it takes the place of another one, and counts as busy until all pods are there again.
@@ -100,12 +100,17 @@ class QueueActor(QueueGangs, QueueNominations):
         self._failures: dict[str, dict[int, int]] = {}
         self._conflicts: dict[str, dict[int, int]] = {}
         self._overdue: dict[str, set[str]] = {}
-        self._in_vain: dict[str, str] = {}
         self._wakes = 0
         self._arrived = asyncio.Event()
         self._directory, self._is_new = directory, is_new
         self._pods_known = Revisions()
         self._is_whole, self._done_before = not is_new, 0
+        self._gangs = Gangs(self.core, self._members, self._events, self._happened)
+        self._nominations = NominationSync(
+            *(self.core, self._events, self._happened),
+            cache=lambda: PatientRef(directory.find(CACHE)),
+            call_s=settings.deadlines.call_s,
+        )
 
     def _gate(self, facts: PodFacts) -> Status:
         profile: Profile | None = self._profiles.get(facts.scheduler_name)
@@ -140,7 +145,7 @@ class QueueActor(QueueGangs, QueueNominations):
             status = gates[id(facts)]
             if not status.is_success:
                 self._notes[identity.uid] = _note_on(identity, facts, status)
-        await self._tell_nominations()
+        await self._nominations.tell()
         self._arrived.set()
         return Submitted(len(answer.accepted), answer.refused)
 
@@ -155,7 +160,7 @@ class QueueActor(QueueGangs, QueueNominations):
     async def lease(self, ask: LeaseAsk) -> Leased:
         """Pods under a lease, at once if there are any."""
         deadline_s = clock_s() + ask.wait_s
-        self._gather(ask.gangs, clock_s())
+        self._gangs.gather(ask.gangs, clock_s())
         while True:
             now_s = clock_s()
             for ended in self.core.tick(now_s):
@@ -172,7 +177,7 @@ class QueueActor(QueueGangs, QueueNominations):
         pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
         attempts = tuple(pod.attempts for pod in batch.pods)
         draws = tuple(pod.draw for pod in batch.pods)
-        turn, gangs = self._turn(now_s), self._bound_of_gangs(batch.pods)
+        turn, gangs = self._turn(now_s), self._gangs.bound_among(batch.pods)
         return Leased(batch.lease_id, pods, attempts, draws, self.core.waiting, turn, gangs)
 
     def _turn(self, now_s: float) -> int:
@@ -204,24 +209,33 @@ class QueueActor(QueueGangs, QueueNominations):
             self._wakes = 0
         if report.given_back:
             back = [self._requeue(report.lease_id, each) for each in report.given_back]
-            lost = self._losing_nomination(back)
+            lost = self._nominations.losing(back)
             answer = self.core.requeue(report.lease_id, back, now_s)
-            self._not_heard(report.given_back, answer.stale)
+            self._nominations.not_heard(report.given_back, answer.stale)
             lost = {uid: lost[uid] for uid in answer.applied if uid in lost}
             # The room that was kept for them is there for others, as if they had left it.
             self._happened(
                 self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
             )
             self._free(report.given_back, now_s)
-            await self._tell_nominations()
-            await self._say_what_holds()
+            await self._nominations.tell()
+            await self._nominations.say_what_holds()
         self._leave(report.gone, now_s)
-        await self._tell_nominations()
+        await self._nominations.tell()
         self._arrived.set()
         return NOTHING
 
     def _wake(self) -> None:
         self._arrived.set()
+
+    async def bound_members(self, batch: PodBatch) -> Nothing:
+        """Pods of gangs were bound before this queue began."""
+        self._gangs.were_bound(batch.news(self._pods_known), clock_s())
+        return NOTHING
+
+    async def nominated(self, ask: Uids) -> Nominated:
+        """Who is nominated, and who of those asked about is not; lent pods are left out."""
+        return self._nominations.nominated(ask)
 
     async def leave(self, gone: PodBatch) -> Nothing:
         """Pods are gone."""
@@ -272,7 +286,7 @@ class QueueActor(QueueGangs, QueueNominations):
         gone = self._events.gone(facts for _, facts in changes.gone.pods())
         events = [*node_events(changes.nodes), *gone, *pod_events(changes.pods)]
         self._happened(events, clock_s())
-        await self._tell_nominations()
+        await self._nominations.tell()
         self._arrived.set()
         return NOTHING
 
@@ -336,7 +350,7 @@ class QueueActor(QueueGangs, QueueNominations):
         self.core.revoke(end.owner.name, end.owner.epoch, now_s)
         self._overdue.pop(end.owner.name, None)
         self._happened([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
-        await self._tell_nominations()
+        await self._nominations.tell()
         self._arrived.set()
         return NOTHING
 

@@ -7,54 +7,52 @@ again. Upstream: ActivateSiblings in pkg/coscheduling/core/core.go of scheduler-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from roadstead.actors.messages import PodBatch
 from roadstead.actors.queue.events import PodEvents
-from roadstead.actors.revisions import Revisions
-from roadstead.actors.seam import NOTHING, Nothing, clock_s
 from roadstead.cycle.gangs import PLUGIN
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.queue import QueueCore, QueuedPod
+from roadstead.run import Pod
 
 
-class QueueGangs:
-    """What QueueActor does of it."""
+class Gangs:
+    """Gangs whose pods wait. happened: tells the core of events, by which pods may be woken."""
 
-    core: QueueCore[SeenEvent]
-    _members: GroupMembers
-    _events: PodEvents
-    _pods_known: Revisions
+    def __init__(
+        self,
+        core: QueueCore[SeenEvent],
+        members: GroupMembers,
+        events: PodEvents,
+        happened: Callable[[Sequence[SeenEvent], float], None],
+    ) -> None:
+        self._core, self._members = core, members
+        self._events, self._happened = events, happened
 
-    def _happened(self, events: Sequence[SeenEvent], now_s: float) -> None:
-        raise AssertionError("of the actor")
-
-    async def bound_members(self, batch: PodBatch) -> Nothing:
+    def were_bound(self, pods: Sequence[Pod], now_s: float) -> None:
         """Pods of gangs were bound before this queue began."""
-        pods = batch.news(self._pods_known)
         members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
         self._members.bind(pod.uid for pod, _ in pods)
-        self._happened(self._events.waiting(members), clock_s())
-        return NOTHING
+        self._happened(self._events.waiting(members), now_s)
 
-    def _bound_of_gangs(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
+    def bound_among(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
         """How many are bound of each gang of which there are pods among these."""
         if self._members.is_empty:
             return ()
         keys = dict.fromkeys(group_key(pod.facts) for pod in pods)
         return tuple((*key, self._members.bound(key)) for key in keys if key is not None)
 
-    def _gather(self, gangs: Iterable[GroupKey], now_s: float) -> None:
+    def gather(self, gangs: Iterable[GroupKey], now_s: float) -> None:
         """Pods of these gangs wait for the others, some of which may have given up before.
 
         Those that fitted nowhere are woken by events alone: otherwise a gang that is too large
         would be tried again and again.
         """
-        if not self.core.counts().unschedulable:
+        if not self._core.counts().unschedulable:
             return
-        rejected_by = self.core.rejected_by
+        rejected_by = self._core.rejected_by
         for key in gangs:
             gave_up = [uid for uid in self._members.of(key) if PLUGIN in rejected_by(uid)]
-            self.core.activate(gave_up, now_s)
+            self._core.activate(gave_up, now_s)

@@ -7,69 +7,79 @@ scheduler has the pod that waits until it gives it back: it may tell of another 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from roadstead.actors.messages import NOMINATE, GivenBack, Nominations, pod_batch
 from roadstead.actors.messages.recovery import Nominated, Uids
-from roadstead.actors.names import CACHE
 from roadstead.actors.queue.events import PodEvents
-from roadstead.actors.seam import Directory, PatientRef, clock_s
+from roadstead.actors.seam import Ref, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.queue import PodState, QueueCore, Requeue
-from roadstead.run import Pod, RunPlan
+from roadstead.run import Pod
 
 
-class QueueNominations:
-    """What QueueActor does of it. _in_vain: pod → node of which the cache was told so."""
+class NominationSync:
+    """Keeps the cache told. cache: where it is now; happened: tells the core of events.
 
-    core: QueueCore[SeenEvent]
-    _directory: Directory
-    _plan: RunPlan
-    _events: PodEvents
-    _in_vain: dict[str, str]
+    _in_vain: pod → node of which the cache was told so.
+    """
 
-    def _happened(self, events: Sequence[SeenEvent], now_s: float) -> None:
-        raise AssertionError("of the actor")
+    def __init__(
+        self,
+        core: QueueCore[SeenEvent],
+        events: PodEvents,
+        happened: Callable[[Sequence[SeenEvent], float], None],
+        cache: Callable[[], Ref],
+        call_s: float,
+    ) -> None:
+        self._core, self._events, self._happened = core, events, happened
+        self._cache, self._call_s = cache, call_s
+        self._in_vain: dict[str, str] = {}
 
-    def _losing_nomination(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody is left of whom the cache was told something in vain."""
+        return not self._in_vain
+
+    def losing(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
         """Pods that are nominated to a node, and are given back nominated to another one or none.
 
         Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
         """
         told = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
-        known = {uid: facts for uid in told if (facts := self.core.facts_of(uid)) is not None}
+        known = {uid: facts for uid in told if (facts := self._core.facts_of(uid)) is not None}
         return {
             uid: facts
             for uid, facts in known.items()
             if facts.nominated_node_name not in ("", told[uid])
         }
 
-    async def _tell_nominations(self) -> None:
+    async def tell(self) -> None:
         """Send the cache the nominations that ceased or began to hold room.
 
         They cease where another pod preempts, of which the cache may have heard in another order,
         and where the pod is gated; they begin when it is gated no more.
         """
-        while cleared := self.core.take_cleared():
+        while cleared := self._core.take_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
             await self._say(pods, [""] * len(pods))
             self._happened(self._events.gone(facts for _, facts in pods), clock_s())
-        released = [(pod.identity, pod.facts) for pod in self.core.take_released()]
+        released = [(pod.identity, pod.facts) for pod in self._core.take_released()]
         await self._say(released, [facts.nominated_node_name for _, facts in released])
 
-    def _not_heard(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
+    def not_heard(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
         """What was reported of these pods does not count; the cache was told of it."""
         told = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
         self._in_vain |= {uid: told[uid] for uid in stale if uid in told}
 
-    async def _say_what_holds(self) -> None:
+    async def say_what_holds(self) -> None:
         """The cache hears who is nominated of those of whom it was told something else.
 
         What was kept for them until now may help others.
         """
         settled = {uid: node for uid, node in self._in_vain.items() if not self._is_lent(uid)}
-        known = [(uid, facts) for uid in settled if (facts := self.core.facts_of(uid)) is not None]
+        known = [(uid, facts) for uid in settled if (facts := self._core.facts_of(uid)) is not None]
         # A report that only came twice is no news.
         wrong = [(uid, of) for uid, of in known if of.nominated_node_name != settled[uid]]
         pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
@@ -85,12 +95,11 @@ class QueueNominations:
         if not pods:
             return
         told = Nominations(pod_batch(pods), tuple(nodes), (False,) * len(pods))
-        cache = PatientRef(self._directory.find(CACHE))
-        await cache.call(NOMINATE, told, timeout_s=self._plan.settings.deadlines.call_s)
+        await self._cache().call(NOMINATE, told, timeout_s=self._call_s)
 
-    async def nominated(self, ask: Uids) -> Nominated:
+    def nominated(self, ask: Uids) -> Nominated:
         """Who is nominated, and who of those asked about is not; lent pods are left out."""
-        named = [pod for pod in self.core.nominations() if not self._is_lent(pod.identity.uid)]
+        named = [pod for pod in self._core.nominations() if not self._is_lent(pod.identity.uid)]
         known = {pod.identity.uid for pod in named}
         none = [uid for uid in ask.uids if uid not in known and not self._is_lent(uid)]
         return Nominated(
@@ -100,4 +109,4 @@ class QueueNominations:
         )
 
     def _is_lent(self, uid: str) -> bool:
-        return self.core.state_of(uid) is PodState.IN_FLIGHT
+        return self._core.state_of(uid) is PodState.IN_FLIGHT

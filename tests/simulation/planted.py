@@ -15,6 +15,8 @@ import numpy as np
 from roadstead.actors.binder import actor as binder_actor
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.queue import actor as queue_actor
+from roadstead.actors.queue.gangs import Gangs
+from roadstead.actors.queue.nominations import NominationSync
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import preemption
@@ -424,7 +426,7 @@ def a_new_queue_hears_of_no_member_that_is_bound(put):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), seed=30823, within=1, found=30823)
 def who_gave_up_is_not_tried_again_with_the_gang(put):
-    put(queue_actor.QueueActor, "_gather", lambda self, gangs, now_s: None)
+    put(Gangs, "gather", lambda self, gangs, now_s: None)
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), seed=35174, within=1, found=35174)
@@ -444,7 +446,7 @@ def _forgetting_nominations(self, entry, facts, now_s, events):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), seed=30491, within=1, found=30491)
 def a_nomination_counts_though_its_lease_was_over(put):
-    put(queue_actor.QueueActor, "_not_heard", lambda self, back, stale: None)
+    put(NominationSync, "not_heard", lambda self, back, stale: None)
 
 
 @bug(kinds=("changes",), within=60, found=0)
