@@ -30,6 +30,8 @@ from roadstead.actors.messages import (
     RunningPods,
     pod_batch,
 )
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.recovery import PodsGone, StandingPage
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.binder import (
@@ -59,7 +61,7 @@ from roadstead.protocol.status import Status
 from roadstead.run import RunPlan, build_profiles
 
 
-class BinderActor(BinderRecovery, BinderEdits):
+class BinderActor(BinderRecovery):
     """Commits binds in order. `journal` is the seam where they become durable."""
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
@@ -81,6 +83,9 @@ class BinderActor(BinderRecovery, BinderEdits):
             verify_all=self._verify_all,
         )
         self._nodes_known, self._pods_known = Revisions(), Revisions()
+        self._edits = BinderEdits(
+            *(self.core, self._nodes_known, self._pods_known), self._perform_durably
+        )
         self._bound: dict[str, str] = {}
         self._commits = CommitLog()
         self._order = BindOrder()
@@ -139,6 +144,19 @@ class BinderActor(BinderRecovery, BinderEdits):
         pods = [(uid, key, unnominated(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pods, batch.revision))
         return NOTHING
+
+    async def remove_nodes(self, gone: NodeNames) -> Nothing:
+        """Nodes disappear; their pods stay bound to them."""
+        self._edits.remove_nodes(gone)
+        return NOTHING
+
+    async def update_pods(self, batch: PodBatch) -> StandingPage:
+        """Pods are other than they were, bound or not; those that are gone stay so."""
+        return self._edits.update_pods(batch)
+
+    async def delete_pods(self, gone: PodsGone) -> PodBatch:
+        """Pods are gone from the cluster, bound or not. Those that came again are left out."""
+        return self._edits.delete_pods(gone)
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
         """Commits a batch; the answers of its tokens, in their order."""

@@ -26,7 +26,8 @@ from roadstead.actors.messages import (
     Settle,
     nodes_batch,
 )
-from roadstead.actors.names import holder_names
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.names import QUEUE, holder_names
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
@@ -45,7 +46,7 @@ _NO_VOLUMES = "the volumes of its claims are taken"
 _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 
 
-class CacheActor(CacheRecovery, CacheEdits):
+class CacheActor(CacheRecovery):
     """The cluster as the schedulers see it: bound pods, and those about to be bound.
 
     Changes are numbered by shard, and go to all that hold it: one worker, or all schedulers.
@@ -71,6 +72,12 @@ class CacheActor(CacheRecovery, CacheEdits):
         self._volumes = CacheVolumes(plan)
         self._nodes_known, self._pods_known = Revisions(), Revisions()
         self._versions = KnownVersions()
+        self._edits = CacheEdits(
+            *(self.core, self._nodes_known, self._pods_known),
+            deliver=self._deliver,
+            queue=lambda: PatientRef(directory.find(QUEUE)),
+            call_s=plan.settings.deadlines.call_s,
+        )
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear; the first batches decide how zones are dealt to workers."""
@@ -127,6 +134,16 @@ class CacheActor(CacheRecovery, CacheEdits):
         ]
         self._started_s |= batch.pods.starts()
         await self._deliver(self.core.confirm(placements))
+        return NOTHING
+
+    async def update_running(self, batch: RunningPods) -> Nothing:
+        """Pods change on their nodes. One that was evicted meanwhile does not come again."""
+        await self._edits.update_running(batch)
+        return NOTHING
+
+    async def remove_nodes(self, gone: NodeNames) -> Nothing:
+        """Nodes disappear; what their pods kept from others, they do so no more."""
+        await self._edits.remove_nodes(gone)
         return NOTHING
 
     async def assume(self, batch: AssumeBatch) -> Assumed:

@@ -2,55 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from roadstead.actors.binder.recovery import identity_of
 from roadstead.actors.messages import RunningPods, pod_batch
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges, NodeNames
-from roadstead.actors.names import QUEUE
 from roadstead.actors.revisions import Revisions
-from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef
+from roadstead.actors.seam import Ref
 from roadstead.cache import CacheCore
 from roadstead.facts.pod import unnominated
 from roadstead.placements import Delta, DeltaKind
-from roadstead.run import RunPlan
 
 
 class CacheEdits:
-    """What CacheActor does of it."""
+    """Changes that are news to a cache's core. deliver: sends deltas to all that hold nodes, and
+    waits until they have them; queue: where it is now."""
 
-    core: CacheCore
-    _directory: Directory
-    _plan: RunPlan
-    _nodes_known: Revisions
-    _pods_known: Revisions
+    def __init__(
+        self,
+        core: CacheCore,
+        nodes_known: Revisions,
+        pods_known: Revisions,
+        *,
+        deliver: Callable[[Sequence[Delta]], Awaitable[None]],
+        queue: Callable[[], Ref],
+        call_s: float,
+    ) -> None:
+        self._core, self._deliver = core, deliver
+        self._nodes_known, self._pods_known = nodes_known, pods_known
+        self._queue, self._call_s = queue, call_s
 
-    async def _deliver(self, deltas: Sequence[Delta]) -> None:
-        raise AssertionError("of the actor")
-
-    async def update_running(self, batch: RunningPods) -> Nothing:
+    async def update_running(self, batch: RunningPods) -> None:
         """Pods change on their nodes. One that was evicted meanwhile does not come again."""
         deltas: list[Delta] = []
         for (uid, _, facts), node_name in zip(batch.pods.keyed(), batch.nodes, strict=True):
-            is_there = self.core.node_of(uid) == node_name
+            is_there = self._core.node_of(uid) == node_name
             if is_there and self._pods_known.comes(uid, batch.pods.revision):
-                deltas += self.core.update_pod(uid, unnominated(facts), node_name)
+                deltas += self._core.update_pod(uid, unnominated(facts), node_name)
         await self._deliver(deltas)
-        return NOTHING
 
-    async def remove_nodes(self, gone: NodeNames) -> Nothing:
+    async def remove_nodes(self, gone: NodeNames) -> None:
         """Nodes disappear; what their pods kept from others, they do so no more."""
         news = [name for name in gone.names if self._nodes_known.goes(name, gone.revision)]
-        here = [name for name in news if name in self.core.placements.nodes]
-        deltas = [delta for name in here for delta in self.core.remove_node(name)]
+        here = [name for name in news if name in self._core.placements.nodes]
+        deltas = [delta for name in here for delta in self._core.remove_node(name)]
         await self._deliver(deltas)
         aside = [
-            (identity_of(each.uid, self.core.key_of(each.uid)), each.pod)
+            (identity_of(each.uid, self._core.key_of(each.uid)), each.pod)
             for each in deltas
             if each.kind is DeltaKind.REMOVE_POD and each.pod is not None
         ]
         if aside:
-            queue = PatientRef(self._directory.find(QUEUE))
             changes = ClusterChanges(gone=pod_batch(aside))
-            await queue.call(OBSERVE, changes, timeout_s=self._plan.settings.deadlines.call_s)
-        return NOTHING
+            await self._queue().call(OBSERVE, changes, timeout_s=self._call_s)
