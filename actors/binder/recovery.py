@@ -107,9 +107,11 @@ class BinderRecovery:
         return [*others, AppendJournal(records)] if records else others
 
     def _bound_journal(self) -> None:
-        """Replaces a journal that has grown by what stands."""
+        """Replaces a journal that has grown by what stands; not if some of that is not durable."""
         journal = self._journal
-        if isinstance(journal, FileJournal) and journal.grown_bytes > SNAPSHOT_BYTES:
+        if self.core.halted is not None or not isinstance(journal, FileJournal):
+            return
+        if journal.grown_bytes > SNAPSHOT_BYTES:
             journal.snapshot(standing(self.core, self._beside()))
 
     def _beside(self) -> Beside:

@@ -4,14 +4,17 @@ import pytest
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
-from roadstead.actors.messages.recovery import Attempts, PodsGone, Words
+from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.cycle.verify import Verifier
 from roadstead.journal import JournalError, MemoryJournal
+from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.journal.test_files import opened
 
 HALF = pod(cpu=2000)
 ALL = PageAsk(0, 100)
@@ -150,6 +153,24 @@ async def test_a_scheduler_of_an_older_epoch_is_refused():
     assert await causes(binder, "b", epoch=1) == ["stale_epoch"]
 
 
+async def test_a_scheduler_that_is_fenced_commits_nothing_of_its_earlier_lives():
+    binder = await binder_of("a")
+
+    await binder.fence_owner(Owner("scheduler-0", 2))
+
+    assert await causes(binder, "a", epoch=1) == ["stale_epoch"]
+    assert await causes(binder, "a", epoch=2) == [""]
+
+
+async def test_a_fence_that_is_not_durable_is_not_answered():
+    journal = Broken()
+    binder = await binder_of(journal=journal)
+    journal.works = False
+
+    with pytest.raises(BinderHaltedError, match="no space left"):
+        await binder.fence_owner(Owner("scheduler-0", 2))
+
+
 async def test_each_scheduler_has_an_epoch_of_its_own():
     binder = await binder_of("a", "b")
     await bind(binder, "a", epoch=5)
@@ -203,6 +224,39 @@ async def test_what_a_journal_that_fails_did_not_take_is_not_answered():
 
     with pytest.raises(BinderHaltedError, match="no space left"):
         await binder.delete_pods(PodsGone(("uid-a",)))
+
+
+async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
+    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", 2000)
+    names, disk = [f"p{number}" for number in range(20)], SimulatedDisk()
+    binder = await binder_of(*names, facts=pod(cpu=100), journal=opened(disk)[0])
+    for name in names:
+        await bind(binder, name, facts=pod(cpu=100))
+    binder.crashed()
+
+    assert any(name.endswith(".snapshot") for name in disk.names())
+    again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
+    assert (await again.nodes_page(ALL)).total == 2
+    words = await again.standing(Uids(tuple(f"uid-{name}" for name in names)))
+    assert words == Words(("n1",) * len(names))
+
+
+async def test_what_is_not_durable_is_in_no_snapshot(monkeypatch):
+    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", 1 << 40)
+    disk = SimulatedDisk(short_writes=0.0)
+    journal = opened(disk)[0]
+    binder = await binder_of("a", "b", journal=journal)
+    await bind(binder, "a")
+    before = disk.names()
+
+    def failing():
+        raise JournalError("journal: no space left on device")
+
+    monkeypatch.setattr(journal, "flush", failing)
+    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", -1)
+
+    assert await bind(binder, "b") == ()
+    assert disk.names() == before
 
 
 async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():
