@@ -74,7 +74,7 @@ class Judge:
     def pod_changes(self, uid, facts):
         """A pod that is on a node has other facts."""
         before, name, key = self._placed.get(uid, (None, None, None))
-        if before is None:
+        if before is None or before.facts == facts:
             return
         info = self._classes.info(facts)
         self._placed[uid] = info, name, key
