@@ -4,6 +4,7 @@ import pytest
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
+from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
@@ -257,6 +258,23 @@ async def test_what_is_not_durable_is_in_no_snapshot(monkeypatch):
 
     assert await bind(binder, "b") == ()
     assert disk.names() == before
+
+
+async def test_a_recovered_binder_knows_the_last_change_of_each_node_and_pod():
+    disk = SimulatedDisk()
+    binder = await binder_of("a", "b", "c", journal=opened(disk)[0])
+    await bind(binder, "b")
+    await binder.remove_nodes(NodeNames(("n2",), revision=4))
+    await binder.delete_pods(PodsGone(("uid-a",), revision=5))
+    await binder.evict(Evict("t", ("uid-b",), "default/x", "n1"))
+    known = await binder.revisions(NOTHING)
+    assert dict(known.nodes) == {"n2": 4}
+    assert dict(known.pods) == {"uid-a": 5, "uid-b": 1}
+    binder.crashed()
+
+    again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
+
+    assert await again.revisions(NOTHING) == known
 
 
 async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():

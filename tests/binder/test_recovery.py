@@ -277,6 +277,11 @@ def test_records_that_contradict_each_other_are_refused_with_their_numbers():
         told(has_node(1), bind(2, "a"), add(3, "a"))
 
 
+def test_a_pod_that_is_bound_twice_in_one_group_contradicts_itself():
+    with pytest.raises(JournalError, match=r"records 2 to 3 do not follow .* add"):
+        told(has_node(1), bind(2, "a"), bind(3, "a"))
+
+
 def test_versions_are_those_that_were_answered():
     live = new_core()
     live.add_node(NodeFacts("n1"))
@@ -289,6 +294,34 @@ def test_versions_are_those_that_were_answered():
 
     assert [each.decision for each in core.bind(requests)] == answered
     assert core.version == live.version
+
+
+def test_the_token_of_a_pod_that_was_deleted_gets_the_answer_that_it_got():
+    gone = JournalRecord(4, RecordKind.DELETE, "a", "a", "n1")
+    core, _ = told(has_node(1), add(2, "a"), bind(3, "a"), gone)
+
+    (again,) = core.bind([BindRequest("t-a", "a", "a", "n1", FACTS[0], "s", 1)])
+    (other,) = core.bind([BindRequest("t-b", "a", "a", "n1", FACTS[0], "s", 1)])
+
+    assert (again.decision.node_name, again.decision.lsn) == ("n1", 3)
+    assert other.decision.cause == "deleted"
+
+
+def test_a_refusal_tells_the_version_of_the_row_that_it_told_before():
+    live = new_core()
+    live.add_node(NodeFacts("n1"))
+    live.add_pods([(uid, uid, FACTS[0]) for uid in "abcd"])
+    requests = [BindRequest(f"t-{uid}", uid, uid, "n1", FACTS[0], "s", 1) for uid in "abcd"]
+    binds = live.bind(requests[:PODS_PER_NODE])
+    live.flushed(live.last_lsn)
+    (refused,) = live.bind(requests[PODS_PER_NODE:])
+
+    pods = [add(lsn, uid) for lsn, uid in enumerate("abcd", 2)]
+    core, _ = told(has_node(1), *pods, *(each for effect in binds for each in effect.records))
+    (again,) = core.bind(requests[PODS_PER_NODE:])
+
+    assert refused.decision.cause == again.decision.cause == "constraint"
+    assert again.decision.row_version == refused.decision.row_version
 
 
 def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot():

@@ -52,6 +52,15 @@ def kinds(deltas) -> list[tuple[str, str, str]]:
 
 
 class TestAssume:
+    def test_the_facts_of_a_pod_are_known_also_when_it_is_gone(self):
+        core = cache_with("n1")
+        core.assume([assumption("a", "n1", LARGE)], 0.0)
+        assert core.facts_of("uid-a") == LARGE
+        core.remove_pods(["uid-a"])
+        assert core.facts_of("uid-a") == LARGE
+        with pytest.raises(KeyError):
+            core.facts_of("uid-b")
+
     def test_the_attempt_of_a_pod_is_known_also_when_it_is_gone(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1", token="t7")], 0.0)

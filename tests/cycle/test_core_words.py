@@ -98,6 +98,33 @@ def test_a_refusal_ends_with_the_attempt_that_it_was_meant_for():
     assert tokens(Bind, effects) == ["s/1/3"]
 
 
+def test_pods_on_their_way_to_permit_are_shown_until_they_are_there():
+    world = Speaking()
+    facts = world.info.facts
+    world.lease("u1", "u2")
+    assert list(world.room.coming()) == []
+
+    first, second = world.place("u1", "u2")
+    assert list(world.room.coming()) == [facts, facts]
+
+    world.accept(first)
+    assert list(world.room.coming()) == [facts]
+    world.refuse(second)
+    assert list(world.room.coming()) == []
+
+
+def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
+    world = Speaking()
+    world.lease()
+    world.place()
+
+    world.room.reject_where(lambda facts: True, "A", "no")
+    world.core.tick(0.0)
+
+    assert world.core.state_of("u1") is PodState.ASSUMING
+    assert list(world.room.coming()) == []
+
+
 def test_several_profiles_share_the_room_of_their_process():
     world = waiting("u1")
     profile = world.core._profiles["default-scheduler"]

@@ -23,9 +23,11 @@ from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import Code
 from tests.actors import fleets
-from tests.builders import node, pod
+from tests.actors.world import identity
+from tests.builders import named, node, pod
 from tests.cycle.test_local import told
 from tests.extenders.servers import config_of
+from tests.strategies import ZONE
 
 FIRST = TieBreak("first")
 
@@ -165,6 +167,17 @@ def test_searches_go_round_the_nodes(few_are_enough):
     assert world.decide_together([pod(cpu=100)] * 4) == decided
 
 
+def test_a_pod_that_names_its_nodes_is_sampled_among_them_alone(few_are_enough):
+    world = World(fleet(6), 2, lambda: Narrower(shares(1)))
+    facts = [pod(cpu=100, required_node_terms=(named("n1", "n4", "n5"),))] * 3
+
+    decided = world.decide_alone(facts)
+
+    assert [each[1] for each in decided] == ["n1", "n5", "n4"]
+    assert [each[2] for each in decided] == [2] * 3
+    assert world.decide_together(facts) == decided
+
+
 def test_a_pod_that_is_narrowed_is_a_batch_of_its_own():
     chain = moody(1)
     managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
@@ -193,6 +206,22 @@ def test_an_extender_is_named_where_it_leaves_no_node():
     assert (chosen, error) == (None, "")
     assert why == ("0/3 nodes are available: 2 no room.", ("Extender",))
     assert world.decide_together([pod(cpu=100)])[0][6] == why
+
+
+@pytest.mark.parametrize(("left", "told"), [((), ("Extender",)), (("n0", "n1", "n2"), ())])
+def test_an_explanation_names_the_extender_where_it_leaves_nodes_out(left, told):
+    class Leaves:
+        def call(self, verb, payload):
+            return {"NodeNames": [name for name in payload["NodeNames"] if name in left]}
+
+    config = config_of(node_cache_capable=True, filter_verb="filter")
+    world = World(fleet(3), 2, lambda: Narrower({}, Extenders([Extender(config, Leaves())])))
+
+    for explained in (
+        world.plain.explain(world.alone(0, pod(cpu=100))),
+        world.local.explain(world.together(0, pod(cpu=100))),
+    ):
+        assert explained.diagnosis.plugins == told
 
 
 def test_an_extender_that_fails_fails_the_cycle():
@@ -237,6 +266,28 @@ def test_scores_below_nothing_choose_too():
 
     assert world.decide_alone([pod(cpu=100)])[0][1] == "n0"
     assert world.decide_together([pod(cpu=100)])[0][1] == "n0"
+
+
+def test_what_spreads_over_nodes_is_weighed_by_those_that_are_left(few_are_enough):
+    """Of two nodes, zones weigh as much as hosts; of ten they would weigh less."""
+    web = fleets.apps("web")
+    soft = [
+        fleets.spread(key, when="ScheduleAnyway", selector=web) for key in (ZONE, fleets.HOSTNAME)
+    ]
+    spread = pod(labels={"app": "web"}, spread_constraints=tuple(soft))
+    nodes = [fleets.host(n, "ab"[n % 2], cpu=64_000, pods=110) for n in range(10)]
+    there = [("n2", 5), ("n1", 2)]
+    running = [
+        (identity(f"{name}-{n}"), pod(labels={"app": "web"}), name)
+        for name, count in there
+        for n in range(count)
+    ]
+    inputs = fleets.inputs_of(nodes, [], running)
+
+    world = World(inputs, 2, lambda: Narrower(shares(1)))
+
+    assert [each[1] for each in world.decide_alone([spread])] == ["n1"]
+    assert [each[1] for each in world.decide_together([spread])] == ["n1"]
 
 
 def test_nodes_that_come_and_go_are_sampled_in_their_order(few_are_enough):

@@ -134,3 +134,25 @@ def test_what_is_explained_says_that_the_only_node_is_taken(path_name):
     assert explained.score_error == WORDS[Unprepared]
     # The recordings score single nodes, too.
     assert explained.as_expected()["cycleError"] == WORDS[Unprepared]
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_what_is_explained_names_no_best_node_where_scoring_fails(path_name):
+    path = fleet(path_name, Unprepared, "n1", "n2")
+    explained = path.explain(path.prepare(PodIdentity("u", "default", "p"), pod(cpu=600)))
+
+    assert explained.cycle_error == WORDS[Unprepared]
+    assert explained.best == []
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_what_is_explained_has_no_refusals_where_no_node_refuses(path_name):
+    path = fleet(path_name, Unprepared, "n1", "n2")
+    asked = path.prepare(PodIdentity("u", "default", "p"), pod(cpu=600))
+
+    entry = path.explain(asked).as_expected()
+    assert entry["filter"] == [0, 0]
+    assert "filterStatuses" not in entry
+
+    path.add_pod("n1", pod(cpu=600))
+    assert len(path.explain(asked).as_expected()["filterStatuses"]) == 1

@@ -11,11 +11,14 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.narrowing import Narrower, Roster, RosterOf
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.searching import rows_in_order
+from roadstead.extenders.chain import Extenders
+from roadstead.extenders.extender import Extender
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from tests.actors import fleets
-from tests.builders import node, pod, table_of
+from tests.builders import named, node, pod, table_of
 from tests.cycle.test_replica import Replica
+from tests.extenders.servers import config_of
 from tests.kernel.test_equality import (
     DECIDING,
     PROFILES,
@@ -123,6 +126,27 @@ def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
     assert list(ours.cycle.together([])) == []
     ours.narrower.extenders.looks_at = lambda facts: True
     assert list(ours.cycle.together(pods)) == pods[:1]
+
+
+def test_pods_that_no_extender_looks_at_are_placed_where_extenders_are_configured():
+    managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
+    narrower = Narrower({}, Extenders([Extender(managed, None)]))
+    world = World([(node("n1"), [])], [[(pod(cpu=100), False)] * 2])
+    ours = Replica(world, DEFAULT, TieBreak("first"), None, narrower)
+
+    assert [each[1] for each in play(ours, world)] == ["n1", "n1"]
+
+
+def test_what_the_reference_places_counts_for_pods_that_the_kernel_decides(few_are_enough):
+    fixed = pod(labels={"app": "web"}, required_node_terms=(named("n0"),))
+    apart = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
+    nodes = [(fleets.host(number, zone), []) for number, zone in enumerate("aabb")]
+    world = World(nodes, [[(fixed, False), (apart, False)]])
+
+    ours, theirs = both(world, DEFAULT, TieBreak("first"), True, {"default-scheduler": 100})
+
+    assert ours == theirs
+    assert [each[1] for each in ours[0]] == ["n0", "n2"]
 
 
 def test_a_roster_with_other_nodes_has_no_rows():

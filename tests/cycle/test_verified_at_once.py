@@ -1,5 +1,7 @@
 """A batch that the verifier lets through at once is one that it would let through pod by pod."""
 
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -8,12 +10,19 @@ from roadstead.binder import BinderCore, BindRequest
 from roadstead.config.model import default_config
 from roadstead.cycle.verify import Verifier
 from roadstead.facts.pod import HostPort
-from roadstead.framework.plugin import Handle
+from roadstead.framework.plugin import (
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    SummarizesFilter,
+)
 from roadstead.framework.profile import Profile
 from roadstead.placements import TableStore
 from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.status import SUCCESS, unschedulable
 from tests.actors import fleets
-from tests.builders import GPU, node, pod
+from tests.builders import GPU, node, pod, profile_of, table_of
 
 WEB = fleets.apps("web")
 HTTP = (HostPort("0.0.0.0", "TCP", 80),)
@@ -160,6 +169,60 @@ def test_a_whole_batch_is_let_through_where_each_fits_beside_the_others(kind, na
     binder.bind(9, [(kind, name) for name in names])
 
     assert binder.whole - before == fits
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """How many pods there are."""
+
+    count: int
+
+    def merge(self, other):
+        return Pods(self.count + other.count)
+
+
+class OneInAll(SummarizesFilter, PreFilterPlugin):
+    """Lets one pod into the whole cluster."""
+
+    name = "OneInAll"
+    reads = Reads.CLUSTER
+    filter_summary_type = Pods
+
+    def sign(self, pod):
+        return ""
+
+    def filter_summary(self, pod, table):
+        return Pods(int(table.pod_count.sum()))
+
+    def pre_filter(self, state, pod):
+        there = state.filter_summaries[self.name].count
+        return PreFilterResult(unschedulable("one is there") if there else SUCCESS)
+
+
+class AnyNumber(OneInAll):
+    """Lets all pods into the cluster, though it looks at them."""
+
+    name = "AnyNumber"
+
+    def affected_by(self, pod, placed):
+        return False
+
+    def pre_filter(self, state, pod):
+        return PreFilterResult(SUCCESS)
+
+
+@pytest.mark.parametrize(("plugin", "fits"), [(OneInAll, False), (AnyNumber, True)])
+def test_pods_that_a_users_plugin_keeps_apart_are_not_let_through_at_once(plugin, fits):
+    profile = profile_of({"preFilter": [plugin.name]}, plugins=[plugin])
+    table = table_of(*fleet())
+    verifier = Verifier(table, {"default-scheduler": profile})
+    pods, names = [pod()] * 3, ["n0", "n1", "n2"]
+
+    assert all(
+        verifier.verify(each, name).is_success for each, name in zip(pods, names, strict=True)
+    )
+    assert verifier.verify_all(pods, names) is fits
+    assert verifier.verify_all(pods, names) is fits
 
 
 def test_a_class_that_was_never_seen_is_looked_at_pod_by_pod():

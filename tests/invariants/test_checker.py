@@ -1,14 +1,20 @@
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import GroupMembership, HostPort, PodAffinityTerm, Volume
+from roadstead.facts.pod import (
+    GroupMembership,
+    HostPort,
+    PodAffinityTerm,
+    SpreadConstraint,
+    Volume,
+)
 from roadstead.facts.pod_groups import PodGroup
 from roadstead.facts.rules import Rules
 from roadstead.facts.selectors import LabelSelector
 from roadstead.facts.storage import ClaimFacts, StorageFacts, VolumeFacts
 from roadstead.invariants.checker import Checker, check
 from roadstead.journal import JournalRecord, RecordKind
-from tests.builders import node, pod, require
+from tests.builders import node, pod, require, taint, term, tolerate
 from tests.invariants.history import History, started
 
 
@@ -89,6 +95,55 @@ def test_a_node_that_is_not_there_takes_nothing():
     assert History().bind("a").broken() == [("I2", 1, "the node is not there")]
 
 
+def test_a_node_that_went_takes_nothing_until_it_comes_again():
+    history = started().add(RecordKind.NODE_GONE, "n1", "n1").bind("a")
+
+    assert history.broken() == [("I2", 3, "the node is not there")]
+    assert started().add(RecordKind.NODE_GONE, "n1", "n1").node(node("n1")).bind("a").broken() == []
+
+
+@pytest.mark.parametrize("operator", ["", "Equal"])
+def test_a_toleration_of_a_value_is_for_that_value_alone(operator):
+    history = started(taints=(taint("gpu", "a100"),))
+    history.bind("a", facts=pod(tolerations=(tolerate("gpu", "a100", operator=operator),)))
+    history.bind("b", facts=pod(tolerations=(tolerate("gpu", "h100", operator=operator),)))
+
+    assert history.broken() == [("I2", 3, "taint gpu=a100:NoSchedule")]
+
+
+def test_a_toleration_of_a_key_is_for_any_value():
+    any_gpu = pod(tolerations=(tolerate("gpu", operator="Exists"),))
+
+    assert started(taints=(taint("gpu", "a100"),)).bind("a", facts=any_gpu).broken() == []
+
+
+@pytest.mark.parametrize("operator", ["Gt", "Lt"])
+@pytest.mark.parametrize(("label", "limit"), [("many", "4"), (None, "4"), ("4", "many")])
+def test_what_is_no_number_is_neither_more_nor_less(operator, label, limit):
+    labels = {} if label is None else {"cores": label}
+    picky = pod(required_node_terms=(term(require("cores", operator, limit)),))
+
+    assert started(labels=labels).bind("a", facts=picky).broken() == [
+        ("I2", 2, "node selector or required node affinity")
+    ]
+
+
+@pytest.mark.parametrize(("policy", "is_even"), [("Honor", True), ("Ignore", False)])
+def test_only_nodes_that_a_pod_wants_are_counted_where_the_constraint_honors_its_affinity(
+    policy, is_even
+):
+    web = LabelSelector((require("app", "In", "web"),))
+    even = SpreadConstraint("zone", 1, "DoNotSchedule", web, 1, policy, "Ignore", ())
+    spread = pod(labels={"app": "web"}, node_selector={"disk": "ssd"}, spread_constraints=(even,))
+    history = History().node(node("n1", labels={"zone": "a", "disk": "ssd"}))
+    history.node(node("n2", labels={"zone": "b"}))
+
+    history.bind("a", facts=spread).bind("b", facts=spread)
+
+    too_many = [("I2", 4, "skew 2 over zone is more than 1")]
+    assert history.broken() == ([] if is_even else too_many)
+
+
 def test_what_is_evicted_was_bound():
     assert started().add(RecordKind.EVICT, "a", "n1").broken() == [
         ("I3", 2, "it is evicted and was not bound")
@@ -137,6 +192,16 @@ def test_a_gang_of_which_some_are_bound_is_broken():
 
     assert history.broken() == [("I10", 0, "1 of at least 2 pods of group default/g were bound")]
     assert history.bind("b", facts=member).broken() == []
+
+
+def test_pods_of_no_gang_count_for_none():
+    member = pod(pod_group=GroupMembership("g", 2))
+    history = started().bind("a", facts=member).bind("plain").bind("b", facts=member)
+
+    assert history.broken() == []
+    assert started().bind("a", facts=member).bind("plain").broken() == [
+        ("I10", 0, "1 of at least 2 pods of group default/g were bound")
+    ]
 
 
 def test_members_of_a_gang_may_have_gone_before_a_snapshot():

@@ -19,6 +19,7 @@ from roadstead.facts.storage import (
     VolumeFacts,
 )
 from roadstead.framework.cycle_state import CycleState
+from roadstead.invariants.checker import check
 from roadstead.invariants.claim_binding import STORAGE_RULES
 from roadstead.invariants.storage import Storage
 from roadstead.journal import RecordKind
@@ -132,6 +133,7 @@ def test_a_claim_that_waited_is_bound_in_the_commit_of_its_pod():
     history = claiming(volume("pv", access_modes=("ReadWriteOnce", "ReadWriteMany")))
 
     assert history.broken() == []
+    assert check(history.records).counts == {"claims_bound": 1}
     # From here on it is bound, for whoever uses it next.
     assert history.bind("b", facts=using("c")).broken() == []
 
@@ -198,6 +200,12 @@ def test_a_volume_that_is_not_for_the_claim_is_refused(given, asked, text):
     assert text in texts(claiming(given, asked))
 
 
+def test_a_claim_of_no_size_takes_a_volume_of_any():
+    history = claiming(volume("pv", 0), replace(claim("c"), requested_bytes=None))
+
+    assert history.broken() == []
+
+
 def test_a_volume_goes_to_one_claim_only():
     history = claiming(volume("pv"), claim("c"), claim("d")).bind("b", facts=using("d"))
     history.add(RecordKind.STORAGE, subject=taken(volume("pv"), claim("d")))
@@ -259,6 +267,12 @@ def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says():
     assert full.broken() == [("I1", 4, f"volumes of {DRIVER}: 1 + 1 of 1")]
     full.records.insert(3, full.records[2]._replace(kind=RecordKind.DELETE))
     assert "I1" not in [each for each, _, _ in full.broken()]
+
+
+def test_volumes_of_pods_that_ran_from_the_start_count():
+    history = limited().add(RecordKind.LOAD, "a", "n1", facts=using("c"))
+
+    assert texts(history.bind("b", facts=using("d"))) == [f"volumes of {DRIVER}: 1 + 1 of 1"]
 
 
 def test_volumes_that_are_attached_count_with_those_of_pods():

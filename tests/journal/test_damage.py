@@ -5,9 +5,9 @@ import zlib
 
 import pytest
 
-from roadstead.journal import JournalError
+from roadstead.journal import JournalError, frames
 from roadstead.journal.files import FileJournal
-from roadstead.journal.segments import Closed, Reader
+from roadstead.journal.segments import Closed, Reader, is_closed
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened, record, records, spoil, written
 
@@ -241,3 +241,28 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch):
     monkeypatch.setattr(disk, "read", fails)
     with pytest.raises(JournalError, match=r"segment: cannot be read: Input/output error"):
         FileJournal(disk).recovered_groups().__next__()
+
+
+@pytest.mark.parametrize("number", [-1, len(frames.FACTS)])
+def test_facts_of_a_kind_that_nobody_knows_are_damage_with_a_place(monkeypatch, number):
+    class Misnumbered(tuple):
+        def index(self, *_):
+            return number
+
+    disk = SimulatedDisk()
+    with monkeypatch.context() as patch:
+        patch.setattr(frames, "FACTS", Misnumbered(frames.FACTS))
+        written(disk, records(1, 1))
+
+    with pytest.raises(JournalError, match=r"damaged at offset \d+: .* facts of no known kind"):
+        opened(disk)
+
+
+def test_a_journal_is_closed_where_its_writer_ended_in_order():
+    disk = SimulatedDisk()
+    assert not is_closed(disk)
+
+    written(disk, records(1, 3))
+    assert not is_closed(disk)
+
+    assert is_closed(finished())

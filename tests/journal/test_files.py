@@ -1,5 +1,7 @@
+import contextlib
 import os
 import random
+import stat
 from dataclasses import dataclass
 
 import pytest
@@ -75,6 +77,37 @@ def test_what_was_flushed_is_read_back_record_for_record(tmp_path):
     journal.flush()
     journal.close()
     assert opened(RealDisk(tmp_path / "journal"))[1] == records(1, 8)
+
+
+def test_nobody_but_its_owner_may_read_a_journal(tmp_path):
+    written(RealDisk(tmp_path), records(1, 5))
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+
+    assert len(modes) == 2
+    assert set(modes.values()) == {0o600}
+
+
+def held_open(folder):
+    """The folder and files of it that this process has open, each as often as it has."""
+    known = {path.stat().st_ino: path.name for path in (folder, *folder.iterdir())}
+    found = []
+    for number in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):
+            found += filter(None, [known.get(os.fstat(int(number)).st_ino)])
+    return found
+
+
+def test_a_journal_that_is_closed_holds_no_file_open(tmp_path):
+    journal, _ = opened(RealDisk(tmp_path), segment_bytes=1)
+    for lsn in range(1, 4):
+        journal.append([record(lsn)])
+        journal.snapshot([])
+    assert len(held_open(tmp_path)) == 2
+
+    journal.end()
+
+    assert held_open(tmp_path) == []
 
 
 def test_an_empty_journal_is_opened_again_and_again_each_time_in_a_newer_epoch():
@@ -387,6 +420,32 @@ def test_a_snapshot_that_fails_leaves_what_was_there():
     assert found == records(1, 3)
     journal.snapshot([record(lsn, RecordKind.LOAD) for lsn in (1, 2, 3)])
     assert "snapshot.new" not in disk.names()
+
+
+def test_a_journal_that_failed_takes_no_snapshot():
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    disk.fails_to_sync = True
+    with pytest.raises(JournalError, match="cannot be flushed"):
+        journal.flush()
+    disk.fails_to_sync = False
+
+    with pytest.raises(JournalError, match="cannot be flushed"):
+        journal.snapshot([record(1, RecordKind.LOAD)])
+
+    assert not any(name.endswith(".snapshot") for name in disk.names())
+    with pytest.raises(JournalError, match="is not open for appending"):
+        FileJournal(SimulatedDisk()).snapshot([])
+
+
+def test_all_that_a_snapshot_replaces_is_durable():
+    journal, _ = opened(SimulatedDisk())
+    journal.append(records(1, 3))
+
+    journal.snapshot([record(1, RecordKind.LOAD)])
+
+    assert journal.durable_lsn == journal.last_lsn == 3
 
 
 def test_a_full_disk_at_opening_is_said():

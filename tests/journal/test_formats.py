@@ -9,6 +9,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.storage import StorageFacts
 from roadstead.journal import JournalError, RecordKind
 from roadstead.journal.fields import FACTS, Fields, FieldsError, builder_of, present_fields
+from roadstead.journal.headers import segment_name
 from roadstead.journal.segments import Reader
 from roadstead.protocol.codec import to_wire
 from tests.journal.simulated_disk import SimulatedDisk
@@ -65,6 +66,21 @@ def test_a_torn_end_of_format_1_is_cut_and_what_its_frames_vouch_for_is_not():
     spoil(disk, name, 200)
     with pytest.raises(JournalError, match=r"damaged at offset 36"):
         list(Reader(disk).records())
+
+
+def test_a_header_of_format_1_that_was_torn_is_left_out_from_the_next_record_on():
+    disk = disk_of(FORMAT_1 / "run" / "journal")
+    torn = segment_name(20)
+    disk.contents[torn] = disk.contents[disk.names()[0]][:10]
+
+    journal, found = opened(disk)
+
+    assert len(found) == 19
+    tail = journal.tail
+    assert (tail.name, tail.offset, tail.lsn, tail.was_durable) == (torn, 0, 20, False)
+    journal.append(records(20, 21))
+    journal.end()
+    assert [each.lsn for each in Reader(disk).records()] == list(range(1, 22))
 
 
 def test_a_journal_of_format_1_with_fields_that_nobody_knows_is_refused(monkeypatch):

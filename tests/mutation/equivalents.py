@@ -80,6 +80,67 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     ("roadstead/journal/disk.py", "RealDisk.lock", "32", "33"): "a pid has fewer digits",
     ("roadstead/journal/fields.py", "", "1", "2"): "a limit far from the names of all fields",
     ("roadstead/journal/fields.py", "", "8", "9"): "a limit far from the names of all fields",
+    (
+        "roadstead/binder/commits.py",
+        "Commits._all_pending",
+        "if self.halted is not None or self.settings.checks_versions: ...",
+        "if True: ...",
+    ): "the batch is decided one by one, with the same answers",
+    (
+        "roadstead/binder/recovery.py",
+        "_Replay._owned",
+        "if not all(run.tokens): ...",
+        "if True: ...",
+    ): "of records that all have a token none is left out",
+    (
+        "roadstead/cycle/alone.py",
+        "Alone.scores",
+        "self._evaluation.pre_filter.status.is_success and self._evaluation.feasible.any()",
+        "self._evaluation.pre_filter.status.is_success or self._evaluation.feasible.any()",
+    ): "where no row is feasible nothing is scored, whatever is summed up for it",
+    (
+        "roadstead/cycle/core.py",
+        "CycleCore.waiting_gangs",
+        "key is not None",
+        "True",
+    ): "only pods of a gang wait for the plugin of gangs",
+    (
+        "roadstead/cycle/explain.py",
+        "_score",
+        "line.raw is None or line.normalized is None",
+        "line.raw is None and line.normalized is None",
+    ): "a plugin that is skipped has neither, any other has both",
+    (
+        "roadstead/cycle/shard.py",
+        "ShardCore._with_candidates",
+        "_is_unscored(evaluation) and np.count_nonzero(evaluation.feasible) == 1",
+        "_is_unscored(evaluation) or np.count_nonzero(evaluation.feasible) == 1",
+    ): "more rows are told of a pod that fails all the same, for its scoring failed",
+    (
+        "roadstead/cycle/verify.py",
+        "Verifier._verify",
+        "if known.status.is_success and (not narrowed) "
+        "and self._admits(known, profile, info, row): ...",
+        "if False: ...",
+    ): "the quick yes is left out, and all filters say the same",
+    (
+        "roadstead/cycle/verify.py",
+        "Verifier._holds",
+        "known.changes = columns.changes",
+        "pass",
+    ): "classes that changed earlier are looked at again, and are as harmless as they were",
+    (
+        "roadstead/journal/files.py",
+        "FileJournal._cut",
+        "if tail.offset: ...",
+        "if True: ...",
+    ): "the segment that is begun next takes the name of one that has no header",
+    (
+        "roadstead/queue/board.py",
+        "Rank.__call__",
+        "if pod.facts is not self._facts or pod.timestamp_s != self._timestamp_s: ...",
+        "if True: ...",
+    ): "QueueSort says the same again of a pod that is like the last one",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -182,6 +182,17 @@ def test_who_was_looked_past_keeps_its_place():
     assert world.lease(3, owner="one") == ["b", "c"]
 
 
+def test_who_was_looked_past_for_its_gang_goes_first_when_it_may():
+    world = World().add("a", "b", **GANG).add("loser", priority=100)
+    assert world.lease(2, owner="two") == ["loser", "a"]
+    world.back("loser")
+    for _ in range(2 * BOUND):
+        assert world.lease(owner="one") == ["loser"]
+        world.back("loser")
+
+    assert [world.lease(owner="two") for _ in range(2)] == [["b"], ["loser"]]
+
+
 def test_who_was_lent_is_not_kept_in_the_list_of_who_came_when():
     world = World().add("a", "b", "c")
     world.lease(2)
@@ -197,6 +208,16 @@ def test_the_list_of_who_came_when_stays_small(monkeypatch):
         world.lease(2)
         world.back("loser")
         world.back("waits")
+
+    assert len(order_in(world)._entries) <= 2 * 2 + 4
+
+
+def test_the_list_of_who_came_when_stays_small_behind_one_that_waits(monkeypatch):
+    monkeypatch.setattr(places_module, "SLACK", 4)
+    world = World().add("waits")
+    for number in range(50):
+        world.add(f"p{number}", priority=1)
+        assert world.lease() == [f"p{number}"]
 
     assert len(order_in(world)._entries) <= 2 * 2 + 4
 
