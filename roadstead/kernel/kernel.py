@@ -343,14 +343,13 @@ class Kernel:
         """Finds what normalizing plugins add now; why the reference must decide, or ""."""
         each = self._covered[c]
         assert each.model.still is not None
-        raw = each.model.still.raw
-        groups = raw.shape[1]
+        groups = each.model.still.raw.shape[1]
         relations, totals = self._relations, self._totals
         is_related = relations.of_class[c] >= 0
         alive = (relations.alive if is_related else totals.alive[c])[:groups] > 0
         if is_related:
             relations.seen[c, :groups], relations.is_seen[c] = alive, True
-        found = normalized(each.each.evaluation, raw, alive, each.each.kept_back)
+        found = normalized(each.each.evaluation, each.model.still, alive, each.each.kept_back)
         if found is None:
             return _OUT_OF_RANGE
         norm, totals.bound[c] = found
@@ -367,9 +366,9 @@ class Kernel:
         """Finds what normalizing plugins add where these groups have rows that were looked at."""
         each = self._covered[c]
         assert each.model.still is not None
-        raw, model, totals = each.model.still.raw, each.model.index, self._totals
-        groups = raw.shape[1]
-        found = normalized(each.each.evaluation, raw, alive[:groups] > 0, ())
+        still, model, totals = each.model.still, each.model.index, self._totals
+        groups = still.raw.shape[1]
+        found = normalized(each.each.evaluation, still, alive[:groups] > 0, ())
         if found is None:
             return _OUT_OF_RANGE
         totals.usual[model], totals.usual_norm[model, :groups] = alive > 0, found[0]

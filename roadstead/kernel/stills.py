@@ -26,13 +26,16 @@ MAX_GROUPS = 4096
 class Still:
     """passes: bool[row]. fixed: int32[row], sum of weight * score of plugins that do not normalize.
 
-    group: int32[row]. raw: int64[normalizing plugin, group].
+    group: int32[row]. raw: int64[normalizing plugin, group]. normalizing: those plugins. What a
+    class skips is known when its rows are scored; where it is filtered again in the midst of a
+    batch and finds no row, its evaluation does not say so any more.
     """
 
     passes: Bools
     fixed: I32
     group: I32
     raw: I64
+    normalizing: tuple[WeightedScore, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ def still_of(evaluation: Evaluation) -> Still | str:
     group, values = _grouped(keys, len(passes))
     if values.shape[1] > MAX_GROUPS:
         return "too many groups"
-    return Still(passes, fixed.astype(np.int32), group, values)
+    normalizing = tuple(each for _, each in _scoring(evaluation) if each.plugin.normalizes)
+    return Still(passes, fixed.astype(np.int32), group, values, normalizing)
 
 
 def _scoring(evaluation: Evaluation) -> list[tuple[int, WeightedScore]]:
@@ -95,23 +99,18 @@ def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
 
 
 def normalized(
-    evaluation: Evaluation, raw: I64, alive: Bools, kept_back: tuple[KeptBack, ...]
+    evaluation: Evaluation, still: Still, alive: Bools, kept_back: tuple[KeptBack, ...]
 ) -> tuple[I32, int] | None:
     """What normalizing plugins add to each group, and the bound of what was kept back.
 
-    raw: int64[normalizing plugin, group]; alive: bool[group], whether it has a feasible row. None
-    where a plugin fails, or its score is out of range. The bound is NOWHERE where nothing was kept
-    back.
+    alive: bool[group], whether it has a feasible row. None where a plugin fails, or its score is
+    out of range. The bound is NOWHERE where nothing was kept back.
     """
-    groups = raw.shape[1]
+    groups = still.raw.shape[1]
     norm: I64 = np.zeros(groups + len(kept_back), dtype=np.int64)
     there = np.concatenate([alive, np.ones(len(kept_back), dtype=np.bool_)])
-    place = 0
-    for _, each in _scoring(evaluation):
-        if not each.plugin.normalizes:
-            continue
-        values = np.concatenate([raw[place], [group.raw[place] for group in kept_back]])
-        place += 1
+    for place, each in enumerate(still.normalizing):
+        values = np.concatenate([still.raw[place], [group.raw[place] for group in kept_back]])
         if not there.any():
             continue
         found = values.astype(np.int64)

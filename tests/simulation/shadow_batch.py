@@ -8,7 +8,10 @@ without faults the judge asks more (`judge.py`).
 from roadstead.cycle.batch import BatchRun
 from roadstead.cycle.whole import WholeBatch
 from roadstead.framework.guarded import PluginFailure
+from tests.faulty_plugins import RaisesAtFirst
 from tests.simulation.naive import Naive, Verdict
+
+FAILS_ONCE = f'plugin "{RaisesAtFirst.name}" failed'
 
 ASKED_EVERY = 4
 SHOWN = 3
@@ -70,6 +73,9 @@ class ShadowBatches:
         try:
             found = self._naive.decide(profile, pod.info, pod)
         except PluginFailure:
+            return None
+        if found.verdict is not None and FAILS_ONCE in found.verdict.error:
+            # The shadow asked first, and the batch meets no failure any more.
             return None
         return found.verdict or Verdict(None), found.diagnosis
 
