@@ -60,6 +60,7 @@ except RunFailedError as failure:
 LOSES_A_NODE = """
 import json, subprocess, sys
 from pathlib import Path
+from ray.actor import ActorClass
 from ray.cluster_utils import Cluster
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
@@ -79,6 +80,10 @@ cluster = Cluster(initialize_head=True, head_node_args={**like, "_system_config"
 other = cluster.add_node(**like)
 opened, lost = [], []
 
+# Ray may put all of what asks for no processor on one node.
+options = ActorClass.options
+ActorClass.options = lambda self, **how: options(self, **how, scheduling_strategy="SPREAD")
+
 def opening(plan):
     opened.append(RayRuntime(processes=7, limits=plan.limits, address=cluster.address))
     return opened[0]
@@ -93,6 +98,7 @@ def on_the_other():
 def on_progress(progress):
     if not lost and progress.placed >= 30:
         lost.extend(on_the_other())
+        assert lost, f"Ray has put all actors on one node: {opened[0].pids}"
         cluster.remove_node(other, allow_graceful=False)
 
 launch.open_runtime = opening
