@@ -140,11 +140,12 @@ class RunSession:
             pods = pod_batch(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
             nodes = tuple(node_of[uid] for uid in bound)
             await self.call(CACHE, UPDATE_RUNNING, RunningPods(pods, nodes))
-            changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
-            await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
             waiting = [uid for uid, node_name in node_of.items() if not node_name]
             if waiting:
+                # Before others wake them with what they were.
                 await self._enqueue(pod_batch((part[uid][0], part[uid][2]) for uid in waiting))
+            changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
+            await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
 
     async def delete_pods(self, uids: Sequence[str]) -> None:
         """Pods are gone, wherever they are; those that nobody knows are left out."""

@@ -335,11 +335,13 @@ class _World:
             running = pod_batch(bound, self.revision), tuple(at[who.uid] for who, _ in bound)
             await self.tell(CACHE, UPDATE_RUNNING, RunningPods(*running))
             await self._settle()
-            changes = [PodChange(self._said[who.uid], facts) for who, facts in bound]
-            await self.tell(QUEUE, OBSERVE, ClusterChanges(pods=tuple(changes)))
+        changes = tuple(PodChange(self._said[who.uid], facts) for who, facts in bound)
+        # Before others wake them with what they were.
         if waiting:
             self._process.network.happens("update")
             await self.submit(waiting)
+        if changes:
+            await self.tell(QUEUE, OBSERVE, ClusterChanges(pods=changes))
         self._said |= {who.uid: facts for who, facts in pods}
 
     async def submit_again(self):
