@@ -182,7 +182,8 @@ class Profile:
     def class_of(self, pod: PodInfo, uid: str) -> Hashable:
         """The signature of a class as a small key that hashes fast; computed once per class.
 
-        Pods of one signature get one key; where a plugin cannot tell, the key is the pod's own.
+        Pods of one signature get one key; where a plugin cannot tell, the key is the pod's own, with
+        the facts that it has: nominated or updated, it is another class.
         """
         known = self._class_of.get(pod)
         if known is None:
@@ -190,7 +191,7 @@ class Profile:
             parts = _signed(pod.facts, self._signing) if parts is None else parts
             known = UNSIGNED if parts is None else self._signatures.code(parts)
             self._class_of[pod] = known
-        return (self.scheduler_name, uid if known == UNSIGNED else known)
+        return (self.scheduler_name, (uid, pod) if known == UNSIGNED else known)
 
     def _parts_by_kind(self, pod: PodInfo) -> tuple[Hashable, ...] | None:
         """A signature of which all that does not hang on amounts is found once for each kind."""

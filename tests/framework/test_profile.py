@@ -250,6 +250,15 @@ def test_a_plugin_that_cannot_sign_makes_each_pod_a_class_of_its_own():
     assert profile.signature(pod(), "1") == profile.signature(pod(cpu=5), "1")
 
 
+def test_such_a_pod_is_another_class_once_it_is_nominated_or_updated():
+    profile, classes = profile_of({"score": ["Inscrutable"]}, plugins=[Inscrutable]), PodClasses()
+    before = profile.class_of(classes.info(pod()), "1")
+
+    assert profile.class_of(classes.info(pod()), "1") == before
+    for later in (pod(nominated_node_name="n1"), pod(cpu=5), pod(labels={"app": "x"})):
+        assert profile.class_of(classes.info(later), "1") != before
+
+
 def test_signatures_of_two_profiles_never_meet():
     registry, handle = in_tree_registry(), Handle(PodClasses())
     profiles = [Profile(config_of({}, None, name), registry, handle) for name in ("one", "two")]
