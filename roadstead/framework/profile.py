@@ -182,8 +182,8 @@ class Profile:
     def class_of(self, pod: PodInfo, uid: str) -> Hashable:
         """The signature of a class as a small key that hashes fast; computed once per class.
 
-        Pods of one signature get one key; where a plugin cannot tell, the key is the pod's own, with
-        the facts that it has: nominated or updated, it is another class.
+        Pods of one signature get one key; where a plugin cannot tell, the key is the pod's own,
+        with the facts that it has: nominated or updated, it is another class.
         """
         known = self._class_of.get(pod)
         if known is None:
