@@ -1,4 +1,4 @@
-"""What BinderActor does of changes of the cluster: nodes and pods that go, pods that change."""
+"""Changes of the cluster at the binder: nodes and pods that go, pods that change."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ class BinderEdits:
 
     def update_pods(self, batch: PodBatch) -> StandingPage:
         """Pods are other than they were, bound or not; those that are gone stay so."""
-        known = {each.uid for each in self._core.records(batch.uids)}
-        here = [(uid, facts) for uid, _, facts in batch.keyed() if uid in known]
-        news = [each for each in here if self._pods_known.comes(each[0], batch.revision)]
-        changed = [(uid, unnominated(facts)) for uid, facts in news]
-        self._perform(self._core.update_pods(changed, batch.revision))
         records = self._core.records(batch.uids)
+        here = {each.uid for each in records}
+        changed = [
+            (uid, unnominated(facts))
+            for uid, _, facts in batch.keyed()
+            if uid in here and self._pods_known.comes(uid, batch.revision)
+        ]
+        self._perform(self._core.update_pods(changed, batch.revision))
         return page_of(records, len(records), batch.revision)
 
     def delete_pods(self, gone: PodsGone) -> PodBatch:

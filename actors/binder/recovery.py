@@ -107,7 +107,7 @@ class BinderRecovery:
         return [*others, AppendJournal(records)] if records else others
 
     def _bound_journal(self) -> None:
-        """Replaces a journal that has grown by what stands; not if some of that is not durable."""
+        """Takes a snapshot of a journal that has grown; none after its journal has failed."""
         journal = self._journal
         if self.core.halted is not None or not isinstance(journal, FileJournal):
             return

@@ -1,4 +1,4 @@
-"""What CacheActor does of changes of the cluster: nodes that go, pods that change."""
+"""Changes of the cluster at the cache: nodes that go, pods that change."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from roadstead.run import Pod
 
 
 class Gangs:
-    """Gangs whose pods wait. happened: tells the core of events, by which pods may be woken."""
+    """Gangs whose pods wait. happened: hands events to the core, which may move pods."""
 
     def __init__(
         self,

@@ -20,7 +20,8 @@ from roadstead.run import Pod
 
 
 class NominationSync:
-    """Keeps the cache told. cache: where it is now; happened: tells the core of events.
+    """Sends the cache the nominations that hold. cache: where it is now; happened: hands events
+    to the core.
 
     _in_vain: pod → node of which the cache was told so.
     """

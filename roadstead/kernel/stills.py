@@ -61,10 +61,12 @@ def still_of(evaluation: Evaluation) -> Still | str:
     passes: Bools = evaluation.fixed()[0] == PASSED
     fixed: I64 = np.zeros(len(passes), dtype=np.int64)
     keys: list[I64] = []
+    normalizing: list[WeightedScore] = []
     for index, each in _scoring(evaluation):
         raw = evaluation.first_raw(index)
         if each.plugin.normalizes:
             keys.append(raw)
+            normalizing.append(each)
         elif _in_range(raw[passes]):
             fixed[passes] += each.weight * raw[passes]
         else:
@@ -72,8 +74,7 @@ def still_of(evaluation: Evaluation) -> Still | str:
     group, values = _grouped(keys, len(passes))
     if values.shape[1] > MAX_GROUPS:
         return "too many groups"
-    normalizing = tuple(each for _, each in _scoring(evaluation) if each.plugin.normalizes)
-    return Still(passes, fixed.astype(np.int32), group, values, normalizing)
+    return Still(passes, fixed.astype(np.int32), group, values, tuple(normalizing))
 
 
 def _scoring(evaluation: Evaluation) -> list[tuple[int, WeightedScore]]:
