@@ -15,6 +15,7 @@ from roadstead.framework.tie_break import BUCKET_BITS
 from roadstead.nodes.columns import I32, I64, Bools
 
 U64 = NDArray[np.uint64]
+F64 = NDArray[np.float64]
 
 NOWHERE = -(2**31)
 """Total of a row that cannot take the class, and bound where nothing was kept back."""
@@ -156,34 +157,35 @@ class Log(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Numbers of some rows, in the order of places. capacity, taken: int64[resource, place], of
+    """Numbers of some rows, in the order of places. capacity, taken: float64[resource, place], of
     the resources that are in use: bool[resource].
 
-    nonzero: int64[2, place]. has_room: bool[place], by the number of pods.
-    score, weights: int64[place] and usage, other: float64[place], to work on.
+    nonzero: float64[2, place]. has_room: bool[place], by the number of pods.
+    score, weights, usage, other: float64[place], to work on. Amounts are integers all of them:
+    of a processor that has no vector code between the two kinds, each change is ten steps.
     """
 
     in_use: Bools
-    capacity: I64
-    taken: I64
-    nonzero: I64
+    capacity: F64
+    taken: F64
+    nonzero: F64
     has_room: Bools
-    score: I64
-    weights: I64
-    usage: NDArray[np.float64]
-    other: NDArray[np.float64]
+    score: F64
+    weights: F64
+    usage: F64
+    other: F64
 
 
 def new_piece(resources: int) -> Piece:
     """Room for the numbers of PIECE rows."""
     return Piece(
         np.zeros(resources, np.bool_),
-        np.empty((resources, PIECE), np.int64),
-        np.empty((resources, PIECE), np.int64),
-        np.empty((2, PIECE), np.int64),
+        np.empty((resources, PIECE), np.float64),
+        np.empty((resources, PIECE), np.float64),
+        np.empty((2, PIECE), np.float64),
         np.empty(PIECE, np.bool_),
-        np.empty(PIECE, np.int64),
-        np.empty(PIECE, np.int64),
+        np.empty(PIECE, np.float64),
+        np.empty(PIECE, np.float64),
         np.empty(PIECE, np.float64),
         np.empty(PIECE, np.float64),
     )

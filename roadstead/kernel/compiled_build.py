@@ -23,11 +23,14 @@ from roadstead.kernel.arrays import (
     Specs,
     Totals,
 )
-from roadstead.kernel.compiled_rows import EXACT, add_balanced, add_fit, divided
+from roadstead.kernel.compiled_rows import EXACT, add_balanced, add_fit, evaluate
 from roadstead.kernel.jit import compiled, inlined, internal
 from roadstead.nodes.columns import I32, I64
 
 _LARGEST = EXACT // 100
+
+MANY = 4
+"""With so many rows in each bucket, buckets are gone through one by one."""
 
 FEW_GROUPS = 8
 """So few groups are gone through one by one, each without a branch."""
@@ -48,20 +51,37 @@ def _use(specs: Specs, classes: I64, piece: Piece) -> None:
 
 @inlined
 def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
-    """Copies the numbers of some rows; whether all can be divided as floating point numbers."""
+    """Copies the numbers of some rows; whether floating point numbers can stand for all."""
     largest = 0
+    for resource in range(piece.capacity.shape[0]):
+        if not piece.in_use[resource]:
+            continue
+        capacity, taken = piece.capacity[resource], piece.taken[resource]
+        for place in range(rows.shape[0]):
+            row = rows[place]
+            capacity[place] = numbers.allocatable[row, resource]
+            taken[place] = numbers.requested[row, resource]
+            both = max(numbers.allocatable[row, resource], numbers.requested[row, resource])
+            largest = max(largest, both)
     for place in range(rows.shape[0]):
         row = rows[place]
-        for resource in range(piece.capacity.shape[0]):
-            if not piece.in_use[resource]:
-                continue
-            capacity = numbers.allocatable[row, resource]
-            piece.capacity[resource, place] = capacity
-            piece.taken[resource, place] = numbers.requested[row, resource]
-            largest = max(largest, capacity)
         piece.nonzero[0, place] = numbers.nonzero[row, 0]
         piece.nonzero[1, place] = numbers.nonzero[row, 1]
+        largest = max(largest, numbers.nonzero[row, 0], numbers.nonzero[row, 1])
         piece.has_room[place] = numbers.pod_count[row] < numbers.pod_limit[row]
+    return largest < _LARGEST
+
+
+@internal
+def _is_small(specs: Specs, c: int) -> bool:
+    """Whether floating point numbers can stand for all that a class asks for."""
+    largest = 0
+    for k in range(specs.wants.shape[1]):
+        largest = max(largest, specs.wants[c, k, 1])
+    for k in range(specs.fit_lines.shape[1]):
+        largest = max(largest, specs.fit_lines[c, k, 2])
+    for k in range(specs.balanced_lines.shape[1]):
+        largest = max(largest, specs.balanced_lines[c, k, 1])
     return largest < _LARGEST
 
 
@@ -78,49 +98,53 @@ def _filter(
 ) -> None:
     """Writes NOWHERE for rows that cannot take the class, what NODE facts add to totals else."""
     passes, still = totals.passes[specs.fixed[c], start:], totals.still[specs.fixed[c], start:]
-    wants, ports, fits = specs.wants[c], specs.ports[c], piece.score
+    wants, ports = specs.wants[c], specs.ports[c]
     size = rows.shape[0]
     for place in range(size):
-        fits[place] = piece.has_room[place] & passes[place]
+        out[place] = still[place] if piece.has_room[place] & passes[place] else NOWHERE
     for k in range(wants.shape[0]):
         if wants[k, 0] == END:
             break
-        capacity, taken, wanted = piece.capacity[wants[k, 0]], piece.taken[wants[k, 0]], wants[k, 1]
+        capacity, taken = piece.capacity[wants[k, 0]], piece.taken[wants[k, 0]]
+        wanted = np.float64(wants[k, 1])
         for place in range(size):
-            fits[place] &= wanted <= capacity[place] - taken[place]
+            out[place] = out[place] if wanted <= capacity[place] - taken[place] else NOWHERE
     for k in range(ports.shape[0]):
         if ports[k] == END:
             break
         for place in range(size):
-            fits[place] &= not numbers.blocked[rows[place], ports[k]]
-    for place in range(size):
-        out[place] = still[place] if fits[place] else NOWHERE
+            out[place] = NOWHERE if numbers.blocked[rows[place], ports[k]] else out[place]
 
 
 @inlined
 def _add_fit(specs: Specs, c: int, piece: Piece, out: I32) -> None:
-    """NodeResourcesFit's weighted score by LeastAllocated or MostAllocated."""
+    """NodeResourcesFit's weighted score by LeastAllocated or MostAllocated.
+
+    A quotient of integers below 2**52, rounded to a floating point number, is below the next
+    integer wherever the exact one is: to cut it off is to divide as an integer.
+    """
     lines, strategy, plugin_weight = specs.fit_lines[c], specs.fit[c, 0], specs.fit[c, 1]
     weighted, weights, size = piece.score, piece.weights, out.shape[0]
-    weighted[:size] = 0
-    weights[:size] = 0
+    weighted[:size] = 0.0
+    weights[:size] = 0.0
     for k in range(lines.shape[0]):
-        resource, column, asked, weight = lines[k, 0], lines[k, 1], lines[k, 2], lines[k, 3]
+        resource, column = lines[k, 0], lines[k, 1]
         if resource == END:
             break
         capacities = piece.capacity[resource]
         there = piece.nonzero[column] if column >= 0 else piece.taken[resource]
+        asked, weight = np.float64(lines[k, 2]), np.float64(lines[k, 3])
         for place in range(size):
             capacity = capacities[place]
             used = min(there[place] + asked, capacity)
-            dividend = (capacity - used if strategy == LEAST else used) * 100
-            score = divided(dividend, max(capacity, 1))
-            counts = np.int64(capacity != 0) * weight
+            dividend = (capacity - used if strategy == LEAST else used) * 100.0
+            score = np.float64(np.int32(dividend / max(capacity, 1.0)))
+            counts = weight if capacity != 0.0 else 0.0
             weighted[place] += score * counts
             weights[place] += counts
     for place in range(size):
-        score = divided(weighted[place], max(weights[place], 1))
-        out[place] += np.int32(plugin_weight * score) if out[place] != NOWHERE else 0
+        all_in_all = np.int32(weighted[place] / max(weights[place], 1.0))
+        out[place] += np.int32(plugin_weight) * all_in_all if out[place] != NOWHERE else 0
 
 
 @inlined
@@ -128,24 +152,23 @@ def _add_balanced(specs: Specs, c: int, piece: Piece, out: I32) -> None:
     """NodeResourcesBalancedAllocation's weighted score, for at most two resources."""
     lines, plugin_weight, size = specs.balanced_lines[c], specs.balanced[c], out.shape[0]
     first, second, present = piece.usage, piece.other, piece.weights
-    present[:size] = 0
+    present[:size] = 0.0
     first[:size] = 0.0
     second[:size] = 0.0
     for k in range(lines.shape[0]):
-        resource, asked = lines[k, 0], lines[k, 1]
+        resource, asked = lines[k, 0], np.float64(lines[k, 1])
         if resource == END:
             break
         capacities, taken = piece.capacity[resource], piece.taken[resource]
         fractions = first if k == 0 else second
         for place in range(size):
             capacity = capacities[place]
-            requested = np.float64(taken[place] + asked)
-            fractions[place] = min(requested / np.float64(max(capacity, 1)), 1.0)
-            present[place] += capacity != 0
+            fractions[place] = min((taken[place] + asked) / max(capacity, 1.0), 1.0)
+            present[place] += 1.0 if capacity != 0.0 else 0.0
     for place in range(size):
-        both = abs((first[place] - second[place]) / 2) if present[place] == 2 else 0.0
-        score = np.int64((1.0 - both) * 100)
-        out[place] += np.int32(plugin_weight * score) if out[place] != NOWHERE else 0
+        both = abs((first[place] - second[place]) / 2) if present[place] == 2.0 else 0.0
+        score = np.int32((1.0 - both) * 100)
+        out[place] += np.int32(plugin_weight) * score if out[place] != NOWHERE else 0
 
 
 @inlined
@@ -169,13 +192,15 @@ def _evaluate(
     out: I32,
 ) -> None:
     """Totals of a piece without what normalizing plugins add: int32[place], NOWHERE for none."""
+    if not is_small:
+        evaluate(numbers, specs, totals, c, rows, out)
+        return
     _filter(numbers, specs, totals, c, start, rows, piece, out)
     strategy = specs.fit[c, 0]
-    if strategy != OFF:
-        if is_small and strategy != RATIO:
-            _add_fit(specs, c, piece, out)
-        else:
-            add_fit(numbers, specs, c, rows, out)
+    if strategy == RATIO:
+        add_fit(numbers, specs, c, rows, out)
+    elif strategy != OFF:
+        _add_fit(specs, c, piece, out)
     if specs.balanced[c] >= 0:
         if _lines(specs.balanced_lines[c]) <= 2:
             _add_balanced(specs, c, piece, out)
@@ -213,14 +238,24 @@ def raise_high(totals: Totals, c: int, group: int) -> None:
 def raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
     total, bucket = totals.total[c], numbers.bucket
     top, tied = totals.top[c], totals.tied[c]
-    top[:] = NOWHERE
-    tied[:] = 0
-    # Without a branch: of a few thousand rows, each bucket has one or two.
-    for place in range(total.shape[0]):
-        at, each = bucket[place], total[place]
-        highest = top[at]
-        tied[at] = 1 if each > highest else tied[at] + (each == highest)
-        top[at] = max(highest, each)
+    if total.shape[0] >= MANY * BUCKETS:
+        for at in range(BUCKETS):
+            some = total[numbers.begin[at] : numbers.begin[at + 1]]
+            highest, equal = np.int32(NOWHERE), np.int32(0)
+            for place in range(some.shape[0]):
+                highest = max(highest, some[place])
+            for place in range(some.shape[0]):
+                equal += np.int32(some[place] == highest)
+            top[at], tied[at] = highest, equal
+    else:
+        top[:] = NOWHERE
+        tied[:] = 0
+        # Without a branch: of a few thousand rows, each bucket has one or two.
+        for place in range(total.shape[0]):
+            at, each = bucket[place], total[place]
+            highest = top[at]
+            tied[at] = 1 if each > highest else tied[at] + (each == highest)
+            top[at] = max(highest, each)
     for group in range(BUCKETS // GROUP):
         raise_high(totals, c, group)
 
@@ -234,9 +269,10 @@ def build(
     _use(specs, classes, piece)
     for start in range(0, rows.shape[0], PIECE):
         some = rows[start : start + PIECE]
-        is_small = _copy(numbers, some, piece)
+        are_small = _copy(numbers, some, piece)
         for c in classes:
             out = totals.total[c, start : start + PIECE]
+            is_small = are_small and _is_small(specs, c)
             _evaluate(numbers, specs, totals, c, start, some, piece, is_small, out)
     for c in classes:
         group_at = totals.group_at[specs.fixed[c]]

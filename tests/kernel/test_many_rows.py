@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.arrays import PIECE
+from roadstead.kernel.arrays import BUCKETS, PIECE
+from roadstead.kernel.compiled_build import MANY
 from tests.builders import GIB, GPU, MIB, node, pod, prefer, require, taint, term
 from tests.cycle.test_replica import Replica
 from tests.kernel.test_equality import PROFILES, Plain, World, accelerator, play
@@ -36,7 +37,7 @@ def demand(draw):
     liking = (prefer(5, term(require("zone", "In", "a"))),) if draw.random() < 0.5 else ()
     return pod(
         cpu=draw.choice([None, 0, 7, 1000, 60_000]),
-        memory=draw.choice([None, 1, 100 * MIB, 1 << 44]),
+        memory=draw.choice([None, 1, 100 * MIB, 1 << 44, 1 << 50]),
         others=draw.choice(
             [{}, {}, {GPU: 1}, {GPU: 3}, {f"example.com/own-{draw.randrange(50)}": 1}]
         ),
@@ -47,8 +48,18 @@ def demand(draw):
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32), st.integers(PIECE - 2, 2 * PIECE + 100), PROFILES)
 def test_pods_onto_more_rows_than_a_piece_has_are_decided_as_by_the_reference(seed, rows, config):
+    are_equal(seed, rows, config, 12)
+
+
+@settings(deadline=None, max_examples=2)
+@given(st.integers(0, 2**32), PROFILES)
+def test_so_are_pods_onto_so_many_rows_that_buckets_are_gone_through_one_by_one(seed, config):
+    are_equal(seed, MANY * BUCKETS + 100, config, 4)
+
+
+def are_equal(seed, rows, config, pods):
     draw = random.Random(seed)
-    batches = [[(demand(draw), draw.random() < 0.2) for _ in range(12)] for _ in range(2)]
+    batches = [[(demand(draw), draw.random() < 0.2) for _ in range(pods)] for _ in range(2)]
     world = World([(each, []) for each in many(draw, rows)], batches)
     tie_break = TieBreak("random", seed)
 
