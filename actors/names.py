@@ -24,7 +24,11 @@ def scheduler_name(index: int) -> str:
 
 
 def holder_names(settings: Settings) -> list[list[str]]:
-    """Shard → the actors that hold its nodes: a worker, or all schedulers where they hold all."""
+    """Shard → the actors that hold its nodes: a worker, or all schedulers where they hold all.
+
+    Workers that score for these follow the same changes, and keep what is of their own nodes.
+    """
     if not settings.has_workers:
-        return [[scheduler_name(index) for index in range(settings.scheduler_count)]]
+        schedulers = [scheduler_name(index) for index in range(settings.scheduler_count)]
+        return [[*schedulers, *map(worker_name, range(settings.workers))]]
     return [[worker_name(index)] for index in range(settings.shards)]

@@ -100,6 +100,10 @@ class Settings(Part):
     the nodes and are asked about pods. By default schedulers do, unless `shards` is given; in mode
     partitioned always."""
 
+    workers: int = Field(default=0, ge=0, le=1024)
+    """Processes beside schedulers that hold the nodes: each asks users' plugins about new kinds of
+    pods on its part of the nodes, where that takes long. Decisions stay the same."""
+
     schedulers: Schedulers = 1
     """Schedulers at work at once, or how many for each profile. With one, decisions are those of
     kube-scheduler; with several, each is optimistic and the binder settles conflicts."""
@@ -208,6 +212,9 @@ def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     if mode == "exact" and settings.staleness_s is not None:
         rule = 'needs mode "shared" or "partitioned": an exact scheduler reads for each batch'
         yield "staleness_s", settings.staleness_s, rule
+    if settings.workers and settings.has_workers:
+        rule = 'needs nodes_at "scheduler": with `shards`, workers hold the nodes instead'
+        yield "workers", settings.workers, rule
     if settings.nodes_at == "workers" and mode == "partitioned":
         rule = 'needs mode "exact" or "shared": partitions are of schedulers that hold all nodes'
         yield "nodes_at", settings.nodes_at, rule

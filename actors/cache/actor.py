@@ -27,7 +27,7 @@ from roadstead.actors.messages import (
     nodes_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.names import QUEUE, holder_names
+from roadstead.actors.names import QUEUE, WORKER, holder_names
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
@@ -67,6 +67,7 @@ class CacheActor(CacheRecovery):
         self._seqs = [0] * len(self._holders)
         self._unfilled = {*chain.from_iterable(self._holders)} if is_new else set()
         self._streams: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._lost = ""
         self._started_s: dict[str, float] = {}
         self._volumes = CacheVolumes(plan)
@@ -282,15 +283,24 @@ class CacheActor(CacheRecovery):
         self._seqs[shard] += batch.count
         for holder in self._holders[shard]:
             if holder not in self._unfilled:
+                streams = self._beside if self._only_scores(holder) else self._streams
                 task = asyncio.create_task(self._send(holder, batch))
-                self._streams.add(task)
-                task.add_done_callback(self._streams.discard)
+                streams.add(task)
+                task.add_done_callback(streams.discard)
+
+    def _only_scores(self, holder: str) -> bool:
+        """Whether nobody waits for a holder's changes, nor for the holder itself."""
+        return holder.startswith(WORKER) and not self._plan.settings.has_workers
 
     async def _send(self, name: str, batch: DeltaBatch) -> None:
         try:
             holder = self._holder(name)
             await holder.call(APPLY, batch, timeout_s=self._plan.settings.deadlines.call_s)
         except RoadsteadError as failure:
+            if self._only_scores(name):
+                # It stays behind until another life of it gets all at once.
+                self._unfilled.add(name)
+                return
             self._lost = f"{name} no longer takes changes: {failure}"
 
     def _holder(self, name: str) -> Ref:

@@ -62,6 +62,7 @@ class CacheRecovery:
     _versions: KnownVersions
     _seqs: list[int]
     _streams: set[asyncio.Task[None]]
+    _beside: set[asyncio.Task[None]]
     _unfilled: set[str]
     _nodes_known: Revisions
     _pods_known: Revisions
@@ -283,7 +284,7 @@ class CacheRecovery:
 
     def crashed(self) -> None:
         """Nothing goes on."""
-        for task in (*self._streams, *([self._minding] if self._minding else [])):
+        for task in (*self._streams, *self._beside, *([self._minding] if self._minding else [])):
             task.cancel()
 
 

@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.actors.seam import Nothing, method
-from roadstead.cycle.messages import ClassAsk, DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
+from roadstead.cycle.messages import (
+    ClassAsk,
+    DryRunAsk,
+    EvaluateRequest,
+    ScoreAnswer,
+    ScoreAsk,
+    ShardAnswer,
+    ShardView,
+)
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.framework.victims import Tried
@@ -86,3 +94,4 @@ APPLY = method("apply", DeltaBatch, Nothing)
 EVALUATE = method("evaluate", EvaluateRequest, ShardAnswer)
 VIEW = method("view", ViewAsk, ShardView)
 DRY_RUN = method("dry_run", DryRunAsk, Tried)
+SCORE = method("score", ScoreAsk, ScoreAnswer)

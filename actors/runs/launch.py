@@ -290,7 +290,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
 def processes(settings: Settings) -> int:
     """How many processes the actors of a run take on Ray."""
     control = 1 if settings.control == "together" else 3
-    workers = settings.shards if settings.has_workers else 0
+    workers = settings.shards if settings.has_workers else settings.workers
     return control + workers + settings.scheduler_count
 
 

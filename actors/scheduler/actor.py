@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -28,6 +28,7 @@ from roadstead.actors.scheduler.leasing import Leasing
 from roadstead.actors.scheduler.preemption import TryOut, after_failure, try_here, try_on_workers
 from roadstead.actors.scheduler.roster import RosterCopy
 from roadstead.actors.scheduler.rounds import UnsettledError, begin_batch
+from roadstead.actors.scheduler.scorers import NEAR, Scorers
 from roadstead.actors.scheduler.volumes import SchedulerVolumes
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s, failure_out
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
@@ -88,6 +89,11 @@ class SchedulerActor(Leasing, HoldsNodes):
                 epoch=epoch,
             )
         )
+        self._scorers = (
+            Scorers(name, plan, directory, self._nodes)
+            if self._nodes is not None and settings.workers
+            else None
+        )
         self._own = self._everywhere = Lane(self._new_cycle(self._profiles))
         self._partition: Partition | None = None
         if settings.concurrency == "partitioned" and self._nodes is not None:
@@ -135,6 +141,8 @@ class SchedulerActor(Leasing, HoldsNodes):
     async def stop(self, _: Nothing) -> Nothing:
         """Takes no more pods; what is at the binder stays there."""
         tasks = [*self._binding, *([self._loop] if self._loop is not None else [])]
+        if self._scorers is not None:
+            self._scorers.end()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -142,6 +150,8 @@ class SchedulerActor(Leasing, HoldsNodes):
 
     def crashed(self) -> None:
         """Nothing goes on."""
+        if self._scorers is not None:
+            self._scorers.end()
         for task in (*self._binding, *([self._loop] if self._loop is not None else [])):
             task.cancel()
 
@@ -190,6 +200,8 @@ class SchedulerActor(Leasing, HoldsNodes):
         if self._partition is not None:
             undecided = [pod for pod in undecided if self._lane_of(pod) is lane]
         pods = lane.cycle.together(undecided)
+        if self._scorers is not None and isinstance(lane.cycle, ReplicaCycle):
+            pods = self._scorers.near(lane.cycle, pods)
         return lane, first_job(pods) if self._thinking.takes_time else pods
 
     def _lane_of(self, pod: PodInCycle) -> Lane:
@@ -250,7 +262,21 @@ class SchedulerActor(Leasing, HoldsNodes):
             return await self._decide_on(lane, batch, pods, is_fresh=is_fresh)
 
         assert isinstance(lane.cycle, ReplicaCycle)
+        if self._scorers is not None:
+            waiting = self.core.undecided(len(pods) + NEAR)
+            coming = [pod for pod in waiting if self._lane_of(pod) is lane][len(pods) :]
+            await self._meanwhile_renewed(self._scorers.ask(lane.cycle, pods, coming))
         return await self._nodes.decide(lane.cycle, pods, decide)
+
+    async def _meanwhile_renewed(self, work: Coroutine[None, None, None]) -> None:
+        """Work that may take longer than leases last."""
+        working = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait({working}, timeout=self._renew_s))[0]:
+                await self._renew()
+        finally:
+            working.cancel()
+        await working
 
     async def _renew_roster(self, lane: Lane) -> None:
         lane.cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)

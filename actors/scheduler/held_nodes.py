@@ -57,6 +57,7 @@ class HeldNodes(WorkerActor):
         self._stays = plan.settings.staleness_s is not None
         self._thinks = plan.settings.decision_time.is_given and plan.settings.concurrency != "exact"
         self._decides = False
+        self._before = 0
         super().__init__(name, plan, directory, is_new=is_new, epoch=epoch)
         self.tentative = Tentative(self.table)
         self.shard_of: dict[str, int] = {}
@@ -91,6 +92,16 @@ class HeldNodes(WorkerActor):
             await self.go_on()
         return await super().apply(batch)
 
+    def touched_since(self, seq: int) -> set[str] | None:
+        """Nodes that may be otherwise at `known_version` than after a change; None if unknown."""
+        found = self.touched.since(seq)
+        return None if found is None else found | self.tentative.nodes()
+
+    @property
+    def known_version(self) -> int:
+        """The last version of the table that is all changes of the cache and `tentative`."""
+        return self._before if self._decides else self.table.version
+
     async def go_on(self) -> None:
         """Changes that wait are made."""
         self.is_paused = False
@@ -103,6 +114,7 @@ class HeldNodes(WorkerActor):
 
         Changes that came meanwhile are made afterwards.
         """
+        self._before = self.table.version
         self.is_paused = self._decides = True
         try:
             self.tentative.set_aside(pods)

@@ -55,6 +55,7 @@ from roadstead.actors.seam import (
 from roadstead.actors.supervisor.plugin_processes import WatchedLife, last_call_of
 from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, rests_on
 from roadstead.actors.worker.actor import WorkerActor
+from roadstead.actors.worker.scorer import ScorerActor
 from roadstead.extenders.caller import CallerOf
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
@@ -153,7 +154,8 @@ class Supervisor:
                 SchedulerActor, name, plan, epoch=epoch, is_new=is_new, caller_of=caller_of
             )
         else:
-            build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
+            kind = WorkerActor if plan.settings.has_workers else ScorerActor
+            build = partial(kind, name, plan, is_new=is_new, epoch=epoch)
         if plan.plugins:
             build = WatchedLife(build, name, plan)
         return Life(build, name, epoch)

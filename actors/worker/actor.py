@@ -15,11 +15,13 @@ from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory, Nothing
 from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
 from roadstead.cycle.shard import ShardCore
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.wire import facts_in
 from roadstead.framework.profile import Profile
 from roadstead.framework.victims import Tried
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
+from roadstead.nodes.touched import Touched
 from roadstead.placements import DeltaKind
 from roadstead.run import RunPlan, build_profiles
 from roadstead.storage import StorageChange
@@ -47,13 +49,14 @@ class WorkerActor:
         self._name = name
         self._epoch = epoch
         self._plan = plan
-        self.table, profiles = self._make(plan)
-        self.core = ShardCore(self.table, profiles)
+        self.table, self._profiles = self._make(plan)
+        self.core = ShardCore(self.table, self._profiles)
         self.is_paused = False
         self.applied = -1 if is_new else 0
         self._parts: dict[tuple[int, int], Restore] = {}
         self._early: dict[int, DeltaBatch] = {}
         self._moved = asyncio.Condition()
+        self.touched = Touched()
         self._versions = KnownVersions()
         self._tells_versions = plan.settings.conflicts == "version"
         self._evaluations = 0
@@ -90,6 +93,8 @@ class WorkerActor:
         return None
 
     def _apply(self, batch: DeltaBatch) -> None:
+        names = None if STORAGE in batch.kinds else batch.names
+        self.touched.note(batch.first_seq + batch.count - 1, names)
         self._nodes_come(batch)
         first_seq = batch.first_seq + len(batch.came)
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
@@ -123,12 +128,11 @@ class WorkerActor:
             elif kind == DeltaKind.WITHDRAW:
                 self._nomination_ends(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.REMOVE_NODE:
-                self.table.remove_node(name)
-                self._versions.drop(name)
+                self._node_goes(name)
             elif kind == DeltaKind.ADD_NODE and facts is not None:
-                self.table.add_node(facts, arrival)
+                self._node_comes(facts, arrival)
             elif facts is not None:
-                self.table.update_node(facts)
+                self._node_changes(facts)
             self.applied = seq
 
     def _nodes_come(self, batch: DeltaBatch) -> None:
@@ -137,6 +141,16 @@ class WorkerActor:
         if news:
             self.table.add_nodes(news, np.frombuffer(batch.came_at, np.int64)[known:])
             self.applied += len(news)
+
+    def _node_comes(self, facts: NodeFacts, arrival: int) -> None:
+        self.table.add_node(facts, arrival)
+
+    def _node_changes(self, facts: NodeFacts) -> None:
+        self.table.update_node(facts)
+
+    def _node_goes(self, name: str) -> None:
+        self.table.remove_node(name)
+        self._versions.drop(name)
 
     def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
         """All changes of a batch are pods that come; those from a place on are news."""
@@ -180,6 +194,7 @@ class WorkerActor:
             self.applied = whole[0].first_seq - 1
             for batch in whole:
                 self._apply(batch)
+            self.touched = Touched(self.applied)
             self._parts.clear()
             await self._advance()
         return NOTHING

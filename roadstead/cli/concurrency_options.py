@@ -59,6 +59,7 @@ class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
 class ConcurrencyOptions:
     """How schedulers work, alone and side by side; None: as the settings file has it."""
 
+    workers: int | None = None
     nodes_at: str | None = None
     kernel: str | None = None
     mode: str | None = None
@@ -76,6 +77,7 @@ class ConcurrencyOptions:
             for kind, (job_s, task_s) in self.decision_time
         }
         return times | {
+            "workers": self.workers,
             "nodes_at": self.nodes_at,
             "kernel": None if self.kernel is None else self.kernel == "on",
             "mode": self.mode,
@@ -88,6 +90,14 @@ class ConcurrencyOptions:
 
 
 concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
+    click.option(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="Have N processes beside the schedulers ask your plugins about new kinds of pods, "
+        "each on its part of the nodes [default: 0]. It pays where a plugin is slow; decisions "
+        "stay the same.",
+    ),
     click.option(
         "--nodes-at",
         type=click.Choice(["workers", "scheduler"]),

@@ -168,3 +168,48 @@ class DryRunAsk:
     table_version: int
     ask: ClassAsk
     dry_run: DryRun
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAsk:
+    """Scheduler → worker: what users' plugins say of classes on your rows. Twice is no harm.
+
+    seq: the number of the last change that the scheduler's table holds. node_count: of the cluster.
+    classes: as bytes (see `roadstead.facts.wire`).
+    """
+
+    seq: int
+    node_count: int
+    classes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginColumn:
+    """What one plugin says of one class. point: Filter or Score.
+
+    data: codes into `statuses` from 1 on (0 passes), or raw scores: a value for each row in order
+    of arrival, integers of `size` bytes each; of size 0 it is one value for all, in 8 bytes.
+    """
+
+    plugin: str
+    point: str
+    size: int
+    data: bytes
+    statuses: tuple[WireStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAnswer:
+    """Worker → scheduler, of the table after change `seq`.
+
+    rows, digest: which rows these are (see `roadstead.cycle.scorer.digest_of`).
+    touched: int64[k], arrivals of rows that changed since the ask's `seq`; None where unknown.
+    classes: no column of a plugin that said Skip, or failed. spent_s: with the plugins.
+    """
+
+    seq: int
+    rows: int
+    digest: int
+    touched: bytes | None
+    classes: tuple[tuple[PluginColumn, ...], ...]
+    spent_s: float = 0.0

@@ -25,6 +25,7 @@ from roadstead.cycle.sharded import NarrowTask, ShardedCycle
 from roadstead.cycle.whole import WholeBatch
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.given import Given, answered_elsewhere
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -32,6 +33,9 @@ from roadstead.kernel.keeper import KernelKeeper
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
+
+MOST_GIVEN = 512
+"""Classes of which what workers found is kept for a batch that comes."""
 
 
 @dataclass(slots=True)
@@ -71,6 +75,33 @@ class ReplicaCycle(ShardedCycle):
         self._narrowed: ClassMemory[ClassRun] = ClassMemory(sharers)
         self._alone: Alone | None = None
         self._order = RosterOf()
+        self._given: dict[Hashable, Given] = {}
+
+    def unfound(self, pods: Sequence[PodInCycle], *, with_given: bool = False) -> list[PodInCycle]:
+        """One pod of each class of which users' plugins would be asked over all rows.
+
+        with_given: also where workers were, and what they found waits for the next batch.
+        """
+        if not pods or self.narrows(pods[0]):
+            return []
+        found: dict[Hashable, PodInCycle] = {}
+        for pod in pods:
+            profile = self._profiles.get(pod.info.facts.scheduler_name)
+            if pod.signature in found or profile is None:
+                continue
+            held = self._held.get(pod.signature)
+            inputs = self.table.node_version, profile.known_state(pod.info)
+            if pod.signature in self._given and not with_given:
+                continue
+            if (held is None or held.inputs != inputs) and answered_elsewhere(profile):
+                found[pod.signature] = pod
+        return list(found.values())
+
+    def give(self, signature: Hashable, given: Given) -> None:
+        """Takes what workers found of a class for a batch that comes; old ones may be lost."""
+        self._given[signature] = given
+        while len(self._given) > MOST_GIVEN:
+            del self._given[next(iter(self._given))]
 
     def begin_here(self, pods: Sequence[PodInCycle]) -> BatchRun | NarrowTask:
         """A batch that is ready to be decided; or, of one pod, what extenders are to narrow.
@@ -190,6 +221,7 @@ class ReplicaCycle(ShardedCycle):
         held: _Held | None,
     ) -> _Held:
         run = self._new_run(profile, pod.info) if held is None else held.given.run
+        run.evaluation.given = self._given.pop(pod.signature, None)
         changes = self.table.columns.changes
         try:
             filters, scores = self._summaries(run.evaluation)

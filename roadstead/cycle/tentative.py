@@ -31,6 +31,11 @@ class Tentative:
     def __len__(self) -> int:
         return len(self._pods)
 
+    def nodes(self) -> set[str]:
+        """Nodes that are not as the cache's changes have them."""
+        away = (node_name for node_name, _ in self._aside.values())
+        return {*(node_name for node_name, _ in self._pods.values()), *away}
+
     def set_aside(self, pods: Sequence[PodInCycle]) -> None:
         """Pods are about to be decided: none may stand on the table already."""
         node_of = self._table.residents.node_of

@@ -25,6 +25,7 @@ from roadstead.framework.failures import (
     out_of_range,
     score_failure,
 )
+from roadstead.framework.given import Given
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
@@ -55,12 +56,14 @@ class Evaluation:
     raw: per score plugin int64[row], or None where it was skipped.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
+    given: what workers found for the next run over all rows, until that has scored them.
     """
 
     __slots__ = (
         "_dirty", "_failed_filter", "_failed_score", "_fixed_codes", "_fixed_positions",
         "_has_failed", "_known", "_node_version", "_score_inputs", "_seeded_scores", "_status_code",
-        "_version", "added", "codes", "feasible", "is_bare", "node_count", "pod", "positions",
+        "_version", "added", "codes", "feasible", "given", "is_bare", "node_count", "pod",
+        "positions",
         "pre_filter", "pre_score", "profile", "raw", "state", "statuses", "summaries", "table",
         "wide",
     )  # fmt: skip
@@ -90,6 +93,7 @@ class Evaluation:
         self.wide: tuple[I32, Bools] | None = None
         self.is_bare = False
         self.added: I64 | None = None
+        self.given: Given | None = None
 
     def own_filter_summaries(self) -> dict[str, Summary]:
         """This table's part of PreFilter's map; plugins with nothing to say are left out."""
@@ -279,7 +283,12 @@ class Evaluation:
     ) -> None:
         if plugin.name in self.state.skip_filter:
             return
-        self.take(plugin, position, plugin.filter(self.state, self.pod, table), codes, positions)
+        found = None
+        if self.given is not None and table is self.table:
+            found = self.given.filter(plugin, self.state, self.pod, self.table)
+        if found is None:
+            found = plugin.filter(self.state, self.pod, table)
+        self.take(plugin, position, found, codes, positions)
 
     def take(
         self, plugin: Plugin, position: int, result: FilterResult, codes: I32, positions: I32
@@ -373,6 +382,7 @@ class Evaluation:
                 None if each.plugin.name in self.state.skip_score else self.first_raw(index)
                 for index, each in enumerate(self.profile.score)
             ]
+            self.given = None
             return
         if not len(changed):
             return
@@ -388,6 +398,10 @@ class Evaluation:
             seeded = self._seeded_scores[index]
             assert seeded is not None, f"no seeded scores of {plugin.name}"
             return seeded
+        if self.given is not None and not self.is_bare:
+            given = self.given.score(plugin, self.state, self.pod, self.table)
+            if given is not None:
+                return given
         if self.is_bare:
             return bare_scores(plugin, self.state, self.pod, self.table, self.feasible)
         return raw_scores(plugin, self.state, self.pod, self.table)

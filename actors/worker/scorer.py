@@ -1,0 +1,120 @@
+"""ScorerActor: a worker beside schedulers that hold the nodes; it scores its part of them.
+
+It follows the same changes as they do, keeps every Nth node by arrival, and answers what users'
+plugins say of classes there. Nothing rests on it: a scheduler asks the plugins itself where it is
+late, lost, or knows of other nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from roadstead.actors.logs import log
+from roadstead.actors.messages import ActorStatus, DeltaBatch
+from roadstead.actors.names import index_of
+from roadstead.actors.seam import Directory, Nothing
+from roadstead.actors.worker.actor import WorkerActor
+from roadstead.cycle.messages import ScoreAnswer, ScoreAsk
+from roadstead.cycle.scorer import Scorer
+from roadstead.facts.node import NodeFacts
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.run import RunPlan
+
+
+class ScorerActor(WorkerActor):
+    """The nodes whose arrival number leaves `index` when divided by how many workers there are."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: RunPlan,
+        directory: Directory,
+        *,
+        is_new: bool = False,
+        epoch: int = 1,
+    ) -> None:
+        super().__init__(name, plan, directory, is_new=is_new, epoch=epoch)
+        self._index, self._count = index_of(name), plan.settings.workers
+        self._scorer = Scorer(self.table, self._profiles)
+        self._scored = 0
+        self._scoring_s = 0.0
+
+    async def score(self, ask: ScoreAsk) -> ScoreAnswer:
+        """What users' plugins say of classes, and which rows changed since the ask's change.
+
+        All of it of one state of the table: nothing is awaited.
+        """
+        began = time.perf_counter()
+        names = self.touched.since(ask.seq) if self.applied >= 0 else None
+        touched = None
+        classes = tuple(self._scorer.columns(facts, ask.node_count) for facts in ask.classes)
+        if names is not None:
+            here = {name for name in names if self.table.has_node(name)}
+            touched = self._scorer.arrivals_of(here).tobytes()
+        spent_s = time.perf_counter() - began
+        self._scoring_s += spent_s
+        self._scored += len(classes)
+        log(self._name, "scored", classes=len(classes), applied=self.applied)
+        return ScoreAnswer(
+            self.applied, len(self.table), self._scorer.digest, touched, classes, spent_s
+        )
+
+    def _is_mine(self, arrival: int) -> bool:
+        return arrival % self._count == self._index
+
+    def _nodes_come(self, batch: DeltaBatch) -> None:
+        known = max(0, self.applied + 1 - batch.first_seq)
+        news = batch.came[known:]
+        arrivals = np.frombuffer(batch.came_at, np.int64)[known:]
+        mine = np.flatnonzero(arrivals % self._count == self._index)
+        if len(mine):
+            self.table.add_nodes(news.at(mine), arrivals[mine])
+        self.applied += len(news)
+
+    def _node_comes(self, facts: NodeFacts, arrival: int) -> None:
+        if self._is_mine(arrival):
+            super()._node_comes(facts, arrival)
+
+    def _node_changes(self, facts: NodeFacts) -> None:
+        if self.table.has_node(facts.name):
+            super()._node_changes(facts)
+
+    def _node_goes(self, name: str) -> None:
+        if self.table.has_node(name):
+            super()._node_goes(name)
+
+    def _come_together(
+        self,
+        names: Sequence[str],
+        uids: Sequence[str],
+        keys: Sequence[str],
+        infos: Sequence[PodInfo],
+    ) -> None:
+        here = [place for place, name in enumerate(names) if self.table.has_node(name)]
+        super()._come_together(
+            [names[place] for place in here],
+            [uids[place] for place in here],
+            [keys[place] for place in here],
+            [infos[place] for place in here],
+        )
+
+    def _pod_comes(
+        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+    ) -> None:
+        if self.table.has_node(name):
+            super()._pod_comes(name, info, uid, key, started_s)
+
+    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+        if self.table.has_node(name):
+            super()._pod_goes(name, info, uid)
+
+    async def status(self, _: Nothing) -> ActorStatus:
+        return ActorStatus(
+            f"held {len(self.table)} nodes; had applied {self.applied} changes and scored "
+            f"{self._scored} classes",
+            timings_s=(("score", self._scoring_s),),
+            counts=(("nodes", len(self.table)), ("classes scored", self._scored)),
+        )

@@ -1,0 +1,117 @@
+"""ScoredParts: the answers of several workers for their rows, as one answer for a table's rows.
+
+Worker k of n holds the nodes whose arrival number leaves k when divided by n. Its table may be
+ahead of the scheduler's or behind: rows that changed between the two are asked again by the
+scheduler itself, and so are all rows of a worker that did not answer, or speaks of other nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from roadstead.cycle.messages import PluginColumn, ScoreAnswer
+from roadstead.cycle.scorer import digest_of, unpacked
+from roadstead.cycle.wire import status_in
+from roadstead.framework.given import FILTER, Given, merged
+from roadstead.framework.plugin import FilterResult
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.table import NodeTable, Rows
+
+Column = tuple[str, str]
+"""(plugin, point)."""
+
+
+class ScoredParts:
+    """The rows of each of some workers on a table that holds all nodes."""
+
+    def __init__(self, table: NodeTable, workers: int) -> None:
+        self._table = table
+        self._workers = workers
+        self._version = -1
+        self._rows: list[Rows] = []
+        self._digests: list[int] = []
+
+    def asked(self) -> list[int]:
+        """The workers that hold any rows."""
+        self._divide()
+        return [worker for worker, rows in enumerate(self._rows) if len(rows)]
+
+    def most_rows(self) -> int:
+        """How many rows a worker holds at most."""
+        self._divide()
+        return max(map(len, self._rows))
+
+    def put_together(
+        self,
+        answers: Mapping[int, ScoreAnswer],
+        touched: Mapping[int, Iterable[str] | None],
+        classes: int,
+        version: int | None = None,
+    ) -> list[Given] | None:
+        """What was found of each class; None where nothing is of use.
+
+        answers: by worker. touched: by worker, nodes that may be otherwise on this table than when
+        that worker answered; None where it is unknown. version: of the table of which `touched`
+        is all; by default the present one.
+        """
+        version = self._table.version if version is None else version
+        self._divide()
+        redo: Bools = np.ones(len(self._table), np.bool_)
+        useful: dict[int, ScoreAnswer] = {}
+        for worker, answer in answers.items():
+            names = touched[worker]
+            if names is None or answer.touched is None or not self._agrees(worker, answer, classes):
+                continue
+            useful[worker] = answer
+            redo[self._rows[worker]] = False
+            arrivals = np.frombuffer(answer.touched, np.int64)
+            redo[np.flatnonzero(np.isin(self._table.arrivals, arrivals))] = True
+            redo[self._table.rows_of(n for n in names if self._table.has_node(n))] = True
+        if not useful:
+            return None
+        return [self._given(useful, place, redo, version) for place in range(classes)]
+
+    def _agrees(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
+        same = (answer.rows, answer.digest) == (len(self._rows[worker]), self._digests[worker])
+        return same and len(answer.classes) == classes
+
+    def _given(
+        self, useful: Mapping[int, ScoreAnswer], place: int, redo: Bools, version: int
+    ) -> Given:
+        """One class. A plugin that not all of these workers have an answer of is left out."""
+        by_column: dict[Column, list[tuple[Rows, PluginColumn]]] = {}
+        for worker, answer in useful.items():
+            for column in answer.classes[place]:
+                told = by_column.setdefault((column.plugin, column.point), [])
+                told.append((self._rows[worker], column))
+        whole = {key: told for key, told in by_column.items() if len(told) == len(useful)}
+        filters = {key[0]: self._filter(told) for key, told in whole.items() if key[1] == FILTER}
+        scores = {key[0]: self._scores(told) for key, told in whole.items() if key[1] != FILTER}
+        return Given(self._version, version, redo, filters, scores)
+
+    def _scores(self, told: Sequence[tuple[Rows, PluginColumn]]) -> I64:
+        parts = [(rows, unpacked(column, len(rows))) for rows, column in told]
+        result: I64 = np.zeros(len(self._table), np.result_type(*(part for _, part in parts)))
+        for rows, part in parts:
+            result[rows] = part
+        return result
+
+    def _filter(self, told: Sequence[tuple[Rows, PluginColumn]]) -> FilterResult:
+        result, count = FilterResult(), len(self._table)
+        for rows, column in told:
+            codes = np.broadcast_to(unpacked(column, len(rows)), len(rows)).astype(np.int32)
+            part = FilterResult(codes, tuple(map(status_in, column.statuses)))
+            result = merged(result, part, rows, count)
+        return result
+
+    def _divide(self) -> None:
+        if self._version == self._table.node_version:
+            return
+        arrivals: I64 = self._table.arrivals
+        order = np.argsort(arrivals, kind="stable")
+        worker_of = arrivals[order] % self._workers
+        self._rows = [order[worker_of == worker] for worker in range(self._workers)]
+        self._digests = [digest_of(arrivals[rows]) for rows in self._rows]
+        self._version = self._table.node_version

@@ -1,0 +1,136 @@
+"""Scorer: a worker's part of scoring: what users' plugins say of classes, on the rows it holds.
+
+A worker holds every Nth node by arrival. It answers for the plugins of which the answer hangs on
+pod and row alone; all others, and all that is shared between rows, stay with the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from zlib import crc32
+
+import numpy as np
+
+from roadstead.cycle.messages import PluginColumn
+from roadstead.cycle.wire import status_out
+from roadstead.facts.wire import facts_in
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.given import FILTER, answered_elsewhere
+from roadstead.framework.guarded import PluginFailure
+from roadstead.framework.plugin import FilterPlugin, Plugin, ScorePlugin
+from roadstead.framework.profile import Profile
+from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.protocol.status import Status
+
+_KINDS = (np.int8, np.int16, np.int32, np.int64)
+_KIND_OF = {np.dtype(kind).itemsize: kind for kind in _KINDS}
+
+
+def digest_of(arrivals: I64) -> int:
+    """What two tables compare to know that they speak of the same rows. arrivals: in order."""
+    return crc32(arrivals.astype(np.int64).tobytes())
+
+
+class Scorer:
+    """The rows of one worker, and the profiles of its process."""
+
+    def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
+        self.table = table
+        self._profiles = profiles
+        self._order: Rows = np.zeros(0, np.intp)
+        self._ordered = -1
+        self._digest = digest_of(np.zeros(0, np.int64))
+
+    @property
+    def digest(self) -> int:
+        """Of the rows in order of arrival."""
+        self._sort()
+        return self._digest
+
+    def arrivals_of(self, names: set[str]) -> I64:
+        """When those of these nodes arrived that are here: int64[k]."""
+        return self.table.arrivals[self.table.rows_of(names)].astype(np.int64)
+
+    def columns(self, facts: bytes, node_count: int) -> tuple[PluginColumn, ...]:
+        """What the plugins say of a class; none of one that says Skip or fails."""
+        pod = self.table.classes.info(facts_in(facts))
+        profile = self._profiles[pod.facts.scheduler_name]
+        state = CycleState(node_count)
+        plugins = answered_elsewhere(profile)
+        unprepared = _prepare(profile, state, pod)
+        self._sort()
+        found = (
+            self._column(plugin, point, state, pod)
+            for plugin, point in plugins
+            if plugin.name not in unprepared
+        )
+        return tuple(each for each in found if each is not None)
+
+    def _column(
+        self, plugin: Plugin, point: str, state: CycleState, pod: PodInfo
+    ) -> PluginColumn | None:
+        skipped = state.skip_filter if point == FILTER else state.skip_score
+        if plugin.name in skipped:
+            return None
+        statuses: tuple[Status, ...] = ()
+        try:
+            if isinstance(plugin, FilterPlugin) and point == FILTER:
+                answer = plugin.filter(state, pod, self.table)
+                values = np.zeros(1, np.int64) if answer.codes is None else answer.codes
+                statuses = answer.statuses
+            else:
+                assert isinstance(plugin, ScorePlugin), "filters and scores are all that is asked"
+                values = plugin.score(state, pod, self.table)
+        except PluginFailure:
+            return None
+        size, data = packed(values if len(values) == 1 else values[self._order])
+        return PluginColumn(plugin.name, point, size, data, tuple(map(status_out, statuses)))
+
+    def _sort(self) -> None:
+        if self._ordered != self.table.node_version:
+            self._order = np.argsort(self.table.arrivals, kind="stable")
+            self._digest = digest_of(self.table.arrivals[self._order])
+            self._ordered = self.table.node_version
+
+
+def _prepare(profile: Profile, state: CycleState, pod: PodInfo) -> set[str]:
+    """PreFilter and PreScore of users' plugins; those that did not succeed.
+
+    They see what other plugins of users wrote to the state, and nothing of in-tree plugins, which
+    may look across nodes.
+    """
+    failed: set[str] = set()
+    for plugin in (each for each in profile.pre_filter if each.is_guarded):
+        status = plugin.pre_filter(state, pod).status
+        if status.is_skip:
+            state.skip_filter.add(plugin.name)
+        elif not status.is_success:
+            failed.add(plugin.name)
+    for scoring in (each for each in profile.pre_score if each.is_guarded):
+        status = scoring.pre_score(state, pod)
+        if status.is_skip:
+            state.skip_score.add(scoring.name)
+        elif not status.is_success:
+            failed.add(scoring.name)
+    return failed
+
+
+def packed(values: I32 | I64) -> tuple[int, bytes]:
+    """(bytes of each integer, all of them); (0, one of 8 bytes) where all are the same."""
+    if not len(values) or (values[0] == values).all():
+        return 0, np.array(values[:1], np.int64).tobytes()
+    least, most = int(values.min()), int(values.max())
+    kind = next(k for k in _KINDS if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
+    return np.dtype(kind).itemsize, values.astype(kind).tobytes()
+
+
+def unpacked(column: PluginColumn, rows: int) -> I64:
+    """The values of a column: of one number, or int[rows]. ValueError for another length."""
+    if column.size == 0:
+        return np.frombuffer(column.data, np.int64)
+    values: I64 = np.frombuffer(column.data, _KIND_OF[column.size])
+    if len(values) != rows:
+        raise ValueError(f"{column.plugin} answered for {len(values)} of {rows} rows")
+    return values

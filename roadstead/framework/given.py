@@ -1,0 +1,116 @@
+"""Given: what plugins say of a class, found by workers; rows of which that does not hold are asked.
+
+worker's columns ──► Given ──► Evaluation takes them in place of a call over all rows
+                       └── rows that changed since, or that no worker answered: called here
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    PermitPlugin,
+    Plugin,
+    Reads,
+    RemembersPods,
+    ReservePlugin,
+    ScorePlugin,
+    SummarizesFilter,
+    SummarizesScore,
+)
+from roadstead.framework.profile import Profile
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.protocol.status import Status
+
+FILTER, SCORE = "Filter", "Score"
+
+
+def answered_elsewhere(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
+    """Users' plugins that a worker can answer for, by point: their answers hang on pod and row.
+
+    Not those that keep something of their own from pod to pod, or look across nodes.
+    """
+    filters = ((plugin, FILTER) for plugin in profile.filter)
+    scores = ((each.plugin, SCORE) for each in profile.score)
+    return tuple(
+        (plugin, point)
+        for plugin, point in (*filters, *scores)
+        if plugin.is_guarded and plugin.reads < Reads.CLUSTER and not _keeps_something(plugin)
+    )
+
+
+def _keeps_something(plugin: Plugin) -> bool:
+    keeps = (RemembersPods, ReservePlugin, PermitPlugin, SummarizesFilter, SummarizesScore)
+    return isinstance(plugin, keeps) or type(plugin).known_state is not Plugin.known_state
+
+
+@dataclass(slots=True)
+class Given:
+    """Answers for one class over all rows of a table.
+
+    node_version, version: of the table for which they hold. redo: rows of which they do not.
+    filters, scores: by the plugin's name; scores: int64[row], or a smaller kind of integer.
+    """
+
+    node_version: int
+    version: int
+    redo: Bools
+    filters: Mapping[str, FilterResult]
+    scores: Mapping[str, I64]
+    _found: tuple[int, Rows] | None = field(default=None, init=False)
+
+    def filter(
+        self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, table: NodeTable
+    ) -> FilterResult | None:
+        """A plugin's answer for all rows; None where it is not given, or holds no more."""
+        found, rows = self.filters.get(plugin.name), self._rows_to_redo(table)
+        if found is None or rows is None:
+            return None
+        if not len(rows):
+            return found
+        return merged(found, plugin.filter(state, pod, table.view(rows)), rows, len(table))
+
+    def score(
+        self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, table: NodeTable
+    ) -> I64 | None:
+        """A plugin's raw scores of all rows, in an array of their own; None as for `filter`."""
+        found, rows = self.scores.get(plugin.name), self._rows_to_redo(table)
+        if found is None or rows is None:
+            return None
+        scores: I64 = found.astype(np.int64)
+        if len(rows):
+            scores[rows] = plugin.score(state, pod, table.view(rows))
+        return scores
+
+    def _rows_to_redo(self, table: NodeTable) -> Rows | None:
+        if table.node_version != self.node_version:
+            return None
+        if self._found is None or self._found[0] != table.version:
+            redo = self.redo.copy()
+            redo[table.rows_changed_since(self.version)] = True
+            self._found = table.version, np.flatnonzero(redo)
+        return self._found[1]
+
+
+def merged(all_rows: FilterResult, some: FilterResult, rows: Rows, count: int) -> FilterResult:
+    """An answer for `count` rows, of which some were asked again."""
+    code_of: dict[Status, int] = {}
+    codes = np.zeros(count, np.int32)
+    if all_rows.codes is not None:
+        codes[:] = _translated(all_rows, code_of)
+    codes[rows] = 0 if some.codes is None else _translated(some, code_of)
+    return FilterResult(codes, tuple(code_of))
+
+
+def _translated(result: FilterResult, code_of: dict[Status, int]) -> I64:
+    assert result.codes is not None
+    codes = [0, *(code_of.setdefault(each, len(code_of) + 1) for each in result.statuses)]
+    return np.array(codes, np.int64)[result.codes]

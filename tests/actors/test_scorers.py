@@ -1,0 +1,183 @@
+"""Workers that score beside a scheduler: decisions are the same, whatever becomes of them."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from roadstead.actors.runs import client, launch
+from roadstead.actors.runs.launch import ActorLauncher, open_runtime
+from roadstead.actors.scheduler import actor, scorers
+from roadstead.actors.supervisor import supervisor
+from roadstead.actors.worker import scorer
+from roadstead.actors.worker.scorer import ScorerActor
+from roadstead.config.settings import Settings, load_settings
+from roadstead.fleet.generate import generate_fleet
+from roadstead.protocol.errors import InputError
+from roadstead.run import RunPlan
+from tests.actors.world import inputs_of, placed, run_inline
+from tests.peculiar_plugins import config_with, peculiar
+
+PLUGINS = "FailsOnSomeNodes", "FailsToScore", "LikesDigits", "LikesFewPods"
+
+
+@pytest.fixture(autouse=True)
+def _always_worth(monkeypatch):
+    monkeypatch.setattr(scorers, "WORTH_S", 0.0)
+
+
+def fleet(nodes=30):
+    trace = generate_fleet(nodes, 300, 1)
+    pods = [
+        (identity, replace(facts, labels=(("n", str(number % 90)),)))
+        for number, (identity, facts) in enumerate(trace.pods())
+    ]
+    return inputs_of(trace.nodes(), pods)
+
+
+def plan_of(workers, plugins=PLUGINS, **settings):
+    given = Settings(runtime="inline", workers=workers, **{"batch": 16, **settings})
+    return RunPlan(given, config_with(*plugins), "mine.yaml", plugins=peculiar(*plugins))
+
+
+def run(workers, nodes=30, **settings):
+    return run_inline(fleet(nodes), plan_of(workers, **settings))
+
+
+def said(outcome):
+    """Where every pod went, and why the others did not."""
+    return placed(outcome), {each.pod: each.message for each in outcome.pending}
+
+
+def given_to(actors):
+    return sum(each._scorers.given for name, each in actors.items() if name.startswith("sched"))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_any_number_of_workers_gives_the_decisions_of_none(workers):
+    alone, _ = run(0)
+    outcome, actors = run(workers)
+
+    assert said(outcome) == said(alone)
+    assert alone.pending
+    assert given_to(actors) >= 90
+    rows = [len(actors[f"worker-{number}"].table) for number in range(workers)]
+    assert sum(rows) == 30
+    assert max(rows) - min(rows) <= 1
+
+
+def test_what_comes_while_a_batch_is_decided_does_not_hold_for_the_rows_it_took(monkeypatch):
+    monkeypatch.setattr(actor, "DECISIONS_AT_ONCE", 1)
+    monkeypatch.setattr(actor, "NEAR", 30)
+    monkeypatch.setattr(scorers, "NEAR", 30)
+    alone, _ = run(0, nodes=300, batch=300)
+    outcome, actors = run(2, nodes=300, batch=300)
+
+    assert said(outcome) == said(alone)
+    assert given_to(actors) >= 90
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schedulers": 2, "staleness_s": 0.05},
+        {"schedulers": 2, "mode": "partitioned"},
+        {"schedulers": 2, "conflicts": "version"},
+    ],
+)
+def test_several_schedulers_ask_them_and_lose_no_pod(settings):
+    outcome, actors = run(2, **settings)
+
+    decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
+    assert sorted(decided) == sorted(each.key for each, _ in fleet().pending)
+    assert given_to(actors)
+
+
+def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
+    async def never(self, ask):
+        await asyncio.sleep(3600)
+
+    alone, _ = run(0)
+    monkeypatch.setattr(ScorerActor, "score", never)
+    outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
+
+    assert said(outcome) == said(alone)
+    assert actors["scheduler-0"]._scorers.missed
+    assert not given_to(actors)
+
+
+def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
+    async def never(self, batch):
+        await asyncio.sleep(3600)
+
+    alone, _ = run(0)
+    monkeypatch.setattr(ScorerActor, "apply", never)
+    outcome, actors = run(2)
+
+    assert said(outcome) == said(alone)
+    assert not given_to(actors)
+
+
+def test_a_worker_that_is_behind_is_heard_for_rows_that_stand_still(monkeypatch):
+    class Slow(ScorerActor):
+        async def apply(self, batch):
+            await asyncio.sleep(0.002)
+            return await super().apply(batch)
+
+    alone, _ = run(0)
+    monkeypatch.setattr(supervisor, "ScorerActor", Slow)
+    outcome, actors = run(2)
+
+    assert said(outcome) == said(alone)
+    assert given_to(actors)
+
+
+@pytest.mark.parametrize("names", [("worker-1",), ("worker-0", "cache"), ("scheduler-0",)])
+def test_killed_in_the_middle_they_are_replaced_and_answer_again(monkeypatch, names):
+    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
+    made, waiting, kills = [], list(names), []
+
+    def opened(plan):
+        made.append(open_runtime(plan))
+        return made[-1]
+
+    def on_progress(progress):
+        if waiting and progress.placed >= 40:
+            kills.append(asyncio.ensure_future(made[-1].kill(waiting.pop(0))))
+
+    monkeypatch.setattr(launch, "open_runtime", opened)
+    outcome = ActorLauncher().run(fleet(), plan_of(2, batch=4, control="apart"), on_progress)
+
+    assert len(kills) == len(names)
+    decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
+    assert sorted(decided) == sorted(each.key for each, _ in fleet().pending)
+    if names == ("worker-1",):
+        assert said(outcome) == said(run(0, batch=4)[0])
+
+
+def test_plugins_that_answer_fast_are_asked_about_once(monkeypatch):
+    monkeypatch.setattr(scorers, "WORTH_S", 3600.0)
+    outcome, actors = run(2)
+
+    assert said(outcome) == said(run(0)[0])
+    assert 0 < given_to(actors) <= 16
+
+
+def test_without_plugins_of_a_user_nobody_is_asked():
+    outcome, actors = run_inline(fleet(), plan_of(2, plugins=()))
+
+    assert placed(outcome) == placed(run_inline(fleet(), plan_of(0, plugins=()))[0])
+    assert not given_to(actors)
+
+
+def test_workers_that_score_and_workers_that_hold_the_nodes_are_not_asked_for_together():
+    with pytest.raises(InputError, match=r"workers: 2: needs nodes_at \"scheduler\""):
+        load_settings("shards: 4\nworkers: 2\n")
+
+
+def test_what_a_worker_scored_stands_in_what_it_says_of_itself():
+    _, actors = run(1)
+
+    status = asyncio.run(actors["worker-0"].status(scorer.Nothing()))
+    assert dict(status.counts)["classes scored"] >= 90

@@ -1,0 +1,214 @@
+"""What workers find for their rows is what one table says of all, however far apart they are."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.cycle.messages import PluginColumn, ScoreAnswer
+from roadstead.cycle.scored_parts import ScoredParts
+from roadstead.cycle.scorer import Scorer, packed, unpacked
+from roadstead.facts.wire import facts_out
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.given import answered_elsewhere
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.nodes.touched import Touched
+from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from tests.builders import ROW_PLUGINS, advance, node, pod, profile_of
+from tests.peculiar_plugins import FailsOnSomeNodes, FailsToScore, LikesDigits, LikesFewPods
+
+USERS = (FailsOnSomeNodes, FailsToScore, LikesDigits, LikesFewPods)
+POINTS = {
+    **ROW_PLUGINS,
+    "filter": [*ROW_PLUGINS["filter"], "FailsOnSomeNodes"],
+    "preScore": [*ROW_PLUGINS["preScore"], "FailsToScore"],
+    "score": [*ROW_PLUGINS["score"], "FailsToScore", ("LikesDigits", 2), ("LikesFewPods", 5)],
+}
+CPUS = [100, 250, 300, 500, 600, 800, 900]
+
+
+@dataclass
+class Holder:
+    """A table that follows a stream of changes, all of it or every nth node.
+
+    changes: ("add", name), ("update", name, cpu), ("gone", name), ("pod", name, whether it comes).
+    """
+
+    part: int = 0
+    parts: int = 1
+    seq: int = 0
+    arrived: int = 0
+    calls: int = 0
+    table: NodeTable = field(default_factory=lambda: NodeTable(PodClasses()))
+    touched: Touched = field(default_factory=Touched)
+
+    def __post_init__(self):
+        self.profile = profile_of(POINTS, plugins=USERS, classes=self.table.classes)
+
+    def follow(self, changes, upto):
+        while self.seq < min(upto, len(changes)):
+            kind, name, *rest = changes[self.seq]
+            self.seq += 1
+            self.touched.note(self.seq, [name])
+            if kind == "add":
+                arrival = self.arrived
+                self.arrived += 1
+                if arrival % self.parts == self.part:
+                    self.table.add_node(node(name, cpu=4000), arrival)
+            elif not self.table.has_node(name):
+                continue
+            elif kind == "update":
+                self.table.update_node(node(name, cpu=rest[0]))
+            elif kind == "gone":
+                self.table.remove_node(name)
+            else:
+                change = self.table.add_pod if rest[0] else self.table.remove_pod
+                change(name, self.table.classes.info(pod(cpu=100)))
+
+    def answer(self, ask_seq, classes):
+        scorer = Scorer(self.table, {"default-scheduler": self.profile})
+        columns = tuple(scorer.columns(facts_out(each), 0) for each in classes)
+        names = self.touched.since(ask_seq)
+        touched = (
+            None if names is None else scorer.arrivals_of(names & _names(self.table)).tobytes()
+        )
+        answer = ScoreAnswer(self.seq, len(self.table), scorer.digest, touched, columns)
+        return from_wire(ScoreAnswer, unpack(pack(to_wire(answer))))
+
+
+def _names(table):
+    return set(table.columns.names)
+
+
+@st.composite
+def streams(draw):
+    """Changes that make sense in their order."""
+    here, pods, changes = [], {}, []
+    for number in range(draw(st.integers(1, 8))):
+        here.append(f"n{number}")
+        changes.append(("add", here[-1]))
+    came = len(here)
+    for _ in range(draw(st.integers(0, 12))):
+        kind = draw(st.sampled_from(["pod", "pod", "pod", "leave", "update", "add", "gone"]))
+        name = draw(st.sampled_from(here)) if here else None
+        if kind == "add" or name is None:
+            here.append(f"n{came}")
+            came += 1
+            changes.append(("add", here[-1]))
+        elif kind == "update":
+            changes.append(("update", name, draw(st.sampled_from([0, 900, 4000]))))
+        elif kind == "gone":
+            here.remove(name)
+            pods.pop(name, None)
+            changes.append(("gone", name))
+        elif kind == "pod":
+            pods[name] = pods.get(name, 0) + 1
+            changes.append(("pod", name, True))
+        elif pods.get(name):
+            pods[name] -= 1
+            changes.append(("pod", name, False))
+    return changes
+
+
+def said(evaluation):
+    """All that an evaluation found, statuses by what they say."""
+    texts = [None, *evaluation.statuses]
+    codes = [code if code < 1 else texts[code] for code in evaluation.codes.tolist()]
+    raw = [None if each is None else each.tolist() for each in evaluation.raw]
+    return codes, evaluation.feasible.tolist(), evaluation.positions.tolist(), raw
+
+
+@given(streams(), st.integers(1, 3), st.data())
+def test_with_answers_of_workers_that_lag_or_lead_a_class_is_found_as_without(
+    changes, workers, data
+):
+    lags = st.integers(0, len(changes))
+    classes = [pod(cpu=cpu) for cpu in data.draw(st.lists(st.sampled_from(CPUS), min_size=1))]
+    ours = Holder()
+    ours.follow(changes, data.draw(lags))
+    ask_seq = ours.seq
+    answers = {}
+    for part in range(workers):
+        worker = Holder(part, workers)
+        worker.follow(changes, data.draw(lags))
+        if data.draw(st.booleans()) or part == 0:
+            answers[part] = worker.answer(ask_seq, classes)
+    ours.follow(changes, data.draw(lags))
+    parts = ScoredParts(ours.table, workers)
+    touched = {part: ours.touched.since(each.seq) for part, each in answers.items()}
+
+    found = parts.put_together(answers, touched, len(classes))
+
+    ours.follow(changes, data.draw(lags))
+    late = data.draw(lags)
+    for place, facts in enumerate(classes):
+        info = ours.table.classes.info(facts)
+        with_given, plain = (Evaluation(ours.profile, info, ours.table) for _ in range(2))
+        with_given.given = found and found[place]
+        for each in (with_given, plain):
+            advance(each)
+        assert said(with_given) == said(plain)
+        ours.follow(changes, late)
+        for each in (with_given, plain):
+            advance(each)
+        assert said(with_given) == said(plain)
+
+
+def test_of_a_worker_that_is_as_far_no_row_is_asked_again():
+    changes = [("add", f"n{number}") for number in range(6)] + [("pod", "n1", True)]
+    facts = pod(cpu=800)
+    ours, workers = Holder(), [Holder(part, 2) for part in range(2)]
+    for each in (ours, *workers):
+        each.follow(changes, len(changes))
+    answers = {part: each.answer(ours.seq, [facts]) for part, each in enumerate(workers)}
+
+    (found,) = ScoredParts(ours.table, 2).put_together(answers, {0: set(), 1: set()}, 1)
+
+    assert not found.redo.any()
+    assert list(found.filters) == ["FailsOnSomeNodes"]
+    assert found.scores["LikesFewPods"].tolist() == [0, 1, 0, 0, 0, 0]
+    assert list(found.scores) == ["LikesDigits", "LikesFewPods"], "FailsToScore says Skip"
+
+
+def test_of_a_worker_that_speaks_of_other_nodes_nothing_is_taken():
+    ours, worker = Holder(), Holder()
+    ours.follow([("add", "n1")], 1)
+    worker.follow([("add", "n1"), ("add", "n2")], 2)
+    answer = worker.answer(1, [pod(cpu=800)])
+
+    assert ScoredParts(ours.table, 1).put_together({0: answer}, {0: set()}, 1) is None
+
+
+def test_plugins_that_keep_something_or_look_across_nodes_are_not_answered_elsewhere():
+    profile = Holder().profile
+
+    assert [(plugin.name, point) for plugin, point in answered_elsewhere(profile)] == [
+        ("FailsOnSomeNodes", "Filter"),
+        ("FailsToScore", "Score"),
+        ("LikesDigits", "Score"),
+        ("LikesFewPods", "Score"),
+    ]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_columns_take_as_few_bytes_as_their_numbers_need(values):
+    size, data = packed(np.array(values, np.int64))
+    column = PluginColumn("p", "Score", size, data)
+
+    assert np.broadcast_to(unpacked(column, len(values)), len(values)).tolist() == values
+    if size:
+        assert len(data) == size * len(values)
+
+
+def test_what_touched_does_not_know_any_more_it_does_not_say():
+    touched = Touched()
+    touched.note(3, ["a"])
+    touched.note(4, ["b"])
+    assert touched.since(3) == {"b"}
+    assert touched.since(2) == {"a", "b"}
+    touched.note(5, None)
+    assert touched.since(4) is None
+    assert touched.since(5) == set()
+    assert Touched(floor=5).since(4) is None
