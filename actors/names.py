@@ -23,12 +23,7 @@ def scheduler_name(index: int) -> str:
     return f"{SCHEDULER}-{index}"
 
 
-def holder_names(settings: Settings) -> list[list[str]]:
-    """Shard → the actors that hold its nodes: a worker, or all schedulers where they hold all.
-
-    Workers that score for these follow the same changes, and keep what is of their own nodes.
-    """
-    if not settings.has_workers:
-        schedulers = [scheduler_name(index) for index in range(settings.scheduler_count)]
-        return [[*schedulers, *map(worker_name, range(settings.workers))]]
-    return [[worker_name(index)] for index in range(settings.shards)]
+def follower_names(settings: Settings) -> list[str]:
+    """The actors that follow the cache's changes: schedulers, and workers that score for them."""
+    schedulers = map(scheduler_name, range(settings.scheduler_count))
+    return [*schedulers, *map(worker_name, range(settings.workers))]

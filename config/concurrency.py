@@ -103,16 +103,37 @@ def most_in_a_profile(schedulers: int | Mapping[str, int]) -> int:
     return schedulers if isinstance(schedulers, int) else max(schedulers.values())
 
 
-def with_shards(given: object) -> object:
-    """Settings as they were written, with a shard for each scheduler that is to own some."""
-    if not isinstance(given, dict) or given.get("mode") != "partitioned" or "shards" in given:
+def with_partitions(given: object) -> object:
+    """Settings as they were written, with a partition for each scheduler that is to own some."""
+    if not isinstance(given, dict) or given.get("mode") != "partitioned" or "partitions" in given:
         return given
     try:
         schedulers = _schedulers(given.get("schedulers", 1))
     except ValueError:
         return given
     assert isinstance(schedulers, (int, dict))
-    return {**given, "shards": max(2, most_in_a_profile(schedulers))}
+    return {**given, "partitions": max(2, most_in_a_profile(schedulers))}
+
+
+def without_old_names(given: object) -> object:
+    """Settings with names that they have today.
+
+    `shards` were the parts of the nodes: of partitioned schedulers, or of workers that held them.
+    `nodes_at` said which; schedulers hold the nodes now.
+    """
+    if not isinstance(given, dict) or not given.keys() & {"shards", "nodes_at"}:
+        return given
+    now = {name: value for name, value in given.items() if name not in ("shards", "nodes_at")}
+    if given.get("nodes_at") not in (None, "workers", "scheduler"):
+        return given
+    if "shards" in given and given.get("nodes_at") != "scheduler":
+        now.setdefault(name_of_shards(given.get("mode")), given["shards"])
+    return now
+
+
+def name_of_shards(mode: object) -> str:
+    """The name that `shards` has today."""
+    return "partitions" if mode == "partitioned" else "workers"
 
 
 def several_in_exact(schedulers: int | Mapping[str, int]) -> str:
@@ -120,8 +141,8 @@ def several_in_exact(schedulers: int | Mapping[str, int]) -> str:
     count = len(scheduler_profiles(schedulers))
     return (
         f"is one logical scheduler, and there are {count}: side by side they do not see each "
-        'other\'s decisions. Say "shared" (each on all nodes) or "partitioned" (each on shards of '
-        "its own), or schedulers: 1, whose work is spread by shards"
+        'other\'s decisions. Say "shared" (each on all nodes) or "partitioned" (each on '
+        "partitions of its own), or schedulers: 1"
     )
 
 

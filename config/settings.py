@@ -22,10 +22,12 @@ from roadstead.config.concurrency import (
     Schedulers,
     ThinkingSeconds,
     most_in_a_profile,
+    name_of_shards,
     refuse,
     scheduler_profiles,
     several_in_exact,
-    with_shards,
+    with_partitions,
+    without_old_names,
 )
 from roadstead.config.errors import ConfigError
 from roadstead.protocol.errors import InputError
@@ -54,7 +56,8 @@ class Deadlines(Part):
     """Until an actor answers a call. What does not answer is reported as lost."""
 
     evaluate_s: Seconds = 15.0
-    """Until a worker answers an evaluation. A late one is left out of that batch, and reported."""
+    """Until a worker answers about a batch. A scheduler asks the plugins itself about the nodes of
+    a late one."""
 
     plugin_s: Seconds = 10.0
     """Until one call of a user's plugin returns. A longer one fails the attempts of its pods."""
@@ -76,7 +79,7 @@ class Bounds(Part):
     """Pods in the scheduling queue, all its parts together."""
 
     inflight_max_batches: int = Field(default=4, ge=1, le=1024)
-    """Batches that one scheduler has under way with its workers."""
+    """Batches that one scheduler has under way at the binder."""
 
     mailbox_max_messages: int = Field(default=1024, ge=1, le=1_000_000)
     """Messages waiting for one actor."""
@@ -91,18 +94,12 @@ class Settings(Part):
     runtime: Literal["ray", "inline"] = "ray"
     """`ray`: actors in processes of a Ray cluster. `inline`: the same actors in this process."""
 
-    shards: int = Field(default=2, ge=1, le=1024)
-    """Workers that share the nodes, by zone; in mode partitioned, what schedulers own. Any number
-    of workers gives the same decisions."""
-
-    nodes_at: Literal["workers", "scheduler"] | None = None
-    """`scheduler`: every scheduler holds all nodes itself and asks nobody. `workers`: they share
-    the nodes and are asked about pods. By default schedulers do, unless `shards` is given; in mode
-    partitioned always."""
-
     workers: int = Field(default=0, ge=0, le=1024)
-    """Processes beside schedulers that hold the nodes: each asks users' plugins about new kinds of
-    pods on its part of the nodes, where that takes long. Decisions stay the same."""
+    """Processes that score for the schedulers: each asks users' plugins about new kinds of pods on
+    its part of the nodes, where that takes long. Any number of them gives the same decisions."""
+
+    partitions: int = Field(default=2, ge=1, le=1024)
+    """In mode partitioned: parts of the nodes, by zone, that schedulers own."""
 
     schedulers: Schedulers = 1
     """Schedulers at work at once, or how many for each profile. With one, decisions are those of
@@ -110,7 +107,7 @@ class Settings(Part):
 
     mode: Mode | None = None
     """`exact`: one logical scheduler. `shared`: several on all nodes. `partitioned`: several, each
-    on shards of its own first. By default exact with one scheduler, shared with several."""
+    on partitions of its own first. By default exact with one scheduler, shared with several."""
 
     conflicts: Literal["fit", "version"] = "fit"
     """What the binder refuses: `fit`: a pod that does not fit its node any more. `version`: also
@@ -140,7 +137,7 @@ class Settings(Part):
     """On Ray: queue, cache and binder share one process, which starts sooner, or have one each."""
 
     batch: int = Field(default=2048, ge=1, le=65_536)
-    """Pods that a scheduler leases at a time; with workers, one round trip to them per batch."""
+    """Pods that a scheduler leases at a time."""
 
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
     """Start of every random choice. Same inputs, settings and seed: same placement, with one
@@ -175,28 +172,17 @@ class Settings(Part):
         return len(self.scheduler_profiles)
 
     @property
-    def shard_count(self) -> int:
-        """How many parts of the nodes are held apart from each other."""
-        return self.shards if self.has_workers else 1
-
-    @property
     def part_count(self) -> int:
-        """How many parts the nodes are dealt to, by zone: those of workers, or of schedulers."""
-        return self.shards if self.concurrency == "partitioned" else self.shard_count
-
-    @property
-    def has_workers(self) -> bool:
-        """Whether workers hold the nodes, and not the scheduler itself."""
-        if self.nodes_at is not None:
-            return self.nodes_at == "workers"
-        return self.concurrency != "partitioned" and "shards" in self.model_fields_set
+        """How many parts the nodes are dealt to, by zone."""
+        return self.partitions if self.concurrency == "partitioned" else 1
 
     @property
     def concurrency(self) -> Mode:
         """The mode that is in force."""
         return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
 
-    _with_shards = model_validator(mode="before")(with_shards)
+    _with_partitions = model_validator(mode="before")(with_partitions)
+    _without_old_names = model_validator(mode="before")(without_old_names)
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> Self:
@@ -212,17 +198,11 @@ def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     if mode == "exact" and settings.staleness_s is not None:
         rule = 'needs mode "shared" or "partitioned": an exact scheduler reads for each batch'
         yield "staleness_s", settings.staleness_s, rule
-    if settings.workers and settings.has_workers:
-        rule = 'needs nodes_at "scheduler": with `shards`, workers hold the nodes instead'
-        yield "workers", settings.workers, rule
-    if settings.nodes_at == "workers" and mode == "partitioned":
-        rule = 'needs mode "exact" or "shared": partitions are of schedulers that hold all nodes'
-        yield "nodes_at", settings.nodes_at, rule
     if mode == "partitioned":
         most = most_in_a_profile(settings.schedulers)
-        if settings.shards < most:
-            rule = f"must be at least {most}: {most} schedulers each own shards"
-            yield "shards", settings.shards, rule
+        if settings.partitions < most:
+            rule = f"must be at least {most}: {most} schedulers each own partitions"
+            yield "partitions", settings.partitions, rule
         return
     for field in ("partition_policy", "partition_refresh_s", "partition_long_queue_pods"):
         value = getattr(settings, field)
@@ -278,7 +258,13 @@ def _read(text: str | bytes, source: str) -> object:
 
 
 def _with_overrides(document: dict[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
+    if "shards" in given:
+        # Under its name of today, so that it goes before that name in the file.
+        name = name_of_shards(given.get("mode", document.get("mode")))
+        given = {name: given["shards"], **given}
     for name, value in given.items():
+        if name == "shards":
+            continue
         group, dot, field = name.rpartition(".")
         target = document.setdefault(group, {}) if dot else document
         target[field] = value

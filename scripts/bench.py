@@ -95,7 +95,7 @@ def ten(options: argparse.Namespace, folder: Path) -> Callable[[], dict[str, flo
 
 def _flags(options: argparse.Namespace) -> list[str]:
     return [
-        "--runtime", options.runtime, "--shards", str(options.shards), "--batch",
+        "--runtime", options.runtime, "--workers", str(options.workers), "--batch",
         str(options.batch),
     ]  # fmt: skip
 
@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("dir", nargs="?", help="openb: the folder of the CSV files")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--runtime", default="ray", choices=("ray", "inline"))
-    parser.add_argument("--shards", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=10_000)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How speed grows with nodes, pods, classes, shards and schedulers: figures as JSON, plots as SVG.
+"""How speed grows with nodes, pods, classes and schedulers: figures as JSON, plots as SVG.
 
     scripts/growth.py OUT                    all axes: OUT/growth.json, OUT/growth-AXIS.svg
     scripts/growth.py OUT --only nodes       one axis
@@ -69,12 +69,6 @@ def _classes() -> Iterator[Point]:
         yield Point(10_000, runtime, runtime, "AllDistinct/5000Nodes_10000Pods")
 
 
-def _shards() -> Iterator[Point]:
-    for shards in (1, 2, 4, 8):
-        for runtime in RUNTIMES:
-            yield Point(shards, runtime, runtime, flags=("--shards", str(shards)))
-
-
 def _schedulers() -> Iterator[Point]:
     for mode in ("shared", "partitioned"):
         for schedulers in (1, 2, 4, 8):
@@ -86,7 +80,6 @@ AXES = {
     "nodes": ("nodes", _nodes),
     "pods": ("pods, onto 5,000 nodes", _pods),
     "classes": ("classes of pods, 5,000 nodes", _classes),
-    "shards": ("workers, 5,000 nodes", _shards),
     "schedulers": ("schedulers, 50,000 nodes", _schedulers),
 }
 

@@ -51,7 +51,7 @@ from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 NODES, PODS = 60, 300
 SEED = 1
-SETTINGS = "runtime: ray\nshards: 2\nschedulers: 2\nbatch: 4\ncontrol: apart\n"
+SETTINGS = "runtime: ray\nworkers: 2\nschedulers: 2\nbatch: 4\ncontrol: apart\n"
 
 PHASES = ("start", "load", "submit", "schedule", "collect", "finished", "output")
 """What a run does: starts its actors, loads the cluster, submits pods, schedules them (a tenth is

@@ -54,11 +54,11 @@ MOST_PER_RUN = 20
 """Kills in one run."""
 
 WAYS: tuple[dict[str, object], ...] = (
-    {"nodes_at": "workers", "shards": 2},
+    {"workers": 2},
     {"mode": "shared"},
     {"mode": "partitioned"},
 )
-"""Who holds the nodes, and how schedulers share them: by turns, by the seed of the run."""
+"""Settings of a run: by turns, by its seed."""
 
 MOST_AT_ONCE = 4
 """Actors that are killed at one moment: one to so many."""

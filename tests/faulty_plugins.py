@@ -330,15 +330,9 @@ class CrashesAtScoreForSome(Faulty, ScorePlugin):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A summary: how many nodes; merging fails where one is told to."""
+    """A summary: how many nodes."""
 
     nodes: int
-    merges: bool = True
-
-    def merge(self, other):
-        if not self.merges:
-            raise RuntimeError("the oracle is silent")
-        return Count(self.nodes + other.nodes)
 
 
 class LooksAcross(Faulty, FilterPlugin, SummarizesFilter):
@@ -346,7 +340,6 @@ class LooksAcross(Faulty, FilterPlugin, SummarizesFilter):
 
     name = "LooksAcross"
     reads = Reads.CLUSTER
-    filter_summary_type = Count
 
     def filter_summary(self, pod, table):
         return Count(len(table))
@@ -369,19 +362,9 @@ class SummarizesFalselyForSome(LooksAcross):
         return "many" if is_odd(pod.facts) else Count(len(table))
 
 
-class RaisesAtMergeForSome(LooksAcross):
-    """Fails only where several workers have something to merge."""
-
-    name = "RaisesAtMergeForSome"
-
-    def filter_summary(self, pod, table):
-        return Count(len(table), not is_odd(pod.facts))
-
-
 class RaisesAtScoreSummaryForSome(Faulty, ScorePlugin, SummarizesScore):
     name = "RaisesAtScoreSummaryForSome"
     reads = Reads.CLUSTER
-    score_summary_type = Count
 
     def score_summary(self, state, pod, table, feasible):
         return self.fail() if is_odd(pod.facts) else Count(len(table))

@@ -1,10 +1,9 @@
-"""Cache: a shell around CacheCore. Assumes, confirms, forgets, and streams deltas to workers."""
+"""Cache: a shell around CacheCore. Assumes, confirms, forgets, and streams what changes."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import chain
 
 from roadstead.actors.cache.edits import CacheEdits
 from roadstead.actors.cache.recovery import CacheRecovery, storage_batch
@@ -20,14 +19,12 @@ from roadstead.actors.messages import (
     DeltaBatch,
     NodeBatch,
     Nominations,
-    RosterAsk,
-    RosterPage,
     RunningPods,
     Settle,
     nodes_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.names import QUEUE, WORKER, holder_names
+from roadstead.actors.names import QUEUE, WORKER, follower_names
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, Ref, clock_s
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
@@ -40,8 +37,6 @@ from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
 from roadstead.storage import StorageChange
 
-ROSTER_PAGE_NODES = 5000
-
 _NO_VOLUMES = "the volumes of its claims are taken"
 _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 
@@ -49,9 +44,9 @@ _NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
 class CacheActor(CacheRecovery):
     """The cluster as the schedulers see it: bound pods, and those about to be bound.
 
-    Changes are numbered by shard, and go to all that hold it: one worker, or all schedulers.
-    is_new: it takes the place of another one. Holders are new, too, and get all at once when it has
-    all (`restream`): until then changes are only numbered.
+    Changes are numbered, and go to all followers: schedulers and workers. is_new: it takes the
+    place of another one. Followers are new, too, and get all at once when it has all (`restream`):
+    until then changes are only numbered.
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
@@ -61,13 +56,13 @@ class CacheActor(CacheRecovery):
         minds_s = plan.settings.deadlines.assume_s
         self.core = CacheCore(store, CacheSettings(bind_s=minds_s))
         self._table = store.table
-        self._holders = holder_names(plan.settings)
+        self._followers = follower_names(plan.settings)
         self._refs: dict[str, Ref] = {}
         self.sharding = sharding_over(plan.settings.part_count)
-        self._seqs = [0] * len(self._holders)
-        self._unfilled = {*chain.from_iterable(self._holders)} if is_new else set()
+        self._seq = 0
+        self._unfilled = {*self._followers} if is_new else set()
         self._streams: set[asyncio.Task[None]] = set()
-        self._beside: set[asyncio.Task[None]] = set()
+        self._to_workers: set[asyncio.Task[None]] = set()
         self._lost = ""
         self._started_s: dict[str, float] = {}
         self._volumes = CacheVolumes(plan)
@@ -81,7 +76,7 @@ class CacheActor(CacheRecovery):
         )
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
-        """Nodes appear; the first batches decide how zones are dealt to workers."""
+        """Nodes appear; the first batches decide how zones are dealt to partitions."""
         news = batch.news(self._nodes_known)
         is_first = not self.core.placements.store.node_names()
         if self.core.add_nodes(news):
@@ -94,31 +89,16 @@ class CacheActor(CacheRecovery):
         return NOTHING
 
     def _stream_nodes(self, nodes: NodeList) -> None:
-        """Hands each holder those nodes of a list that it gets; all of them have just come."""
+        """Streams nodes that have just come."""
         arrivals = self._table.arrivals[-len(nodes) :]
-        dealt = self.sharding.deal(nodes)
-        if not self._is_divided:
-            batch = nodes_batch(self._seqs[0] + 1, nodes, arrivals, self._parts_of(nodes.names))
-            self._start_sending(0, batch)
-            return
-        for shard, places in enumerate(dealt):
-            if len(places):
-                mine = nodes if len(places) == len(nodes) else nodes.at(places)
-                batch = nodes_batch(self._seqs[shard] + 1, mine, arrivals[places])
-                self._start_sending(shard, batch)
-
-    @property
-    def _is_divided(self) -> bool:
-        """Whether the parts to which nodes are dealt are held apart from each other."""
-        return len(self._holders) > 1
-
-    def _shard_of(self, node_name: str) -> int:
-        """Where a node is held."""
-        return self.sharding.shard_of(node_name) if self._is_divided else 0
+        self.sharding.deal(nodes)
+        self._start_sending(
+            nodes_batch(self._seq + 1, nodes, arrivals, self._parts_of(nodes.names))
+        )
 
     def _parts_of(self, node_names: Sequence[str]) -> tuple[int, ...]:
-        """Who owns nodes, where schedulers hold all and own some."""
-        if self._is_divided or self._plan.settings.part_count == 1:
+        """The partition of each node; () where the nodes are not partitioned."""
+        if self._plan.settings.part_count == 1:
             return ()
         return tuple(map(self.sharding.shard_of, node_names))
 
@@ -221,21 +201,6 @@ class CacheActor(CacheRecovery):
         self._stream(deltas)
         return self._answer((), batch.known_changes)
 
-    async def roster(self, ask: RosterAsk) -> RosterPage:
-        """A page of the nodes in their order; nothing new where `known` is the present version."""
-        version = self._table.node_version
-        names = () if ask.known == version else self._table.tree.listed()
-        page = names[ask.start : ask.start + ROSTER_PAGE_NODES]
-        rows = self._table.rows_of(page)
-        return RosterPage(
-            version,
-            len(names),
-            page,
-            self._table.arrivals[rows].tobytes(),
-            tuple(self._table.facts(row) for row in rows.tolist()) if ask.whole else (),
-            tuple(self._seqs),
-        )
-
     def _answer(
         self,
         refused: Sequence[tuple[str, str]],
@@ -243,67 +208,60 @@ class CacheActor(CacheRecovery):
         bound: Sequence[BoundVolumes] = (),
     ) -> Assumed:
         news = self._volumes.news(known_changes)
-        return Assumed(tuple(refused), tuple(self._seqs), tuple(bound), news)
+        return Assumed(tuple(refused), self._seq, tuple(bound), news)
 
     async def _deliver(self, deltas: Sequence[Delta]) -> None:
-        """Streams deltas and waits until every worker has them."""
+        """Streams deltas and waits until every scheduler has them."""
         self._stream(deltas)
         await asyncio.gather(*self._streams)
 
     def _stream(self, deltas: Sequence[Delta]) -> None:
-        """Hands each worker the deltas of its rows, numbered, without waiting for it."""
+        """Sends deltas, numbered, without waiting for the replies."""
         if self._lost:
             raise RoadsteadError(self._lost)
-        parts: dict[int, list[Delta]] = {}
+        if not deltas:
+            return
         for delta in deltas:
-            parts.setdefault(self._shard_of(delta.node_name), []).append(delta)
             if delta.kind is DeltaKind.REMOVE_NODE:
                 self.sharding.remove(delta.node_name)
                 self._versions.drop(delta.node_name)
-        for shard, part in parts.items():
-            batch = self._packed(self._seqs[shard] + 1, part)
-            self._start_sending(shard, batch)
+        self._start_sending(self._packed(self._seq + 1, deltas))
 
     def _stream_changes(self, changes: Sequence[StorageChange]) -> None:
-        """Hands every worker the changes of claims and volumes, in its own numbering."""
-        for shard in range(len(self._seqs) if changes else 0):
-            self._start_sending(shard, storage_batch(self._seqs[shard] + 1, changes))
+        """Streams changes of claims and volumes."""
+        if changes:
+            self._start_sending(storage_batch(self._seq + 1, changes))
 
     def _stream_versions(self, told: Sequence[RowVersion]) -> None:
-        """Tells workers new versions of their rows, behind the changes that these count."""
-        parts: dict[int, list[RowVersion]] = {}
+        """Streams new versions of rows, behind the changes that these count."""
         # Of a node that is away nothing is noted: it must be news when that is there again.
         here = [each for each in told if each[0] in self.core.placements.nodes]
-        for name, version in self._versions.take(here):
-            parts.setdefault(self._shard_of(name), []).append((name, version))
-        for shard, rows in parts.items():
-            self._start_sending(shard, version_batch(self._seqs[shard] + 1, rows))
+        news = self._versions.take(here)
+        if news:
+            self._start_sending(version_batch(self._seq + 1, news))
 
-    def _start_sending(self, shard: int, batch: DeltaBatch) -> None:
-        self._seqs[shard] += batch.count
-        for holder in self._holders[shard]:
-            if holder not in self._unfilled:
-                streams = self._beside if self._only_scores(holder) else self._streams
-                task = asyncio.create_task(self._send(holder, batch))
+    def _start_sending(self, batch: DeltaBatch) -> None:
+        self._seq += batch.count
+        for name in self._followers:
+            if name not in self._unfilled:
+                # Nobody waits for workers: decisions do not rest on them.
+                streams = self._to_workers if name.startswith(WORKER) else self._streams
+                task = asyncio.create_task(self._send(name, batch))
                 streams.add(task)
                 task.add_done_callback(streams.discard)
 
-    def _only_scores(self, holder: str) -> bool:
-        """Whether nobody waits for a holder's changes, nor for the holder itself."""
-        return holder.startswith(WORKER) and not self._plan.settings.has_workers
-
     async def _send(self, name: str, batch: DeltaBatch) -> None:
         try:
-            holder = self._holder(name)
-            await holder.call(APPLY, batch, timeout_s=self._plan.settings.deadlines.call_s)
+            follower = self._follower(name)
+            await follower.call(APPLY, batch, timeout_s=self._plan.settings.deadlines.call_s)
         except RoadsteadError as failure:
-            if self._only_scores(name):
+            if name.startswith(WORKER):
                 # It stays behind until another life of it gets all at once.
                 self._unfilled.add(name)
                 return
             self._lost = f"{name} no longer takes changes: {failure}"
 
-    def _holder(self, name: str) -> Ref:
+    def _follower(self, name: str) -> Ref:
         if name not in self._refs:
             self._refs[name] = PatientRef(self._directory.find(name))
         return self._refs[name]
@@ -345,6 +303,6 @@ class CacheActor(CacheRecovery):
         counts = self.core.counts()
         return ActorStatus(
             f"held {counts.nodes} nodes, {counts.assumed} assumed and {counts.added} confirmed "
-            f"pods; had streamed {sum(self._seqs)} changes",
+            f"pods; had streamed {self._seq} changes",
             error=self._lost,
         )

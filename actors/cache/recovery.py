@@ -1,4 +1,4 @@
-"""The cache's part in a recovery: whole shards for new workers, ends for orphaned assumptions.
+"""The cache's part in a recovery: all nodes for new followers, ends for orphaned assumptions.
 
 It also asks the binder about assumptions whose time is over (I6), and compares itself with one made
 anew (upstream's cache debugger does so on SIGUSR2).
@@ -60,18 +60,15 @@ class CacheRecovery:
     _directory: Directory
     _volumes: CacheVolumes
     _versions: KnownVersions
-    _seqs: list[int]
+    _seq: int
     _streams: set[asyncio.Task[None]]
-    _beside: set[asyncio.Task[None]]
+    _to_workers: set[asyncio.Task[None]]
     _unfilled: set[str]
     _nodes_known: Revisions
     _pods_known: Revisions
     _minding: asyncio.Task[None] | None = None
 
-    def _holder(self, name: str) -> Ref:
-        raise AssertionError("of the actor")
-
-    def _shard_of(self, node_name: str) -> int:
+    def _follower(self, name: str) -> Ref:
         raise AssertionError("of the actor")
 
     def _packed(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
@@ -87,19 +84,19 @@ class CacheRecovery:
         raise AssertionError("of the actor")
 
     async def take_storage(self, message: StorageLog) -> Nothing:
-        """What commits changed of claims, for a cache that begins, and for its workers."""
+        """What commits changed of claims, for a cache that begins, and for its followers."""
         if not self._volumes.log:
             self._volumes.take(message.changes)
             self._stream_changes(message.changes)
         return NOTHING
 
     async def restream(self, ask: Restream) -> Nothing:
-        """All that a shard holds, for a holder that has nothing; later changes come behind it."""
-        self._unfilled.discard(ask.holder)
-        seq, parts = self._seqs[ask.shard], self._parts(ask.shard)
-        holder, call_s = self._holder(ask.holder), self._plan.settings.deadlines.call_s
+        """All that the cluster holds, for a new follower; later changes come behind it."""
+        self._unfilled.discard(ask.follower)
+        seq, parts = self._seq, self._parts()
+        follower, call_s = self._follower(ask.follower), self._plan.settings.deadlines.call_s
         sends = (
-            holder.call(
+            follower.call(
                 RESTORE, Restore(seq, number, len(parts), part, ask.epoch), timeout_s=call_s
             )
             for number, part in enumerate(parts)
@@ -107,18 +104,16 @@ class CacheRecovery:
         await asyncio.gather(*sends)
         return NOTHING
 
-    def _parts(self, shard: int) -> list[DeltaBatch]:
-        """The shard as batches, numbered so that the last delta bears the present number."""
-        mine = [each for each in self.core.snapshot() if self._shard_of(each.node_name) == shard]
-        changes = tuple(self._volumes.log)
-        nodes = self.core.placements.nodes
-        rows = self._versions.among(n for n in nodes if self._shard_of(n) == shard)
-        first_seq = self._seqs[shard] - len(mine) - len(changes) - len(rows) + 1
+    def _parts(self) -> list[DeltaBatch]:
+        """The cluster as batches, numbered so that the last delta bears the present number."""
+        deltas, changes = self.core.snapshot(), tuple(self._volumes.log)
+        rows = self._versions.among(self.core.placements.nodes)
+        first_seq = self._seq - len(deltas) - len(changes) - len(rows) + 1
         parts = [storage_batch(first_seq, changes)]
         first_seq += len(changes)
-        for start in range(0, len(mine), PAGE):
-            parts.append(self._packed(first_seq + start, mine[start : start + PAGE]))
-        return [*parts, version_batch(first_seq + len(mine), rows)]
+        for start in range(0, len(deltas), PAGE):
+            parts.append(self._packed(first_seq + start, deltas[start : start + PAGE]))
+        return [*parts, version_batch(first_seq + len(deltas), rows)]
 
     async def gone(self, pods: PodsGone) -> Nothing:
         """Pods are gone; those that are counted, or nominated, are so no more."""
@@ -134,7 +129,7 @@ class CacheRecovery:
         return NOTHING
 
     async def nominated(self, _: Uids) -> Nominated:
-        """Who is nominated, as far as the shards know."""
+        """Who is nominated, as far as schedulers are told."""
         found = self.core.placements.nominated
         pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
         return Nominated(pod_batch(pods), tuple(node for node, _ in found.values()))
@@ -284,12 +279,16 @@ class CacheRecovery:
 
     def crashed(self) -> None:
         """Nothing goes on."""
-        for task in (*self._streams, *self._beside, *([self._minding] if self._minding else [])):
+        for task in (
+            *self._streams,
+            *self._to_workers,
+            *([self._minding] if self._minding else []),
+        ):
             task.cancel()
 
 
 def storage_batch(first_seq: int, changes: Sequence[StorageChange]) -> DeltaBatch:
-    """Changes of claims and volumes as they go to every worker."""
+    """Changes of claims and volumes as they are streamed."""
     return DeltaBatch(
         first_seq,
         kinds=(STORAGE,) * len(changes),

@@ -1,20 +1,18 @@
-"""Versions of nodes' rows on their way: from the binder's answers over the cache to the workers.
+"""Versions of nodes' rows on their way: from the binder's answers over the cache to all schedulers.
 
-    binder ── answer ──► scheduler ── Settle ──► cache ── delta ──► worker ── candidates ─┐
-       ▲                                                                                  │
-       └─────────────────────────────── bind ─────────────────────────────── scheduler ◄──┘
+    binder ── answer ──► scheduler ── Settle ──► cache ── delta ──► every scheduler ─┐
+       ▲                                                                             │
+       └──────────────────────────────── bind ───────────────────────────────────────┘
 
-What a version is, and why a worker that has one has all that it counts, is in
+What a version is, and why a scheduler that has one has all that it counts, is in
 `roadstead.binder.rows` and docs/decisions/0015-versions-are-record-numbers.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from roadstead.actors.messages import VERSION, DeltaBatch
-from roadstead.cycle.messages import ShardAnswer
 
 RowVersion = tuple[str, int]
 """Node, and the version of its row."""
@@ -46,17 +44,9 @@ class KnownVersions:
         """A node is gone."""
         self._known.pop(node_name, None)
 
-    def tell(self, answer: ShardAnswer) -> ShardAnswer:
-        """The answer with the versions of its candidates."""
-        if answer.nodes is not None:
-            names: Sequence[str] = [facts.name for facts in answer.nodes.nodes]
-        else:
-            names = answer.rows.names if answer.rows is not None else ()
-        return replace(answer, row_versions=tuple(map(self.of, names)))
-
 
 def version_batch(first_seq: int, rows: Sequence[RowVersion]) -> DeltaBatch:
-    """New versions as they go to a worker."""
+    """New versions as they are streamed."""
     return DeltaBatch(
         first_seq,
         kinds=(VERSION,) * len(rows),

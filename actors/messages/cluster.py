@@ -75,13 +75,13 @@ class AssumeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """Cache → scheduler: which tokens were refused, and how far each worker must have come.
+    """Cache → scheduler: which tokens were refused, and which change the table must have reached.
 
     volumes: of the attempts with claims that are not settled. storage: what the scheduler lacks.
     """
 
     refused: tuple[tuple[str, str], ...]
-    worker_seqs: tuple[int, ...]
+    seq: int
     volumes: tuple[BoundVolumes, ...] = ()
     storage: StorageNews = StorageNews()
 
@@ -116,35 +116,8 @@ class Nominations:
     known_changes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RosterAsk:
-    """Scheduler → cache: the nodes in their order, from place `start` on, unless `known` is new
-    enough; names alone where no extender wants more."""
-
-    known: int
-    start: int
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RosterPage:
-    """Cache → scheduler: part of the nodes in their order, as of `version`.
-
-    arrivals: int64[node]. nodes: empty where only names were wanted. total: of all pages.
-    worker_seqs: how far each worker must have come to have them.
-    """
-
-    version: int
-    total: int
-    names: tuple[str, ...]
-    arrivals: bytes
-    nodes: tuple[NodeFacts, ...]
-    worker_seqs: tuple[int, ...]
-
-
 ADD_NODES = method("add_nodes", NodeBatch, Nothing)
 ADD_RUNNING = method("add_running", RunningPods, Nothing)
 ASSUME = method("assume", AssumeBatch, Assumed)
 SETTLE = method("settle", Settle, Assumed)
 NOMINATE = method("nominate", Nominations, Assumed)
-ROSTER = method("roster", RosterAsk, RosterPage)

@@ -79,8 +79,7 @@ class PendingNote:
 class GivenBack:
     """One pod that goes back to the queue; see `roadstead.queue.Requeue`.
 
-    freed: it was assumed on a node, where there is room again. late: it was tried without the nodes
-    of a worker that did not answer, which says nothing of it.
+    freed: it was assumed on a node, where there is room again.
     """
 
     uid: str
@@ -90,7 +89,6 @@ class GivenBack:
     preempts: bool = False
     pending: tuple[str, ...] = ()
     freed: bool = False
-    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,16 +95,15 @@ class StorageLog:
 
 @dataclass(frozen=True, slots=True)
 class Restream:
-    """Supervisor → cache: a holder of a shard is new and has nothing. epoch: of its life."""
+    """Supervisor → cache: a follower of its changes is new and has nothing. epoch: of its life."""
 
-    shard: int
-    holder: str
+    follower: str
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Cache → worker: part of all that the shard holds after change `seq`.
+    """Cache → scheduler or worker: part of all that the cluster holds after change `seq`.
 
     epoch: of the life that it is meant for. What was on its way to an earlier one is older than
     changes that this one will not be told of again.

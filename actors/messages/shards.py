@@ -1,4 +1,4 @@
-"""To workers: changes of their rows, and questions about them."""
+"""To schedulers and workers: changes of the cluster; to workers: questions about their rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.actors.seam import Nothing, method
-from roadstead.cycle.messages import (
-    ClassAsk,
-    DryRunAsk,
-    EvaluateRequest,
-    ScoreAnswer,
-    ScoreAsk,
-    ShardAnswer,
-    ShardView,
-)
+from roadstead.cycle.messages import ScoreAnswer, ScoreAsk
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.framework.victims import Tried
 from roadstead.storage import StorageChange
 
 NO_NODES = NodeList()
@@ -27,7 +18,7 @@ NO_NODES = NodeList()
 
 @dataclass(frozen=True, slots=True)
 class DeltaBatch:
-    """Cache → worker: changes of its rows, numbered from `first_seq`; known ones are skipped.
+    """Cache → schedulers and workers: changes numbered from `first_seq`; known ones are skipped.
 
     kinds[i] is a DeltaKind; pods[i] points into `classes` (-1 for none); `nodes` holds the facts
     of the add_node and update_node deltas, in order, and `arrivals` when each of these nodes came
@@ -66,32 +57,20 @@ class DeltaBatch:
 
 
 STORAGE = "storage"
-"""The kind of a delta that changes claims and volumes; the same one goes to every worker."""
+"""The kind of a delta that changes claims and volumes."""
 
 VERSION = "version"
 """The kind of a delta that tells the version of a node's row."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewAsk:
-    """Whoever explains → worker: everything about one class on your rows."""
-
-    node_count: int
-    table_version: int
-    ask: ClassAsk
-
-
 def nodes_batch(
     first_seq: int, nodes: NodeList, came_at: NDArray[np.int64], shards: tuple[int, ...] = ()
 ) -> DeltaBatch:
-    """Nodes that nobody knew as they go to a holder. came_at: int64[node]."""
+    """Nodes that nobody knew as they are streamed. came_at: int64[node]."""
     nothing: tuple[()] = ()
     columns = (nothing,) * 6
     return DeltaBatch(first_seq, *columns, came=nodes, came_at=came_at.tobytes(), shards=shards)
 
 
 APPLY = method("apply", DeltaBatch, Nothing)
-EVALUATE = method("evaluate", EvaluateRequest, ShardAnswer)
-VIEW = method("view", ViewAsk, ShardView)
-DRY_RUN = method("dry_run", DryRunAsk, Tried)
 SCORE = method("score", ScoreAsk, ScoreAnswer)

@@ -308,7 +308,7 @@ class QueueActor:
             nominated_node=back.nominated_node,
             preempts=back.preempts,
         )
-        if back.late or (back.rejected_by and reason is _UNSCHEDULABLE):
+        if back.rejected_by and reason is _UNSCHEDULABLE:
             return as_told
         # By lease, so that a report that comes twice counts once and says the same again.
         if reason is _CONFLICT:

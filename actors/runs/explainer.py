@@ -1,31 +1,45 @@
-"""Explaining one pod through the workers of a run."""
+"""Explain one pod on the cluster as a run left it, on one table and without actors."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Mapping
 
-from roadstead.actors.messages import SETTLE, VIEW, Settle, ViewAsk
-from roadstead.actors.names import CACHE, holder_names
-from roadstead.actors.scheduler.preemption import try_on_workers
-from roadstead.actors.scheduler.roster import RosterCopy
-from roadstead.actors.scheduler.rounds import begin_batch
-from roadstead.actors.scheduler.volumes import SchedulerVolumes
-from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.explain import Explanation, explain, with_post_filter
-from roadstead.cycle.sharded import ShardedCycle
+from roadstead.cycle.explain import Explanation
+from roadstead.cycle.plain import PlainCycle
+from roadstead.extenders.caller import CallerOf
+from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.run import Pod, RunPlan, build_narrower, build_profiles
+from roadstead.run import Pod, RunInputs, RunOutcome, RunPlan, build_narrower, build_profiles
 
 
-async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explanation:
-    """Every node's answer for one pod, as the workers give it; places nothing."""
-    identity, facts = pod
+def explain_pod(
+    inputs: RunInputs,
+    outcome: RunOutcome | None,
+    plan: RunPlan,
+    pod: Pod,
+    caller_of: CallerOf | None = None,
+) -> Explanation:
+    """What every node says of a pod; places nothing.
+
+    outcome: of the run of `inputs`; None where nothing was scheduled. caller_of: reaches extenders,
+    over HTTP unless told otherwise. Raises InputError for a pod of no profile.
+    """
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
-    volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
+    asked = _in_cycle(pod, classes, profiles)
+    tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
+    narrower = build_narrower(plan, caller_of)
+    cycle = PlainCycle(NodeTable(classes), profiles, tie_break, narrower=narrower)
+    _fill(cycle, inputs, outcome, profiles)
+    return cycle.explain(asked)
+
+
+def _in_cycle(pod: Pod, classes: PodClasses, profiles: Mapping[str, Profile]) -> PodInCycle:
+    identity, facts = pod
     profile = profiles.get(facts.scheduler_name)
     if profile is None:
         raise InputError(
@@ -35,31 +49,30 @@ async def explain_pod(supervisor: Supervisor, plan: RunPlan, pod: Pod) -> Explan
             value=cut_short(facts.scheduler_name),
         )
     info = classes.info(facts)
-    signature = profile.class_of(info, identity.uid)
-    asked = PodInCycle(identity.uid, identity.key, info, signature)
-    workers = [supervisor.refs[name] for name, *_ in holder_names(plan.settings)]
-    narrower = build_narrower(plan, supervisor.caller_of)
-    cycle = ShardedCycle(classes, profiles, TieBreak(), narrower=narrower)
-    timeout_s = plan.settings.deadlines.call_s
-    cache = supervisor.refs[CACHE]
-    reached = await cache.call(SETTLE, Settle((), (), ()), timeout_s=timeout_s)
-    volumes.take(reached.storage)
-    volumes.catch_up()
-    if narrower is not None and cycle.narrows(asked):
-        roster = RosterCopy(whole=narrower.extenders.wants_manifests)
-        cycle.roster = await roster.take(cache, timeout_s)
-    batch = await begin_batch(cycle, [asked], workers, reached.worker_seqs, timeout_s)
-    ask = cycle.merged_ask(signature)
-    message = ViewAsk(cycle.node_count, 0, ask)
-    views = await asyncio.gather(
-        *(worker.call(VIEW, message, timeout_s=timeout_s) for worker in workers)
-    )
-    filters, scores = batch.summaries(signature)
-    tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
-    narrowing = cycle.narrowing(signature)
-    found = explain(profile, asked, views, filters, scores, narrowing, tie_break)
-    if found.dry_run is None:
-        return found
-    versions = reached.worker_seqs
-    tried = await try_on_workers(cycle, workers, versions, timeout_s, asked, found.dry_run)
-    return with_post_filter(found, profile, asked, tie_break, tried)
+    return PodInCycle(identity.uid, identity.key, info, profile.class_of(info, identity.uid))
+
+
+def _fill(
+    cycle: PlainCycle,
+    inputs: RunInputs,
+    outcome: RunOutcome | None,
+    profiles: Mapping[str, Profile],
+) -> None:
+    """Put nodes, pods and claims on the cycle's table as they stand after the run."""
+    table = cycle.table
+    for each in inputs.nodes:
+        table.add_node(each)
+    evicted = {each.uid for each in outcome.preempted} if outcome is not None else set()
+    for who, facts, node_name in inputs.running:
+        if who.uid not in evicted and table.has_node(node_name):
+            info = table.classes.info(facts)
+            table.add_pod(node_name, info, uid=who.uid, key=who.key, started_s=who.started_s)
+    placed = {each.uid: each.node for each in outcome.placements} if outcome is not None else {}
+    for who, facts in inputs.pending:
+        node_name = placed.get(who.uid, "")
+        if node_name:
+            pod = _in_cycle((who, facts), table.classes, profiles)
+            table.add_pod(node_name, pod.info, uid=who.uid, key=who.key)
+            cycle.bind_volumes(pod, node_name)
+        elif facts.nominated_node_name:
+            table.nominate(facts.nominated_node_name, table.classes.info(facts))

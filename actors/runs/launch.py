@@ -102,16 +102,12 @@ class ActorLauncher:
 
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
         """Schedules what is pending, then explains `pod` on what is left."""
-
-        plan = with_journal(plan, inputs)
-
-        async def work(client: Client, supervisor: Supervisor) -> Explanation:
-            await client.run(inputs)
-            return await explain_pod(supervisor, plan, pod)
-
-        explained = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
-        mark_finished(plan)
-        return explained
+        if not inputs.pending:
+            self._stop_warming()
+            return explain_pod(inputs, None, plan, pod)
+        outcome = self.run(inputs, plan, progress)
+        self.finish(plan)
+        return explain_pod(inputs, outcome, plan, pod)
 
     def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
         """Schedules everything and measures it. RoadsteadError if it cannot be ended."""
@@ -290,8 +286,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
 def processes(settings: Settings) -> int:
     """How many processes the actors of a run take on Ray."""
     control = 1 if settings.control == "together" else 3
-    workers = settings.shards if settings.has_workers else settings.workers
-    return control + workers + settings.scheduler_count
+    return control + settings.workers + settings.scheduler_count
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:

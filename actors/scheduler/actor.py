@@ -1,8 +1,8 @@
-"""Scheduler: a shell around CycleCore and ShardedCycle, or ReplicaCycle where it holds the nodes.
+"""Scheduler: a shell around CycleCore, and TableCycle over a node table of its own.
 
-    lease ─► begin batch with the workers ─► decide ─► assume ─► bind ─► confirm, done
-                                                │                  └──► forget, requeue
-                                                └─► requeue, note why
+    lease ─► begin batch ─► decide ─► assume ─► bind ─► confirm, done
+                               │                  └──► forget, requeue
+                               └─► requeue, note why
 
 One loop leases and decides; binding goes on beside it, as upstream's binding cycle does, because a
 decided pod is assumed and the next batch sees it.
@@ -15,29 +15,26 @@ import logging
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import takewhile
 
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import ActorStatus
-from roadstead.actors.names import CACHE, index_of, worker_name
-from roadstead.actors.scheduler.held_nodes import HeldNodes, HoldsNodes
+from roadstead.actors.messages import ActorStatus, DeltaBatch
+from roadstead.actors.messages.recovery import Restore
+from roadstead.actors.names import index_of
+from roadstead.actors.scheduler.held_nodes import HeldNodes, UnsettledError
 from roadstead.actors.scheduler.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.lanes import Lane
 from roadstead.actors.scheduler.leasing import Leasing
-from roadstead.actors.scheduler.preemption import TryOut, after_failure, try_here, try_on_workers
-from roadstead.actors.scheduler.roster import RosterCopy
-from roadstead.actors.scheduler.rounds import UnsettledError, begin_batch
+from roadstead.actors.scheduler.preemption import after_failure
 from roadstead.actors.scheduler.scorers import NEAR, Scorers
 from roadstead.actors.scheduler.volumes import SchedulerVolumes
-from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s, failure_out
+from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s, failure_out
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.partitions import Partition
-from roadstead.cycle.replica import ReplicaCycle
-from roadstead.cycle.sharded import ShardedCycle
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts
@@ -51,7 +48,7 @@ DECISIONS_AT_ONCE = 128
 """Decisions between two looks at the loop, so that answers are not kept waiting."""
 
 
-class SchedulerActor(Leasing, HoldsNodes):
+class SchedulerActor(Leasing):
     """One scheduler of a run."""
 
     def __init__(
@@ -64,7 +61,7 @@ class SchedulerActor(Leasing, HoldsNodes):
         is_new: bool = False,
         caller_of: CallerOf | None = None,
     ) -> None:
-        """is_new: it takes the place of another one, and first waits for nodes it may hold.
+        """is_new: it takes the place of another one, and first waits for all nodes.
         caller_of: reaches extenders, over HTTP unless told otherwise.
         """
         self._name = name
@@ -79,24 +76,11 @@ class SchedulerActor(Leasing, HoldsNodes):
         self._tie_break = TieBreak(settings.tie_break, settings.seed)
         self._narrower = build_narrower(plan, caller_of)
         self._extenders = Extenders() if self._narrower is None else self._narrower.extenders
-        self._roster = RosterCopy(whole=self._extenders.wants_manifests)
-        self._nodes = (
-            None
-            if settings.has_workers
-            else HeldNodes(
-                *(name, plan, directory, self._classes, self._profiles),
-                is_new=is_new,
-                epoch=epoch,
-            )
-        )
-        self._scorers = (
-            Scorers(name, plan, directory, self._nodes)
-            if self._nodes is not None and settings.workers
-            else None
-        )
+        self._nodes = HeldNodes(name, plan, self._classes, is_new=is_new, epoch=epoch)
+        self._scorers = Scorers(name, plan, directory, self._nodes) if settings.workers else None
         self._own = self._everywhere = Lane(self._new_cycle(self._profiles))
         self._partition: Partition | None = None
-        if settings.concurrency == "partitioned" and self._nodes is not None:
+        if settings.concurrency == "partitioned":
             self._partition = part = Partition(settings, index_of(name), self._nodes.shard_of)
             bounded = {name: each.within(part.nodes) for name, each in self._profiles.items()}
             self._own = Lane(self._new_cycle(bounded), is_own=True)
@@ -107,25 +91,25 @@ class SchedulerActor(Leasing, HoldsNodes):
         self._loop: asyncio.Task[None] | None = None
         self._batches = 0
 
-    def _new_cycle(self, profiles: Mapping[str, Profile]) -> ShardedCycle:
+    def _new_cycle(self, profiles: Mapping[str, Profile]) -> TableCycle:
         settings = self._plan.settings
-        if self._nodes is not None:
-            # Own nodes and all nodes are decided on apart from each other.
-            lanes = 2 if settings.concurrency == "partitioned" else 1
-            return ReplicaCycle(
-                self._nodes.table,
-                profiles,
-                self._tie_break,
-                narrower=self._narrower,
-                sharers=lanes * settings.scheduler_count,
-            )
-        return ShardedCycle(
-            self._classes,
+        # Own nodes and all nodes are decided on apart from each other.
+        lanes = 2 if settings.concurrency == "partitioned" else 1
+        return TableCycle(
+            self._nodes.table,
             profiles,
             self._tie_break,
             narrower=self._narrower,
-            keep_at_least=settings.batch if settings.staleness_s else 0,
+            sharers=lanes * settings.scheduler_count,
         )
+
+    async def apply(self, batch: DeltaBatch) -> Nothing:
+        """Changes of the cluster, from the cache."""
+        return await self._nodes.apply(batch)
+
+    async def restore(self, part: Restore) -> Nothing:
+        """All that the cluster holds, in parts, for a new life."""
+        return await self._nodes.restore(part)
 
     def key_of(self, facts: PodFacts) -> str | None:
         """A pod of these facts that waits to be decided here."""
@@ -200,7 +184,7 @@ class SchedulerActor(Leasing, HoldsNodes):
         if self._partition is not None:
             undecided = [pod for pod in undecided if self._lane_of(pod) is lane]
         pods = lane.cycle.together(undecided)
-        if self._scorers is not None and isinstance(lane.cycle, ReplicaCycle):
+        if self._scorers is not None:
             pods = self._scorers.near(lane.cycle, pods)
         return lane, first_job(pods) if self._thinking.takes_time else pods
 
@@ -226,17 +210,17 @@ class SchedulerActor(Leasing, HoldsNodes):
             # Alone, it may as well read after it has thought.
             await self._think(wait_s)
             wait_s = 0.0
-        is_fresh = not lane.serves(pods, clock_s(), staleness_s)
+        is_fresh = not lane.serves(clock_s(), staleness_s)
         if is_fresh:
-            await self._read(lane, pods)
+            await self._read(lane)
         if wait_s:
             await self._think(wait_s)
             if lane.is_older(clock_s(), staleness_s):
                 is_fresh = True
-                await self._read(lane, pods)
+                await self._read(lane)
         decided = await self._decide_read(lane, pods, is_fresh=is_fresh)
         if not is_fresh and not decided[1]:
-            await self._read(lane, pods)
+            await self._read(lane)
             decided = await self._decide_read(lane, pods, is_fresh=True)
         return decided
 
@@ -250,9 +234,6 @@ class SchedulerActor(Leasing, HoldsNodes):
         self, lane: Lane, pods: Sequence[PodInCycle], *, is_fresh: bool
     ) -> tuple[list[Decision], int]:
         """As `_decide`, on what was read on a lane."""
-        if self._nodes is None:
-            assert lane.batch is not None, "workers are asked before a batch is decided"
-            return await self._decide_on(lane, lane.batch, pods, is_fresh=is_fresh)
         started = time.perf_counter()
         self._volumes.catch_up()
         lane.cycle.accelerator = self._kernel.accelerator(len(pods))
@@ -261,11 +242,13 @@ class SchedulerActor(Leasing, HoldsNodes):
             self._spend("evaluate", started)
             return await self._decide_on(lane, batch, pods, is_fresh=is_fresh)
 
-        assert isinstance(lane.cycle, ReplicaCycle)
         if self._scorers is not None:
             waiting = self.core.undecided(len(pods) + NEAR)
             coming = [pod for pod in waiting if self._lane_of(pod) is lane][len(pods) :]
             await self._meanwhile_renewed(self._scorers.ask(lane.cycle, pods, coming))
+            if is_fresh and not self._thinking.takes_time:
+                # Attempts may have ended while workers answered.
+                await self._nodes.catch_up(self._seq)
         return await self._nodes.decide(lane.cycle, pods, decide)
 
     async def _meanwhile_renewed(self, work: Coroutine[None, None, None]) -> None:
@@ -278,31 +261,12 @@ class SchedulerActor(Leasing, HoldsNodes):
             working.cancel()
         await working
 
-    async def _renew_roster(self, lane: Lane) -> None:
-        lane.cycle.roster = await self._roster.take(self._ref(CACHE), self._call_s)
-        self._reached(self._roster.worker_seqs)
-
-    async def _read(self, lane: Lane, pods: Sequence[PodInCycle]) -> None:
-        """What the workers say of the pods' classes; or the changes of the own table."""
-        # Told with an older time than it has: the workers may answer late.
+    async def _read(self, lane: Lane) -> None:
+        """Apply the changes of the cluster that came."""
         began_s = clock_s()
         self._figures.reads += 1
-        if self._nodes is not None:
-            await self._nodes.catch_up(self._seqs[0])
-            lane.read(None, began_s)
-            return
-        started = time.perf_counter()
-        if lane.cycle.narrows(pods[0]):
-            await self._renew_roster(lane)
-        self._volumes.catch_up()
-        lane.cycle.accelerator = self._kernel.accelerator(len(pods))
-        workers, seqs = self._workers(), self._seqs
-        batch = await begin_batch(lane.cycle, pods, workers, seqs, self._call_s, self._slow)
-        self._spend("evaluate", started)
-        lane.read(batch, began_s)
-
-    def _workers(self) -> list[PatientRef]:
-        return [self._ref(worker_name(shard)) for shard in range(len(self._seqs))]
+        await self._nodes.catch_up(self._seq)
+        lane.read(began_s)
 
     async def _decide_on(
         self, lane: Lane, batch: BatchRun, pods: Sequence[PodInCycle], *, is_fresh: bool
@@ -318,7 +282,7 @@ class SchedulerActor(Leasing, HoldsNodes):
                 place += 1
                 continue
             if run := batch.decide_run(coming):
-                decisions += self._slow.judge(run)
+                decisions += run
                 place += len(run)
                 await asyncio.sleep(0)
                 continue
@@ -329,7 +293,6 @@ class SchedulerActor(Leasing, HoldsNodes):
             place += 1
             if self._goes_on(lane, decision):
                 continue
-            (decision,) = self._slow.judge([decision])
             decision, has_tried = await self._after_failure(lane, batch, decision)
             decisions.append(decision)
             if has_tried or gives_up(decision, decisions, self._waiting):
@@ -358,16 +321,14 @@ class SchedulerActor(Leasing, HoldsNodes):
         if decision.diagnosis is None:
             return decision, False
         profile = self._profiles[decision.pod.info.facts.scheduler_name]
-        try_out: TryOut = partial(try_here, batch, lane.cycle.extenders)
-        if self._nodes is None:
-            try_out = partial(try_on_workers, lane.cycle, self._workers(), self._seqs, self._call_s)
-        return await after_failure(decision, profile, self._tie_break, try_out)
+        extenders = lane.cycle.extenders
+        return await after_failure(decision, profile, self._tie_break, batch, extenders)
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()
         status = ActorStatus(
             f"had decided {self._batches} batches and bound {counts.bound_total} pods; "
-            f"{counts.live} pods were under way{self._slow.story}",
+            f"{counts.live} pods were under way",
             timings_s=tuple(self._spent_s.items()),
             counts=(
                 ("batches", self._batches),

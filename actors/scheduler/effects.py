@@ -34,7 +34,6 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.figures import Figures
 from roadstead.actors.scheduler.outside import call_outside
 from roadstead.actors.scheduler.preemption import carry_out
-from roadstead.actors.scheduler.slow_workers import SlowWorkers
 from roadstead.actors.scheduler.volumes import SchedulerVolumes
 from roadstead.actors.seam import (
     TRIES,
@@ -96,7 +95,7 @@ class SchedulerEffects:
     _extenders: Extenders
 
     def __init__(self, plan: RunPlan, volumes: SchedulerVolumes) -> None:
-        self._seqs = [0] * plan.settings.shard_count
+        self._seq = 0
         self._refs: dict[str, PatientRef] = {}
         self._binding: set[asyncio.Task[None]] = set()
         self._may_bind = asyncio.Semaphore(plan.settings.bounds.inflight_max_batches)
@@ -105,8 +104,6 @@ class SchedulerEffects:
         self._spent_s: dict[str, float] = {}
         self._losses = 0
         self._volumes = volumes
-        deadlines = plan.settings.deadlines
-        self._slow = SlowWorkers(self._name, deadlines.evaluate_s, deadlines.call_s)
         self._figures = Figures()
         self._reads_failed = False
         self._news: dict[str, int] = {}
@@ -154,7 +151,7 @@ class SchedulerEffects:
             self._volumes.known,
         )
         answer = await self._ref(CACHE).call(ASSUME, batch, timeout_s=self._call_s)
-        self._reached(answer.worker_seqs)
+        self._seq = max(self._seq, answer.seq)
         self._volumes.take(answer.storage, answer.volumes)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         not_taken = {token for token, _ in refused}
@@ -254,12 +251,8 @@ class SchedulerEffects:
         rows, self._news = tuple(self._news.items()), {}
         message = replace(message, known_changes=self._volumes.known, rows=rows)
         answer = await self._ref(CACHE).call(SETTLE, message, timeout_s=self._call_s)
-        self._reached(answer.worker_seqs)
+        self._seq = max(self._seq, answer.seq)
         self._volumes.take(answer.storage)
-
-    def _reached(self, worker_seqs: Sequence[int]) -> None:
-        pairs = zip(self._seqs, worker_seqs, strict=True)
-        self._seqs = [max(known, told) for known, told in pairs]
 
     async def _nominate(self, effect: Nominate) -> PodBatch:
         """Evicts victims and nominates; those that are gone."""
@@ -269,7 +262,7 @@ class SchedulerEffects:
         effects, gone, answer = await carry_out(
             effect, self.core, binder, cache, known, self._call_s
         )
-        self._reached(answer.worker_seqs)
+        self._seq = max(self._seq, answer.seq)
         self._volumes.take(answer.storage)
         self._spend("preempt", started)
         await self._perform(effects)
@@ -285,8 +278,7 @@ class SchedulerEffects:
         if isinstance(effect, Done):
             await self._send_report(LeaseReport(effect.lease_id, effect.uids, (), notes))
             return
-        late = self._slow.take_left_out
-        back = tuple(_given_back(item, freed, is_late=late(item.uid)) for item in effect.items)
+        back = tuple(_given_back(item, freed) for item in effect.items)
         await self._send_report(LeaseReport(effect.lease_id, (), back, notes, gone))
 
     async def _send_report(self, report: LeaseReport) -> None:
@@ -333,7 +325,7 @@ def _answers(told: BindAnswers) -> list[BindAnswer]:
     return found
 
 
-def _given_back(item: RequeueItem, freed: Container[str], *, is_late: bool) -> GivenBack:
+def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
     return GivenBack(
         item.uid,
         str(item.reason),
@@ -343,7 +335,6 @@ def _given_back(item: RequeueItem, freed: Container[str], *, is_late: bool) -> G
         item.pending,
         # One that lost a race was placed somewhere, if only in the batch in which it was decided.
         item.uid in freed or item.reason is RequeueReason.CONFLICT,
-        is_late,
     )
 
 

@@ -10,24 +10,21 @@ may be made on a stale state, or take time, changes wait from one `catch_up` to 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from roadstead.actors.messages import DeltaBatch, ViewAsk
-from roadstead.actors.messages.recovery import Restore
-from roadstead.actors.scheduler.rounds import UnsettledError, narrow_outside
-from roadstead.actors.seam import ActorError, DeadlineError, Directory, Nothing
-from roadstead.actors.worker.actor import MAX_WAITING_DELTAS, WorkerActor
+from roadstead.actors.cache.row_versions import KnownVersions
+from roadstead.actors.messages import DeltaBatch
+from roadstead.actors.scheduler.outside import narrow_outside
+from roadstead.actors.seam import DeadlineError, Nothing
+from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
-from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
-from roadstead.cycle.replica import ReplicaCycle
-from roadstead.cycle.sharded import NarrowTask
+from roadstead.cycle.narrowing import NarrowTask
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
-from roadstead.framework.profile import Profile
-from roadstead.framework.victims import Tried
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
+from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
-from roadstead.storage import StorageChange
 
 SPARE_SHARDS = 1024
 """Of how many nodes that are gone the shard may be kept, beside as many as there are."""
@@ -36,34 +33,30 @@ Deciding = Callable[[BatchRun], Awaitable[tuple[list[Decision], int]]]
 """Decisions for the first pods of a batch, and how many of its pods are settled by them."""
 
 
-class HeldNodes(WorkerActor):
-    """The handlers of a worker, and batches without messages.
+class UnsettledError(RoadsteadError):
+    """The cache's changes do not come in time: the batch begins anew."""
+
+
+class HeldNodes(TableFollower):
+    """The table of one scheduler, and batches on it.
 
     shard_of: node name → shard, where schedulers own some.
     """
 
     def __init__(
-        self,
-        name: str,
-        plan: RunPlan,
-        directory: Directory,
-        classes: PodClasses,
-        profiles: Mapping[str, Profile],
-        *,
-        is_new: bool,
-        epoch: int,
+        self, name: str, plan: RunPlan, classes: PodClasses, *, is_new: bool, epoch: int
     ) -> None:
-        self._made = NodeTable(classes), profiles
-        self._stays = plan.settings.staleness_s is not None
-        self._thinks = plan.settings.decision_time.is_given and plan.settings.concurrency != "exact"
+        settings = plan.settings
+        table, call_s = NodeTable(classes), settings.deadlines.call_s
+        super().__init__(name, table, call_s, is_new=is_new, epoch=epoch)
+        self._stays = settings.staleness_s is not None
+        self._thinks = settings.decision_time.is_given and settings.concurrency != "exact"
         self._decides = False
         self._before = 0
-        super().__init__(name, plan, directory, is_new=is_new, epoch=epoch)
-        self.tentative = Tentative(self.table)
+        self._versions = KnownVersions()
+        self._checks_versions = settings.conflicts == "version"
+        self.tentative = Tentative(table)
         self.shard_of: dict[str, int] = {}
-
-    def _make(self, plan: RunPlan) -> tuple[NodeTable, Mapping[str, Profile]]:
-        return self._made
 
     async def catch_up(self, seq: int) -> None:
         """The table as of change `seq`, without what was decided and did not come to be.
@@ -88,7 +81,7 @@ class HeldNodes(WorkerActor):
 
     async def apply(self, batch: DeltaBatch) -> Nothing:
         """As a worker. Where too many changes wait, the state is less stale than it might be."""
-        if not self._decides and len(self._early) >= MAX_WAITING_DELTAS // 2:
+        if not self._decides and len(self._early) >= MAX_WAITING_BATCHES // 2:
             await self.go_on()
         return await super().apply(batch)
 
@@ -108,7 +101,7 @@ class HeldNodes(WorkerActor):
         await self._advance()
 
     async def decide(
-        self, cycle: ReplicaCycle, pods: Sequence[PodInCycle], decide: Deciding
+        self, cycle: TableCycle, pods: Sequence[PodInCycle], decide: Deciding
     ) -> tuple[list[Decision], int]:
         """A batch on the table, which `decide` decides; meanwhile nothing else changes the table.
 
@@ -118,13 +111,13 @@ class HeldNodes(WorkerActor):
         self.is_paused = self._decides = True
         try:
             self.tentative.set_aside(pods)
-            batch = cycle.begin_here(pods)
+            batch = cycle.begin(pods)
             if isinstance(batch, NarrowTask):
-                batch = cycle.narrowed_here(await narrow_outside(batch))
+                batch = cycle.narrowed(await narrow_outside(batch))
             decisions, settled = await decide(batch)
             batch.settle()
             self.tentative.note(decisions)
-            if self._tells_versions:
+            if self._checks_versions:
                 placed = {each.node_name for each in decisions if each.node_name is not None}
                 cycle.row_versions = dict(self._versions.among(placed))
         finally:
@@ -163,33 +156,9 @@ class HeldNodes(WorkerActor):
         if not self.tentative.has_given_up(uid, name):
             super()._nomination_ends(name, info, uid)
 
-    def _storage_changes(self, change: StorageChange) -> None:
-        """The scheduler learns of it with the next answer of the cache."""
+    def _version_changes(self, name: str, version: int) -> None:
+        self._versions.take([(name, version)])
 
-
-class HoldsNodes:
-    """An actor's handlers of a worker, where it holds the nodes itself."""
-
-    _name: str
-    _nodes: HeldNodes | None
-
-    @property
-    def _as_worker(self) -> HeldNodes:
-        if self._nodes is None:
-            raise ActorError(f"{self._name} holds no nodes")
-        return self._nodes
-
-    async def apply(self, batch: DeltaBatch) -> Nothing:
-        return await self._as_worker.apply(batch)
-
-    async def restore(self, part: Restore) -> Nothing:
-        return await self._as_worker.restore(part)
-
-    async def evaluate(self, request: EvaluateRequest) -> ShardAnswer:
-        return await self._as_worker.evaluate(request)
-
-    async def dry_run(self, request: DryRunAsk) -> Tried:
-        return await self._as_worker.dry_run(request)
-
-    async def view(self, request: ViewAsk) -> ShardView:
-        return await self._as_worker.view(request)
+    def _node_goes(self, name: str) -> None:
+        super()._node_goes(name)
+        self._versions.drop(name)

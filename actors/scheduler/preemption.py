@@ -1,6 +1,6 @@
-"""Preemption as a scheduler carries it out: the dry run on the workers, evictions, nominations.
+"""Preemption as a scheduler carries it out: the dry run, evictions, nominations.
 
-    no node ─► dry run (here, or on all workers) ─► decided ─► Nominate ─► evict at the binder
+    no node ─► dry run ─► decided ─► Nominate ─► evict at the binder
                                                                   │
                     queue: pod goes back, victims leave ◄── cache: victims leave, pod nominated
 
@@ -11,13 +11,11 @@ evicted but refused, and goes back to the queue.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from roadstead.actors.messages import (
-    DRY_RUN,
     EVICT,
     NOMINATE,
     Assumed,
@@ -34,46 +32,34 @@ from roadstead.cycle.effects import Effect, Nominate, Nomination
 from roadstead.cycle.pods import PodState
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
-from roadstead.cycle.sharded import ShardedCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.framework.victims import DryRun, Tried
-from roadstead.preemption.dry_run import merge
+from roadstead.framework.victims import Tried
 from roadstead.run import Pod
-
-TryOut = Callable[[PodInCycle, DryRun], Awaitable[Tried]]
 
 PREEMPTED = "preempted"
 PLUGIN = "DefaultPreemption"
 
 
-async def try_on_workers(
-    cycle: ShardedCycle,
-    workers: Sequence[Ref],
-    versions: Sequence[int],
-    timeout_s: float,
-    pod: PodInCycle,
-    ask: DryRun,
-) -> Tried:
-    """What all workers say of a dry run for a pod of the last batch."""
-    question = cycle.dry_run_ask(pod.signature, ask)
-    asked = zip(workers, versions, strict=True)
-    parts = await asyncio.gather(
-        *(
-            worker.call(DRY_RUN, replace(question, table_version=version), timeout_s=timeout_s)
-            for worker, version in asked
-        )
-    )
-    return await _left_by(cycle.extenders, pod, merge(parts, ask))
-
-
-async def try_here(
-    batch: BatchRun, extenders: Extenders | None, pod: PodInCycle, ask: DryRun
-) -> Tried:
-    """What a dry run for a pod of a batch finds on the scheduler's own table."""
-    return await _left_by(extenders, pod, batch.dry_run(pod, ask))
+async def after_failure(
+    decision: Decision,
+    profile: Profile,
+    tie_break: TieBreak,
+    batch: BatchRun,
+    extenders: Extenders | None,
+) -> tuple[Decision, bool]:
+    """A decision with PostFilter's answer, and whether preemption was tried for it."""
+    pod, diagnosis = decision.pod, decision.diagnosis
+    if diagnosis is None:
+        return decision, False
+    ask = wanted(profile, pod, diagnosis, tie_break)
+    if ask is None:
+        return decision, False
+    tried = await _left_by(extenders, pod, batch.dry_run(pod, ask))
+    result = conclude(profile, pod, diagnosis, tie_break, tried)
+    return decision._replace(post_filter=result), True
 
 
 async def _left_by(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -> Tried:
@@ -82,23 +68,6 @@ async def _left_by(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -
         # No thread for nothing: with sampling there is a chain of no extenders.
         return tried
     return await call_outside(extenders, partial(ask_extenders, extenders, pod, tried))
-
-
-async def after_failure(
-    decision: Decision, profile: Profile, tie_break: TieBreak, try_out: TryOut
-) -> tuple[Decision, bool]:
-    """A decision with PostFilter's answer, and whether preemption was tried for it.
-
-    try_out: carries out a dry run.
-    """
-    pod, diagnosis = decision.pod, decision.diagnosis
-    if diagnosis is None:
-        return decision, False
-    ask = wanted(profile, pod, diagnosis, tie_break)
-    if ask is None:
-        return decision, False
-    result = conclude(profile, pod, diagnosis, tie_break, await try_out(pod, ask))
-    return decision._replace(post_filter=result), True
 
 
 async def carry_out(

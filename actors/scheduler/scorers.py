@@ -19,12 +19,11 @@ from roadstead.actors.logs import log
 from roadstead.actors.messages import SCORE
 from roadstead.actors.names import worker_name
 from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.actors.scheduler.slow_workers import LATE_SHARE
 from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, clock_s
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.messages import ScoreAnswer, ScoreAsk
-from roadstead.cycle.replica import ReplicaCycle
 from roadstead.cycle.scored_parts import ScoredParts
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.wire import facts_out
 from roadstead.run import RunPlan
 
@@ -39,6 +38,9 @@ WORTH_S = 0.001
 
 NEAR = 128
 """Pods of a batch with new classes: rows on which they are placed are asked again for the next."""
+
+LATE_SHARE = 0.1
+"""How much of its deadline a worker gets that missed the last one: others need not wait again."""
 
 AT_ONCE = 2
 """Questions under way to each worker: one is answered while the next one travels."""
@@ -60,12 +62,12 @@ class Scorers:
         self.missed = 0
         self.given = 0
 
-    def near(self, cycle: ReplicaCycle, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    def near(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """The first pods of a batch, fewer where workers are to score some of them."""
         return pods[:NEAR] if self._unfound(cycle, pods[:NEAR], with_given=True) else pods
 
     async def ask(
-        self, cycle: ReplicaCycle, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
+        self, cycle: TableCycle, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
     ) -> None:
         """Has workers score those classes of a batch that are new; returns within a deadline.
 
@@ -84,7 +86,7 @@ class Scorers:
             self._ahead.cancel()
 
     def _unfound(
-        self, cycle: ReplicaCycle, pods: Sequence[PodInCycle], *, with_given: bool = False
+        self, cycle: TableCycle, pods: Sequence[PodInCycle], *, with_given: bool = False
     ) -> list[PodInCycle]:
         """One pod of each new class that is worth asking about."""
         if {pod.info.facts.scheduler_name for pod in pods} <= self._not_worth:
@@ -92,7 +94,7 @@ class Scorers:
         found = cycle.unfound(pods, with_given=with_given)
         return [pod for pod in found if pod.info.facts.scheduler_name not in self._not_worth]
 
-    async def _ask(self, cycle: ReplicaCycle, pods: Sequence[PodInCycle]) -> None:
+    async def _ask(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> None:
         unfound, workers = self._unfound(cycle, pods), self._parts.asked()
         if not unfound or not workers:
             return
@@ -110,7 +112,7 @@ class Scorers:
 
     async def _ask_about(
         self,
-        cycle: ReplicaCycle,
+        cycle: TableCycle,
         pods: Sequence[PodInCycle],
         workers: Sequence[int],
         until_s: float,

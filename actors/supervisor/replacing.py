@@ -3,7 +3,7 @@
     gone        replaced                     filled from
     binder      binder                       its journal
     worker      worker                       the cache
-    scheduler   scheduler                    nothing; the binder says how its attempts ended
+    scheduler   scheduler                    the cache; the binder says how its attempts ended
     queue       queue, schedulers            the binder: pods that wait
     cache       cache, workers, schedulers   the binder: nodes, bound pods, bound claims
 
@@ -66,7 +66,7 @@ from roadstead.actors.names import (
     QUEUE,
     SCHEDULER,
     WORKER,
-    holder_names,
+    follower_names,
     scheduler_name,
 )
 from roadstead.actors.seam import NOTHING, A, DeadlineError, Method, Q, Ref, RunFailedError
@@ -144,9 +144,8 @@ class Refill:
             await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
         if CACHE in names:
             await self._fill_cache()
-        for shard, holders in enumerate(holder_names(self._settings)):
-            for name in sorted(names.intersection(holders)):
-                await self._tell(CACHE, RESTREAM, Restream(shard, name, self._epochs[name]))
+        for name in sorted(names.intersection(follower_names(self._settings))):
+            await self._tell(CACHE, RESTREAM, Restream(name, self._epochs[name]))
         if QUEUE in names:
             await self._fill_queue()
         if names.intersection(everyone):

@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import chain
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
@@ -30,8 +29,7 @@ from roadstead.actors.names import (
     QUEUE,
     SCHEDULER,
     WORKER,
-    holder_names,
-    scheduler_name,
+    follower_names,
 )
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runtime.living import Life, LivingRef
@@ -55,7 +53,6 @@ from roadstead.actors.seam import (
 from roadstead.actors.supervisor.plugin_processes import WatchedLife, last_call_of
 from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, rests_on
 from roadstead.actors.worker.actor import WorkerActor
-from roadstead.actors.worker.scorer import ScorerActor
 from roadstead.extenders.caller import CallerOf
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
@@ -131,10 +128,7 @@ class Supervisor:
             groups = {CONTROL: control}
         else:
             groups = {name: [name] for name in control}
-        holders = chain.from_iterable(holder_names(settings))
-        schedulers = map(scheduler_name, range(settings.scheduler_count))
-        for name in dict.fromkeys((*holders, *schedulers)):
-            groups[name] = [name]
+        groups |= {name: [name] for name in follower_names(settings)}
         return {host: {name: self._life(name) for name in names} for host, names in groups.items()}
 
     def _life(self, name: str) -> Factory:
@@ -154,8 +148,7 @@ class Supervisor:
                 SchedulerActor, name, plan, epoch=epoch, is_new=is_new, caller_of=caller_of
             )
         else:
-            kind = WorkerActor if plan.settings.has_workers else ScorerActor
-            build = partial(kind, name, plan, is_new=is_new, epoch=epoch)
+            build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
         if plan.plugins:
             build = WatchedLife(build, name, plan)
         return Life(build, name, epoch)
@@ -272,7 +265,7 @@ class Supervisor:
             return self.last.get(name, _SILENT)
 
     def _is_only_slow(self, name: str) -> bool:
-        """Whether a silent actor is given more time: a worker, whose nodes others do without."""
+        """Whether a silent actor is given more time: a worker, which others do without."""
         if not name.startswith(WORKER):
             return False
         self._silent[name] = self._silent.get(name, 0) + 1

@@ -1,41 +1,33 @@
-"""Worker: a shell around ShardCore. Applies deltas in order and answers evaluations."""
+"""WorkerActor: a process that scores its part of the nodes for the schedulers.
+
+It follows the same changes as they do, keeps every Nth node by arrival, and answers what users'
+plugins say of classes there. Nothing rests on it: a scheduler asks the plugins itself where a
+worker is late, lost, or knows of other nodes.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.actors.cache.row_versions import KnownVersions
 from roadstead.actors.logs import log
-from roadstead.actors.messages import STORAGE, VERSION, ActorStatus, DeltaBatch, ViewAsk
-from roadstead.actors.messages.recovery import Restore
-from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Directory, Nothing
-from roadstead.cycle.messages import DryRunAsk, EvaluateRequest, ShardAnswer, ShardView
-from roadstead.cycle.shard import ShardCore
+from roadstead.actors.messages import ActorStatus, DeltaBatch
+from roadstead.actors.names import index_of
+from roadstead.actors.seam import Directory, Nothing
+from roadstead.actors.worker.table_follower import TableFollower
+from roadstead.cycle.messages import ScoreAnswer, ScoreAsk
+from roadstead.cycle.scorer import Scorer
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.wire import facts_in
-from roadstead.framework.profile import Profile
-from roadstead.framework.victims import Tried
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
-from roadstead.nodes.touched import Touched
-from roadstead.placements import DeltaKind
 from roadstead.run import RunPlan, build_profiles
 from roadstead.storage import StorageChange
 
-MAX_WAITING_DELTAS = 10_000
-"""Batches of deltas that may wait for an earlier one."""
 
-
-class WorkerActor:
-    """One shard. `applied` is the number of the last delta that its table holds.
-
-    is_new: it takes the place of another one, and first waits for all that the shard holds.
-    is_paused: changes wait.
-    """
+class WorkerActor(TableFollower):
+    """The nodes whose arrival number leaves `index` when divided by how many workers there are."""
 
     def __init__(
         self,
@@ -46,116 +38,59 @@ class WorkerActor:
         is_new: bool = False,
         epoch: int = 1,
     ) -> None:
-        self._name = name
-        self._epoch = epoch
-        self._plan = plan
-        self.table, self._profiles = self._make(plan)
-        self.core = ShardCore(self.table, self._profiles)
-        self.is_paused = False
-        self.applied = -1 if is_new else 0
-        self._parts: dict[tuple[int, int], Restore] = {}
-        self._early: dict[int, DeltaBatch] = {}
-        self._moved = asyncio.Condition()
-        self.touched = Touched()
-        self._versions = KnownVersions()
-        self._tells_versions = plan.settings.conflicts == "version"
-        self._evaluations = 0
-        self._evaluating_s = 0.0
-
-    def _make(self, plan: RunPlan) -> tuple[NodeTable, Mapping[str, Profile]]:
         classes = PodClasses()
-        return NodeTable(classes), build_profiles(plan, classes)
+        call_s = plan.settings.deadlines.call_s
+        super().__init__(name, NodeTable(classes), call_s, is_new=is_new, epoch=epoch)
+        profiles = build_profiles(plan, classes)
+        self._storage = next(iter(profiles.values())).storage
+        self._index, self._count = index_of(name), plan.settings.workers
+        self._scorer = Scorer(self.table, profiles)
+        self._scored = 0
+        self._scoring_s = 0.0
 
-    async def apply(self, batch: DeltaBatch) -> Nothing:
-        """Deltas of the cache; those that come early wait for the ones before them."""
-        if len(self._early) >= MAX_WAITING_DELTAS:
-            raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
-        self._early[batch.first_seq] = batch
-        await self._advance()
-        return NOTHING
+    async def score(self, ask: ScoreAsk) -> ScoreAnswer:
+        """What users' plugins say of classes, and which rows changed since the ask's change.
 
-    async def _advance(self) -> None:
-        while (
-            self.applied >= 0
-            and not self.is_paused
-            and (following := self._next_batch()) is not None
-        ):
-            self._apply(following)
-        async with self._moved:
-            self._moved.notify_all()
+        All of it of one state of the table: nothing is awaited.
+        """
+        began = time.perf_counter()
+        names = self.touched.since(ask.seq) if self.applied >= 0 else None
+        touched = None
+        classes = tuple(self._scorer.columns(facts, ask.node_count) for facts in ask.classes)
+        if names is not None:
+            here = {name for name in names if self.table.has_node(name)}
+            touched = self._scorer.arrivals_of(here).tobytes()
+        spent_s = time.perf_counter() - began
+        self._scoring_s += spent_s
+        self._scored += len(classes)
+        log(self._name, "scored", classes=len(classes), applied=self.applied)
+        return ScoreAnswer(
+            self.applied, len(self.table), self._scorer.digest, touched, classes, spent_s
+        )
 
-    def _next_batch(self) -> DeltaBatch | None:
-        if self.is_paused:
-            return None
-        for first in sorted(self._early):
-            if first <= self.applied + 1:
-                return self._early.pop(first)
-        return None
-
-    def _apply(self, batch: DeltaBatch) -> None:
-        names = None if STORAGE in batch.kinds else batch.names
-        self.touched.note(batch.first_seq + batch.count - 1, names)
-        self._nodes_come(batch)
-        first_seq = batch.first_seq + len(batch.came)
-        nodes = zip(batch.nodes, batch.arrivals, strict=True)
-        changes, versions = iter(batch.changes), iter(batch.versions)
-        infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
-        if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
-            self._pods_come(batch, infos, max(0, self.applied + 1 - first_seq))
-            self.applied = max(self.applied, first_seq + len(batch.kinds) - 1)
-            return
-        rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
-        started_s = dict(batch.started_s)
-        for place, (kind, name, pod) in enumerate(rows):
-            seq = first_seq + place
-            with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
-            facts, arrival = next(nodes) if with_node else (None, 0)
-            change = next(changes) if kind == STORAGE else None
-            version = next(versions) if kind == VERSION else 0
-            if seq <= self.applied:
-                continue
-            if change is not None:
-                self._storage_changes(change)
-            elif kind == VERSION:
-                self._versions.take([(name, version)])
-            elif kind == DeltaKind.ADD_POD:
-                uid, key = batch.uids[place], batch.keys[place]
-                self._pod_comes(name, infos[pod], uid, key, started_s.get(place))
-            elif kind == DeltaKind.REMOVE_POD:
-                self._pod_goes(name, infos[pod], batch.uids[place])
-            elif kind == DeltaKind.NOMINATE:
-                self.table.nominate(name, infos[pod])
-            elif kind == DeltaKind.WITHDRAW:
-                self._nomination_ends(name, infos[pod], batch.uids[place])
-            elif kind == DeltaKind.REMOVE_NODE:
-                self._node_goes(name)
-            elif kind == DeltaKind.ADD_NODE and facts is not None:
-                self._node_comes(facts, arrival)
-            elif facts is not None:
-                self._node_changes(facts)
-            self.applied = seq
+    def _is_mine(self, arrival: int) -> bool:
+        return arrival % self._count == self._index
 
     def _nodes_come(self, batch: DeltaBatch) -> None:
         known = max(0, self.applied + 1 - batch.first_seq)
         news = batch.came[known:]
-        if news:
-            self.table.add_nodes(news, np.frombuffer(batch.came_at, np.int64)[known:])
-            self.applied += len(news)
+        arrivals = np.frombuffer(batch.came_at, np.int64)[known:]
+        mine = np.flatnonzero(arrivals % self._count == self._index)
+        if len(mine):
+            self.table.add_nodes(news.at(mine), arrivals[mine])
+        self.applied += len(news)
 
     def _node_comes(self, facts: NodeFacts, arrival: int) -> None:
-        self.table.add_node(facts, arrival)
+        if self._is_mine(arrival):
+            super()._node_comes(facts, arrival)
 
     def _node_changes(self, facts: NodeFacts) -> None:
-        self.table.update_node(facts)
+        if self.table.has_node(facts.name):
+            super()._node_changes(facts)
 
     def _node_goes(self, name: str) -> None:
-        self.table.remove_node(name)
-        self._versions.drop(name)
-
-    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
-        """All changes of a batch are pods that come; those from a place on are news."""
-        names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
-        self._come_together(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
+        if self.table.has_node(name):
+            super()._node_goes(name)
 
     def _come_together(
         self,
@@ -164,84 +99,31 @@ class WorkerActor:
         keys: Sequence[str],
         infos: Sequence[PodInfo],
     ) -> None:
-        """Pods, each once, come to nodes."""
-        rows = [self.table.row_of(name) for name in names]
-        self.table.residents.add_all(names, uids, infos, keys)
-        self.table.add_pods(rows, infos)
-
-    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
-        self.table.remove_pod(name, info, uid=uid)
-
-    def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
-        self.table.withdraw(name, info)
+        here = [place for place, name in enumerate(names) if self.table.has_node(name)]
+        super()._come_together(
+            [names[place] for place in here],
+            [uids[place] for place in here],
+            [keys[place] for place in here],
+            [infos[place] for place in here],
+        )
 
     def _pod_comes(
         self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
     ) -> None:
-        self.table.add_pod(name, info, uid=uid, key=key, started_s=started_s)
+        if self.table.has_node(name):
+            super()._pod_comes(name, info, uid, key, started_s)
+
+    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+        if self.table.has_node(name):
+            super()._pod_goes(name, info, uid)
 
     def _storage_changes(self, change: StorageChange) -> None:
-        self.core.storage.apply(change)
-
-    async def restore(self, part: Restore) -> Nothing:
-        """All that the shard holds, in parts: what a new worker begins with."""
-        if self.applied >= 0 or part.epoch != self._epoch:
-            return NOTHING
-        self._parts[part.seq, part.part] = part
-        numbers = [(part.seq, number) for number in range(part.parts)]
-        if all(number in self._parts for number in numbers):
-            whole = [self._parts[number].batch for number in numbers]
-            self.applied = whole[0].first_seq - 1
-            for batch in whole:
-                self._apply(batch)
-            self.touched = Touched(self.applied)
-            self._parts.clear()
-            await self._advance()
-        return NOTHING
-
-    async def evaluate(self, request: EvaluateRequest) -> ShardAnswer:
-        """Evaluates classes once the table has come as far as the request asks."""
-        await self._reach(request.table_version)
-        started = time.perf_counter()
-        answer = self.core.evaluate(request)
-        if self._tells_versions:
-            answer = self._versions.tell(answer)
-        self._evaluating_s += time.perf_counter() - started
-        self._evaluations += 1
-        log(self._name, "evaluated", classes=len(request.classes), applied=self.applied)
-        return answer
-
-    async def dry_run(self, request: DryRunAsk) -> Tried:
-        """Tries preemption for one class on this shard's rows."""
-        await self._reach(request.table_version)
-        return self.core.dry_run(request)
-
-    async def view(self, request: ViewAsk) -> ShardView:
-        """Everything about one class on this shard's rows."""
-        await self._reach(request.table_version)
-        return self.core.view(request.ask, request.node_count)
-
-    async def _reach(self, seq: int) -> None:
-        if self.applied >= seq:
-            return
-        timeout_s = self._plan.settings.deadlines.call_s
-        try:
-            async with asyncio.timeout(timeout_s), self._moved:
-                await self._moved.wait_for(lambda: self.applied >= seq)
-        except TimeoutError:
-            raise DeadlineError(
-                f"{self._name} waited {timeout_s:g} s for change {seq}, has {self.applied}"
-            ) from None
+        self._storage.apply(change)
 
     async def status(self, _: Nothing) -> ActorStatus:
-        zones = sorted({self.table.zones[code] for code in np.unique(self.table.zone_codes)})
-        shown = ", ".join(
-            zone.replace(":\x00:", "/").strip("/") or "(no zone)" for zone in zones[:4]
-        )
-        more = f" and {len(zones) - 4} more" if len(zones) > 4 else ""
         return ActorStatus(
-            f"held {len(self.table)} nodes of {shown}{more}; had applied {self.applied} changes "
-            f"and answered {self._evaluations} evaluations",
-            timings_s=(("evaluate", self._evaluating_s),),
-            counts=(("nodes", len(self.table)), ("evaluations", self._evaluations)),
+            f"held {len(self.table)} nodes; had applied {self.applied} changes and scored "
+            f"{self._scored} classes",
+            timings_s=(("score", self._scoring_s),),
+            counts=(("nodes", len(self.table)), ("classes scored", self._scored)),
         )

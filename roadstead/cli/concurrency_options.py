@@ -60,7 +60,7 @@ class ConcurrencyOptions:
     """How schedulers work, alone and side by side; None: as the settings file has it."""
 
     workers: int | None = None
-    nodes_at: str | None = None
+    partitions: int | None = None
     kernel: str | None = None
     mode: str | None = None
     conflicts: str | None = None
@@ -78,7 +78,7 @@ class ConcurrencyOptions:
         }
         return times | {
             "workers": self.workers,
-            "nodes_at": self.nodes_at,
+            "partitions": self.partitions,
             "kernel": None if self.kernel is None else self.kernel == "on",
             "mode": self.mode,
             "conflicts": self.conflicts,
@@ -94,15 +94,15 @@ concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
         "--workers",
         type=int,
         metavar="N",
-        help="Have N processes beside the schedulers ask your plugins about new kinds of pods, "
-        "each on its part of the nodes [default: 0]. It pays where a plugin is slow; decisions "
-        "stay the same.",
+        help="Have N processes ask your plugins about new kinds of pods, each on its part of the "
+        "nodes [default: 0]. It pays where a plugin is slow; decisions stay the same.",
     ),
     click.option(
-        "--nodes-at",
-        type=click.Choice(["workers", "scheduler"]),
-        help="Who holds the nodes: every scheduler itself, or workers that are asked [default: "
-        "scheduler, unless --shards is given]. Decisions stay the same.",
+        "--partitions",
+        type=int,
+        metavar="N",
+        help="With --mode partitioned: parts of the nodes, by zone, that schedulers own [default: "
+        "one for each, at least 2].",
     ),
     click.option(
         "--kernel",

@@ -91,9 +91,7 @@ _SHARDS = click.option(
     "--shards",
     type=int,
     metavar="N",
-    help="Ask N workers that share the nodes by zone [default: none, schedulers hold the nodes "
-    "themselves]; decisions stay the same. With --mode partitioned: parts of the nodes that "
-    "schedulers own [default: one for each, at least 2].",
+    help="The old name of --workers, or with --mode partitioned of --partitions.",
 )
 _SEED = click.option(
     "--seed",

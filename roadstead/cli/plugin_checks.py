@@ -57,7 +57,7 @@ def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
     How much it tells apart, and how fast, is asked of a plugin that passes the others.
     """
     named: list[tuple[str, Callable[[Subject, SampleFleet], Wrong], str]] = [
-        ("shards", _shards, f"same decisions plain and with {' and '.join(WORKERS)} workers"),
+        ("workers", _workers, f"same decisions plain and with {' and '.join(WORKERS)} workers"),
     ]
     if subject.is_asked:
         named += [
@@ -100,11 +100,11 @@ def _checked(
     return Check(name, Outcome.OK, fine, cases)
 
 
-def _shards(subject: Subject, fleet: SampleFleet) -> Wrong:
+def _workers(subject: Subject, fleet: SampleFleet) -> Wrong:
     plain = play(open_path("plain", subject.profiles), fleet)
     for workers in WORKERS:
-        sharded = play(open_path(workers, subject.profiles), fleet)
-        for told, expected in zip(sharded, plain, strict=True):
+        scored = play(open_path(workers, subject.profiles), fleet)
+        for told, expected in zip(scored, plain, strict=True):
             wrong = f"with {workers} workers {told}, plain {expected}"
             yield None if told == expected else wrong
 

@@ -34,13 +34,7 @@ PARAMETERS: Final = (
     Parameter("mode", "shared", "mode of concurrency", choices=("exact", "shared", "partitioned")),
     Parameter("schedulers", 4, "schedulers", 1, 256),
     Parameter("batch", 256, "pods that a scheduler takes at a time", 1, 65_536),
-    Parameter(
-        "shards",
-        0,
-        "workers; 0: schedulers hold the nodes, or a shard each if partitioned",
-        0,
-        1024,
-    ),
+    Parameter("partitions", 0, "parts of the nodes, if partitioned; 0: one each", 0, 1024),
     CONFLICTS,
     TRANSACTION,
     Parameter("staleness_s", 0.0, "how old the state may be; 0: read anew", 0.0, DAY_S),
@@ -186,8 +180,8 @@ def settings_of(values: Values, seed: int, engine: str, journal: Path) -> Settin
         **{name: values[name] for name in ("mode", "schedulers", "batch", "tie_break")},
         **{name: values[name] for name in ("conflicts", "transaction")},
     }
-    if shards := max(int(values["shards"]), schedulers if is_partitioned else 0):
-        given["shards"] = shards
+    if is_partitioned:
+        given["partitions"] = max(int(values["partitions"]), schedulers, 2)
     if values["staleness_s"] and mode != "exact":
         given["staleness_s"] = values["staleness_s"]
     if is_partitioned:

@@ -1,1 +1,1 @@
-"""The scheduling cycle: shards answer for classes, a batch is decided over their answers."""
+"""The scheduling cycle: pods are decided in batches over one node table."""

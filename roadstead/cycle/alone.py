@@ -27,7 +27,7 @@ class Alone:
         self._evaluation = evaluation = run.evaluation
         self.filters = evaluation.own_filter_summaries()
         evaluation.update(len(evaluation.table), self.filters)
-        run.narrowing, run.applies = None, True
+        run.narrowing = None
         passed = evaluation.pre_filter.status.is_success
         self.found: Found | None = found_of(evaluation) if passed else None
 
@@ -50,10 +50,8 @@ class Alone:
         classes = {self.pod.signature: ClassInput(self.run, self.filters, self.scores())}
         return BatchRun(
             table,
-            len(table),
             classes,
             chooser,
             name_best=name_best,
             accelerator=accelerator,
-            is_whole=True,
         )

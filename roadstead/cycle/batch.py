@@ -1,9 +1,8 @@
-"""BatchRun: pods decided one after another over one table of candidates.
+"""BatchRun: pods decided one after another over one table that holds all nodes.
 
 Each placement changes its row, and the classes that come later look at that row again. Where a
-placement could matter beyond the candidates (a plugin that reads the cluster, or a row that was
-kept back might now be the best) the run says so with `None`: the batch ends early there, and the
-remaining pods are asked anew. That is what makes a batch exact.
+placement may matter beyond its row (a plugin that reads the cluster) the run says so with `None`:
+the batch ends there, and the remaining pods are begun anew. That is what makes a batch exact.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulePod, selectHost), one pod at a time.
 """
@@ -29,10 +28,9 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel, KernelClass
 from roadstead.kernel.start import CompiledCode
-from roadstead.kernel.stills import KeptBack
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
-from roadstead.preemption.dry_run import dry_run, merge
+from roadstead.preemption.dry_run import dry_run
 
 MAX_NAMED_BEST = 50
 
@@ -69,7 +67,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClassInput:
-    """A class in a batch, with the summaries that all shards agreed on.
+    """A class in a batch, with what looks across nodes.
 
     model: the evaluation of a class of the same kind, where one was found that this one needs none
     of its own but when the reference decides; `run` is not begun then.
@@ -90,27 +88,23 @@ class Accelerator:
 
 
 class BatchRun:
-    """Decides pods over candidates; `classes` by signature.
+    """Decides pods over all nodes; `classes` by signature.
 
     accelerator: decides runs of pods where its preconditions hold, to the same result.
     kernels: keeps a kernel for the batches that follow on the same table.
-    is_whole: the table holds all nodes of the cluster, and all that is known of them.
     """
 
     def __init__(
         self,
         table: NodeTable,
-        node_count: int,
         classes: Mapping[Hashable, ClassInput],
         chooser: Chooser,
         *,
         name_best: bool = False,
         accelerator: Accelerator | None = None,
         kernels: KernelKeeper | None = None,
-        is_whole: bool = False,
     ) -> None:
         self.table = table
-        self._node_count = node_count
         self._classes = classes
         self._chooser = chooser
         self._name_best = name_best
@@ -119,23 +113,12 @@ class BatchRun:
         self._has_ended = False
         self._accelerator = accelerator
         self._kernels = kernels
-        self._is_whole = is_whole
         self._kernel: Kernel | None = None
 
-    def knows(self, signature: Hashable) -> bool:
-        """Whether pods of a class can be decided here."""
-        return signature in self._classes
-
-    def summaries(self, signature: Hashable) -> tuple[Summaries, Summaries]:
-        """The merged summaries of a class: before PreFilter, and before PreScore."""
-        each = self._classes[signature]
-        return each.filters, each.scores
-
     def dry_run(self, pod: PodInCycle, ask: DryRun) -> Tried:
-        """Who would have to go for a pod that was just found to fit nowhere; on a whole table."""
-        assert self._is_whole, "the rows that were kept back are tried where they are"
+        """Who would have to go for a pod that was just found to fit nowhere."""
         evaluation = self._classes[pod.signature].run.evaluation
-        return merge([dry_run(evaluation, ask, evaluation.profile.budgets)], ask)
+        return dry_run(evaluation, ask, evaluation.profile.budgets)
 
     def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decisions for as many of the next pods as are settled at once; perhaps for none.
@@ -178,9 +161,7 @@ class BatchRun:
         }
         may_keep = self._kernels is not None and len(classes) == len(self._classes)
         kernels = self._kernels if self._kernels is not None and may_keep else KernelKeeper()
-        return kernels.take(
-            *(code, self.table, self._node_count, classes, self._chooser), is_whole=self._is_whole
-        )
+        return kernels.take(code, self.table, classes, self._chooser)
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         return kernel.why_not(signature)
@@ -223,7 +204,7 @@ class BatchRun:
         if run.error and self._placed:
             # Scoring fails while rows are feasible, which earlier placements may have changed.
             return None
-        failure = run.filter(self._node_count, each.filters)
+        failure = run.filter(each.filters)
         if failure:
             return Decision(pod, None, run.passed_count(), error=failure)
         if not run.evaluation.pre_filter.status.is_success:
@@ -245,7 +226,7 @@ class BatchRun:
         return None
 
     def _failed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
-        """No node; preemption is tried on the shards, whose tables lack this batch's placements."""
+        """No node; preemption is not tried for pods that are not assumed yet."""
         diagnosis, profile = run.diagnosis(), run.evaluation.profile
         if self._placed and candidates_wanted(profile, pod.info.facts, diagnosis) is not None:
             return None
@@ -263,11 +244,10 @@ class BatchRun:
         profile = self._classes[pod.signature].run.evaluation.profile
         return placed.matters_to(pod.signature, pod.info, profile)
 
-    def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
-        """One of the best rows; None where one that was kept back may be better."""
-        highest = int(run.total.max(initial=INFEASIBLE))
-        if highest == INFEASIBLE or (run.rest.groups and highest <= run.bound()):
-            return None
+    def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision:
+        """One of the best rows."""
+        highest = int(run.total.max())
+        assert highest > INFEASIBLE, "a class with feasible rows has totals"
         return self._place(pod, run, np.flatnonzero(run.total == highest), highest)
 
     def _place(self, pod: PodInCycle, run: ClassRun, best: Rows, total: int) -> Decision:
@@ -308,6 +288,5 @@ class BatchRun:
 
 
 def _kernel_class(each: ClassInput) -> KernelClass:
-    kept_back = tuple(KeptBack(g.raw, g.rows, g.floor) for g in each.run.rest.groups)
     own = each.run.evaluation
-    return KernelClass(each.model or own, own.pod, kept_back, each.filters, each.scores)
+    return KernelClass(each.model or own, own.pod, each.filters, each.scores)

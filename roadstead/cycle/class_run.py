@@ -1,15 +1,8 @@
-"""ClassRun: the totals of one class of pods over candidate rows, kept up to date pod by pod.
-
-A class is evaluated over the candidates; what the shards kept back stands beside them as groups:
-how many feasible rows, with which raw values of the normalizing plugins, and an upper bound of the
-rest of their score (`floor`, the best row that was kept back). Within a group all rows are
-normalized alike, so a candidate that beats every group's bound beats every row kept back.
-"""
+"""ClassRun: the totals of one class of pods over all rows, kept up to date pod by pod."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,72 +22,37 @@ INFEASIBLE = -(2**63)
 """Below every total, also where extenders take scores away."""
 
 
-@dataclass(frozen=True, slots=True)
-class RestGroup:
-    """Feasible rows that a shard kept back: same raw values of the normalizing plugins.
-
-    raw: one value per normalizing plugin that scored, in order of execution.
-    floor: the highest sum of weight * raw over the other plugins among these rows.
-    """
-
-    raw: tuple[int, ...]
-    rows: int
-    floor: int
-
-
-@dataclass(slots=True)
-class Rest:
-    """All that was kept back for a class: feasible groups, and refusals of all other rows."""
-
-    groups: tuple[RestGroup, ...]
-    refused: Diagnosis
-
-
 class ClassRun:
-    """Totals of a class: int64[row] over the candidates, INFEASIBLE where a row cannot take it.
+    """Totals of a class: int64[row], INFEASIBLE where a row cannot take it.
 
-    narrowing: what sampling and extenders left over, for the one pod that is decided on it;
-        applies: the rows are to be narrowed here (candidates of shards are narrowed already).
+    narrowing: what sampling and extenders left over, for the one pod that is decided on it.
     """
 
     __slots__ = (
-        "_bound",
-        "_error",
         "_extremes",
-        "_failure",
         "_fixed",
         "_is_fixed",
         "_live",
         "_still",
-        "applies",
         "evaluation",
         "narrowing",
-        "rest",
         "total",
     )
 
-    def __init__(
-        self, evaluation: Evaluation, rest: Rest, error: str = "", failure: Status | None = None
-    ) -> None:
-        """error: why scoring failed on a shard. failure: of a plugin before, which ends the cycle
-        whatever may be left to compare."""
-        self._error, self._failure = error, failure
+    def __init__(self, evaluation: Evaluation) -> None:
         self.narrowing: Narrowing | None = None
-        self.applies = False
         self.evaluation = evaluation
-        self.rest = rest
         self.total: I64 = np.zeros(0, dtype=np.int64)
         self._extremes: dict[int, Extremes] = {}
         self._fixed: I64 = np.zeros(0, dtype=np.int64)
         self._is_fixed: Bools = np.zeros(0, dtype=np.bool_)
         self._live: list[int] = []
         self._still: list[int] = []
-        self._bound = INFEASIBLE
 
     @property
     def error(self) -> str:
-        """Why an extender, or scoring on a shard, failed; there are no candidates then."""
-        return self._error or ("" if self.narrowing is None else self.narrowing.error)
+        """Why an extender failed; "" where none did."""
+        return "" if self.narrowing is None else self.narrowing.error
 
     @property
     def normalizing(self) -> list[int]:
@@ -108,19 +66,19 @@ class ClassRun:
 
     @property
     def has_feasible(self) -> bool:
-        return bool(self.rest.groups) or bool(self.evaluation.feasible.any())
+        return bool(self.evaluation.feasible.any())
 
-    def filter(self, node_count: int, filters: Summaries) -> str:
+    def filter(self, filters: Summaries) -> str:
         """Evaluate PreFilter and Filter where anything changed; the error that ends the cycle."""
         evaluation = self.evaluation
-        evaluation.update(node_count, filters)
+        evaluation.update(len(evaluation.table), filters)
         failure = self.filter_failure()
         if failure is not None:
             return failure.message
-        if self.applies and self.narrowing is not None:
+        if self.narrowing is not None:
             evaluation.narrow(self.narrowing.narrowed)
-        if self.narrowing is not None and self.narrowing.error:
-            return self.narrowing.error
+        if self.error:
+            return self.error
         status = evaluation.pre_filter.status
         return status.message if status.code is Code.ERROR else ""
 
@@ -152,15 +110,13 @@ class ClassRun:
 
     def filter_failure(self) -> Status | None:
         """What failed up to Filter, on some node, and ends the cycle; None where all answered."""
-        if self._failure is not None:
-            return self._failure
         evaluation = self.evaluation
         if not evaluation.pre_filter.status.is_success:
             return None
         for code, status in enumerate(evaluation.statuses, start=1):
             if status.code is Code.ERROR and (evaluation.codes == code).any():
                 return status
-        return next((each for each in self.rest.refused.refused if each.code is Code.ERROR), None)
+        return None
 
     def _extremes_moved(self, rows: Rows) -> bool:
         flipped = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]
@@ -174,12 +130,7 @@ class ClassRun:
         raw = self.evaluation.raw[index]
         assert raw is not None
         feasible = raw[self.evaluation.feasible]
-        found = Extremes.of(feasible) if len(feasible) else None
-        place = self.normalizing.index(index)
-        for group in self.rest.groups:
-            value = Extremes(group.raw[place], group.raw[place])
-            found = value if found is None else found.merge(value)
-        return found
+        return Extremes.of(feasible) if len(feasible) else None
 
     def _sum_all(self) -> Status:
         self._extremes = {
@@ -195,8 +146,7 @@ class ClassRun:
         self._fixed = np.zeros(rows, dtype=np.int64)
         self._is_fixed = np.zeros(rows, dtype=np.bool_)
         self.total = np.full(rows, INFEASIBLE, dtype=np.int64)
-        status = self._find_bound()
-        return self._sum_rows(feasible) if status.is_success else status
+        return self._sum_rows(feasible)
 
     def _sum_rows(self, rows: Rows) -> Status:
         """Sums up some rows; what plugins that read NODE facts say of a row is summed once."""
@@ -251,80 +201,48 @@ class ClassRun:
         extremes = self._extremes[index]
         return plugin.normalize(self.evaluation.state, self.evaluation.pod, raw[rows], extremes)
 
-    def bound(self) -> int:
-        """No row that was kept back has a higher total than this (INFEASIBLE if none was)."""
-        return self._bound
-
-    def _find_bound(self) -> Status:
-        """Finds the bound of what was kept back; an Error for a score out of range there."""
-        scorers = self.evaluation.profile.score
-        indices = self.normalizing
-        best = INFEASIBLE
-        for group in self.rest.groups:
-            total = group.floor if scorers or not self._alone else 1
-            for index, value in zip(indices, group.raw, strict=True):
-                raw = np.array([value], dtype=np.int64)
-                plugin = scorers[index].plugin
-                state, pod = self.evaluation.state, self.evaluation.pod
-                score = plugin.normalize(state, pod, raw, self._extremes[index])
-                refused = out_of_range(plugin.name, score)
-                if refused is not None:
-                    return refused
-                total += scorers[index].weight * int(score[0])
-            best = max(best, total)
-        self._bound = best
-        return Status()
-
     def only_row(self) -> int | None:
-        """The one feasible row of all nodes, where there is one, and it is among the candidates."""
+        """The one feasible row of all nodes, where there is one."""
         feasible = self.evaluation.feasible
-        if np.count_nonzero(feasible) != 1 or self.feasible_count() != 1:
-            return None
-        return int(feasible.argmax())
+        return int(feasible.argmax()) if np.count_nonzero(feasible) == 1 else None
 
     def feasible_count(self) -> int:
-        """Feasible rows of all nodes."""
-        if self._error:
-            return self.passed_count()
-        kept_back = sum(group.rows for group in self.rest.groups)
-        return int(self.evaluation.feasible.sum()) + kept_back
+        """Feasible rows."""
+        return int(self.evaluation.feasible.sum())
 
     def passed_count(self) -> int:
-        """Rows that no filter refused, also where scoring failed and shards told no groups."""
+        """Rows that no filter refused, looked at or not."""
         if not self.evaluation.pre_filter.status.is_success:
             return 0
         refused = self.diagnosis().refused.values()
-        return self.evaluation.node_count - sum(refused)
+        return len(self.evaluation.table) - sum(refused)
 
     @property
     def _extender(self) -> tuple[str, ...]:
         return (EXTENDER,) if self.narrowing is not None and self.narrowing.by_extender else ()
 
     def diagnosis(self) -> Diagnosis:
-        """Why no row can take the class: candidates counted now, the rest as the shards said."""
+        """Why no row can take the class."""
         evaluation = self.evaluation
         outcome = evaluation.pre_filter
         result = Diagnosis(
-            evaluation.node_count,
+            len(evaluation.table),
             outcome.status,
             outcome.unreached,
             (*(outcome.narrowed_by if outcome.node_names is not None else ()), *self._extender),
         )
         for status in () if self.narrowing is None else self.narrowing.strangers:
             result.add(status, 1)
-        result.see_priority(self.rest.refused.lowest_priority)
         result.see_priority(lowest_priority(evaluation.table))
         if result.pre_filter.is_success:
-            result.merge(self.rest.refused)
-            count_refusals(evaluation, result, np.ones(len(evaluation.codes), dtype=np.bool_))
+            _count_refusals(evaluation, result)
         return result
 
 
-def count_refusals(evaluation: Evaluation, into: Diagnosis, where: Bools) -> None:
-    """Counts the refused rows of an evaluation by status."""
-    chosen = where & (evaluation.codes != PASSED)
+def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
+    """Count the refused rows of an evaluation by status."""
     # Codes begin with EXCLUDED, at -1.
-    by_code = np.bincount(evaluation.codes[chosen] + 1)
+    by_code = np.bincount(evaluation.codes[evaluation.codes != PASSED] + 1)
     for place in np.flatnonzero(by_code).tolist():
         code, count = place - 1, int(by_code[place])
         if code == EXCLUDED:

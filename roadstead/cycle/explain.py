@@ -11,19 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.messages import ShardView
+from roadstead.cycle.class_run import lowest_priority
 from roadstead.cycle.preempting import conclude, wanted
-from roadstead.cycle.wire import status_in
 from roadstead.extenders.chain import EXTENDER
-from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
-from roadstead.framework.evaluation import EXCLUDED, Summaries
+from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import IGNORED, Extremes
 from roadstead.framework.post_filter_answers import PostFilterResult
-from roadstead.framework.profile import Profile
+from roadstead.framework.pre_filtering import PreFilterOutcome
+from roadstead.framework.profile import Profile, WeightedScore
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.victims import DryRun, Tried
 from roadstead.nodes.columns import I64
@@ -61,7 +60,8 @@ class Explanation:
     pod_key: str
     names: tuple[str, ...]
     pre_enqueue: Status
-    view: ShardView
+    pre_filter: PreFilterOutcome
+    pre_score_skipped: tuple[str, ...]
     statuses: tuple[Status | None, ...]
     feasible: Rows
     scores: tuple[ScoreLine, ...]
@@ -100,14 +100,15 @@ class Explanation:
         entry: Json = {"pod": self.pod_key}
         if not self.pre_enqueue.is_success:
             entry["preEnqueue"] = _status(self.pre_enqueue)
-        names = self.view.node_names
+        outcome = self.pre_filter
+        names = None if outcome.node_names is None else sorted(outcome.node_names)
         entry["preFilter"] = {
-            "status": _status(status_in(self.view.pre_filter)),
-            "skipped": list(self.view.pre_filter_skipped),
-            "nodeNames": None if names is None else list(names),
+            "status": _status(outcome.status),
+            "skipped": list(outcome.skipped),
+            "nodeNames": names,
             "allNodes": names is None,
         }
-        if status_in(self.view.pre_filter).is_success:
+        if outcome.status.is_success:
             entry |= self._filter_fields()
         entry["feasible"] = [self.names[row] for row in self.feasible]
         if len(self.feasible) or self.cycle_error:
@@ -137,8 +138,8 @@ class Explanation:
         if self.cycle_error or self.score_error:
             return {"best": [], "cycleError": self.cycle_error or self.score_error}
         fields: Json = {"scores": [_score(line) for line in self.scores]}
-        if self.view.pre_score_skipped:
-            fields["preScoreSkipped"] = list(self.view.pre_score_skipped)
+        if self.pre_score_skipped:
+            fields["preScoreSkipped"] = list(self.pre_score_skipped)
         best = self.best
         fields |= {"total": self.total.tolist(), "best": best}
         place = [self.names[row] for row in self.feasible].index(best[0])
@@ -190,52 +191,49 @@ def _score(line: ScoreLine) -> Json:
 
 
 def explain(
-    profile: Profile,
+    evaluation: Evaluation,
     pod: PodInCycle,
-    views: Sequence[ShardView],
-    filters: Summaries,
-    scores: Summaries,
     narrowing: Narrowing | None = None,
     tie_break: TieBreak = FIRST,
 ) -> Explanation:
-    """Merges the views of all shards; filters and scores are the merged summaries of the class.
+    """What every row of an evaluation that is up to date says of a pod.
 
-    narrowing: what sampling and extenders left over, which the views have taken in.
+    narrowing: what sampling and extenders left over, which the evaluation has taken in.
     """
-    names = [name for view in views for name in view.names]
+    profile, table = evaluation.profile, evaluation.table
+    names = table.names
     order = np.array(sorted(range(len(names)), key=lambda i: names[i].encode()), dtype=np.intp)
-    statuses = [status for view in views for status in _statuses(view)]
-    in_order = tuple(statuses[i] for i in order)
-    passed = status_in(views[0].pre_filter).is_success
-    fits = [status is None for status in in_order] if passed else []
+    passed = evaluation.pre_filter.status.is_success
+    by_row = _statuses(evaluation)
+    statuses = tuple(by_row[i] for i in order)
+    fits = [status is None for status in statuses] if passed else []
     feasible = np.flatnonzero(np.array(fits, dtype=np.bool_))
-    # A shard without feasible rows may not have run PreScore; any shard's failure is the cycle's.
-    error = next((v.pre_score for v in views if v.pre_score.code == Code.ERROR), None)
-    score_error = status_in(error).message if error is not None and len(feasible) else ""
+    has_failed = evaluation.pre_score.code is Code.ERROR and len(feasible)
+    score_error = evaluation.pre_score.message if has_failed else ""
     nominated = pod.info.facts.nominated_node_name
     if nominated not in {names[i] for i in order[feasible]}:
         nominated = ""
     cycle_error = "" if nominated or len(feasible) == 1 else score_error
     if narrowing is not None and narrowing.error:
         cycle_error = narrowing.error
-    failure = next((each for each in in_order if each and each.code is Code.ERROR), None)
+    failure = next((each for each in statuses if each and each.code is Code.ERROR), None)
     if failure is not None and passed:
         cycle_error = failure.message
     lines: tuple[ScoreLine, ...] = ()
     if len(feasible) and not (cycle_error or score_error):
-        inputs = len(names), filters, scores
-        lines, score_error = _scored(profile, pod, views, order[feasible], inputs)
+        lines, score_error = _scored(evaluation, order[feasible])
         cycle_error = "" if nominated or len(feasible) == 1 else score_error
     if narrowing is not None and narrowing.scores and lines:
         lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
-    diagnosis = _diagnosis(views, in_order if passed else (), narrowing)
+    diagnosis = _diagnosis(evaluation, statuses if passed else (), narrowing)
     failed = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
     explanation = Explanation(
         pod_key=pod.key,
         names=tuple(names[i] for i in order),
         pre_enqueue=profile.gate(pod.info.facts),
-        view=views[0],
-        statuses=in_order,
+        pre_filter=evaluation.pre_filter,
+        pre_score_skipped=tuple(sorted(evaluation.state.skip_score)),
+        statuses=statuses,
         feasible=feasible,
         scores=lines,
         total=np.zeros(0, dtype=np.int64)
@@ -253,27 +251,24 @@ def explain(
     return explanation
 
 
-def _statuses(view: ShardView) -> list[Status | None]:
-    if not view.codes:
-        return [None] * len(view.names)
-    known = [status_in(status) for status in view.statuses]
-    excluded = excluded_status(view.narrowed_by)
+def _statuses(evaluation: Evaluation) -> list[Status | None]:
+    """Why each row is refused; None where it is feasible, or PreFilter refused all."""
+    if not evaluation.pre_filter.status.is_success:
+        return [None] * len(evaluation.table)
+    excluded = excluded_status(evaluation.pre_filter.narrowed_by)
     return [
-        None if code == 0 else excluded if code == EXCLUDED else known[code - 1]
-        for code in np.frombuffer(view.codes, np.int32).tolist()
+        None if code == 0 else excluded if code == EXCLUDED else evaluation.statuses[code - 1]
+        for code in evaluation.codes.tolist()
     ]
 
 
-def _scored(
-    profile: Profile,
-    pod: PodInCycle,
-    views: Sequence[ShardView],
-    rows: Rows,
-    inputs: tuple[int, Summaries, Summaries],
-) -> tuple[tuple[ScoreLine, ...], str]:
+def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[ScoreLine, ...], str]:
     """What each plugin scores, or why the cycle ends without."""
     try:
-        lines = _score_lines(profile, pod, views, rows, inputs)
+        lines = tuple(
+            _score_line(evaluation, each, raw, rows)
+            for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True)
+        )
     except PluginFailure as failure:
         return (), normalize_failure(failure.status).message
     for line in lines:
@@ -283,34 +278,18 @@ def _scored(
     return lines, ""
 
 
-def _score_lines(
-    profile: Profile,
-    pod: PodInCycle,
-    views: Sequence[ShardView],
-    rows: Rows,
-    inputs: tuple[int, Summaries, Summaries],
-) -> tuple[ScoreLine, ...]:
-    node_count, filters, scores = inputs
-    state = CycleState(node_count)
-    state.filter_summaries.update(filters)
-    state.score_summaries.update(scores)
-    for pre_filter in profile.pre_filter:
-        pre_filter.pre_filter(state, pod.info)
-    for pre_score in profile.pre_score:
-        pre_score.pre_score(state, pod.info)
-    lines = []
-    for index, each in enumerate(profile.score):
-        parts = [view.raw[index] for view in views]
-        if not all(parts[i] or not views[i].names for i in range(len(views))):
-            lines.append(ScoreLine(each.plugin.name, each.weight, None, None))
-            continue
-        raw = np.concatenate([np.frombuffer(part, np.int64) for part in parts])[rows]
-        normalized = raw
-        if each.plugin.normalizes:
-            normalized = each.plugin.normalize(state, pod.info, raw, Extremes.of(raw))
-        shown = np.where(raw == IGNORED, 0, raw)
-        lines.append(ScoreLine(each.plugin.name, each.weight, shown, normalized))
-    return tuple(lines)
+def _score_line(
+    evaluation: Evaluation, each: WeightedScore, scores: I64 | None, rows: Rows
+) -> ScoreLine:
+    if scores is None:
+        return ScoreLine(each.plugin.name, each.weight, None, None)
+    raw = scores[rows]
+    normalized = raw
+    if each.plugin.normalizes:
+        extremes = Extremes.of(raw)
+        normalized = each.plugin.normalize(evaluation.state, evaluation.pod, raw, extremes)
+    shown = np.where(raw == IGNORED, 0, raw)
+    return ScoreLine(each.plugin.name, each.weight, shown, normalized)
 
 
 def _extender_line(narrowing: Narrowing, names: Sequence[str]) -> ScoreLine:
@@ -328,10 +307,10 @@ def _total(lines: Sequence[ScoreLine], feasible: int) -> I64:
 
 
 def _diagnosis(
-    views: Sequence[ShardView], statuses: Sequence[Status | None], narrowing: Narrowing | None
+    evaluation: Evaluation, statuses: Sequence[Status | None], narrowing: Narrowing | None
 ) -> Diagnosis:
-    nodes = sum(len(view.names) for view in views)
-    diagnosis = Diagnosis(nodes, status_in(views[0].pre_filter), views[0].unreached)
+    outcome = evaluation.pre_filter
+    diagnosis = Diagnosis(len(evaluation.table), outcome.status, outcome.unreached)
     for status in statuses:
         if status is not None:
             diagnosis.add(status, 1)
@@ -339,8 +318,7 @@ def _diagnosis(
         diagnosis.narrowed_by += (EXTENDER,) if narrowing.by_extender else ()
         for status in narrowing.strangers:
             diagnosis.add(status, 1)
-    for view in views:
-        diagnosis.see_priority(view.lowest_priority)
+    diagnosis.see_priority(lowest_priority(evaluation.table))
     return diagnosis
 
 

@@ -1,8 +1,8 @@
 """Narrowing: which of the nodes that Filter left are scored, decided by the scheduler's side.
 
-    Filter ──► Found (feasible nodes of all shards) ──► Narrower ──► Narrowing ──► PreScore, Score
-                                                     sampling: some are not looked at
-                                                     extenders: some are refused, the rest scored
+    Filter ──► Found (feasible nodes) ──► Narrower ──► Narrowing ──► PreScore, Score
+                                       sampling: some are not looked at
+                                       extenders: some are refused, the rest scored
 
 One Narrower per scheduler; it holds where the next search starts. Extenders are called from
 `narrow`, which therefore may block; nothing else here does.
@@ -29,7 +29,7 @@ from roadstead.framework.narrowed import Narrowed, Narrowing, no_arrivals
 from roadstead.framework.profile import Profile
 from roadstead.framework.sampling import feasible_nodes_to_find, places_to_visit
 from roadstead.nodes.columns import I64
-from roadstead.nodes.node_order import NodeOrder, NodeTree
+from roadstead.nodes.node_order import NodeOrder
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Status
 
@@ -63,19 +63,12 @@ class Found:
 
 
 def found_of(evaluation: Evaluation) -> Found:
-    """What is left of one table's rows; its PreFilter has passed."""
+    """What is left of a table's rows; its PreFilter has passed."""
     arrivals = evaluation.table.arrivals
     feasible = arrivals[evaluation.feasible]
     if evaluation.pre_filter.node_names is None:
         return Found(feasible)
     return Found(feasible, arrivals[evaluation.codes != EXCLUDED])
-
-
-def merge_found(parts: Sequence[Found]) -> Found:
-    """What is left on all shards."""
-    feasible = np.concatenate([part.feasible for part in parts])
-    considered = [part.considered for part in parts if part.considered is not None]
-    return Found(feasible, np.concatenate(considered) if considered else None)
 
 
 class RosterOf:
@@ -94,31 +87,6 @@ class RosterOf:
             self._roster = Roster(nodes, table.arrivals[np.array(rows, dtype=np.intp)])
             self._version = table.node_version
         return self._roster
-
-
-class LocalRoster:
-    """The roster of nodes that are spread over tables, kept beside them."""
-
-    def __init__(self) -> None:
-        self._tree, self._order = NodeTree(), NodeOrder()
-        self._nodes: dict[str, tuple[NodeFacts, int]] = {}
-        self._taken: tuple[int, Roster] = -1, Roster()
-
-    def add(self, facts: NodeFacts, arrival: int) -> None:
-        self._tree.put(facts.name, facts.zone)
-        self._nodes[facts.name] = facts, arrival
-
-    def remove(self, name: str) -> None:
-        self._tree.remove(name)
-        del self._nodes[name]
-
-    def take(self) -> Roster:
-        if self._taken[0] != self._tree.version:
-            found = [self._nodes[name] for name in self._order.snapshot(self._tree)]
-            arrivals = np.array([arrival for _, arrival in found], dtype=np.int64)
-            roster = Roster(tuple(facts for facts, _ in found), arrivals)
-            self._taken = self._tree.version, roster
-        return self._taken[1]
 
 
 class Narrower:
@@ -190,6 +158,24 @@ class Narrower:
             return False
         search.refuse(passed.refused)
         return bool(passed.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowTask:
+    """What Filter left for one pod, to be narrowed; `run` calls extenders."""
+
+    narrower: Narrower
+    profile: Profile
+    pod: PodInCycle
+    roster: Roster
+    found: Found
+
+    @property
+    def calls_extenders(self) -> bool:
+        return self.narrower.extenders.looks_at(self.pod.info.facts)
+
+    def run(self) -> Narrowing:
+        return self.narrower.narrow(self.profile, self.pod, self.roster, self.found)
 
 
 class _Search:

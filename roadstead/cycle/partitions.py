@@ -80,7 +80,7 @@ class Partition:
 
     def __init__(self, settings: Settings, index: int, shard_of: Mapping[str, int]) -> None:
         profiles = settings.scheduler_profiles
-        self._shards = settings.shards
+        self._shards = settings.partitions
         self._policy: Policy = settings.partition_policy
         self._long_queue_pods = settings.partition_long_queue_pods
         self._rank = profiles[:index].count(profiles[index])

@@ -1,6 +1,6 @@
-"""PlainCycle: one table, no shards; the same evaluation and the same batch logic.
+"""PlainCycle: pods one by one on one table, nothing kept from pod to pod but evaluations.
 
-The ground that sharded runs are compared with, and the embedded way to schedule.
+What batches are compared with, and what explains a pod.
 """
 
 from __future__ import annotations
@@ -9,20 +9,18 @@ from collections.abc import Hashable, Mapping
 
 from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, Decision, PodInCycle
-from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.narrowing import Narrower, RosterOf
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
-from roadstead.cycle.shard import view_of
-from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.victims import Tried
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.nodes.table import NodeTable
-from roadstead.preemption.dry_run import dry_run, merge
+from roadstead.preemption.dry_run import dry_run
 from roadstead.storage import VolumeLedger
 
 
@@ -63,7 +61,7 @@ class PlainCycle:
             self._narrower.settle(run.narrowing)
         decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
         batch.settle()
-        assert decision is not None, "nothing is kept back from the only table"
+        assert decision is not None, "one pod alone is always decided"
         if decision.node_name is not None:
             self.bind_volumes(pod, decision.node_name)
         if decision.diagnosis is None:
@@ -95,20 +93,17 @@ class PlainCycle:
         run = self._run_of(pod)
         evaluation, one = run.evaluation, Alone(run, pod)
         self._narrow(one)
-        filters = one.filters
         scores: Summaries = {}
         if evaluation.pre_filter.status.is_success:
             scores = evaluation.own_score_summaries()
-        if not run.filter(len(self.table), filters):
+        if not run.filter(one.filters):
             run.score(scores)
-        views = [view_of(evaluation)]
         profile, tie_break = evaluation.profile, self._chooser.tie_break
-        found = explain(profile, pod, views, filters, scores, run.narrowing, tie_break)
+        found = explain(evaluation, pod, run.narrowing, tie_break)
         if found.dry_run is None:
             return found
         budgets = evaluation.profile.budgets
-        tried = merge([dry_run(evaluation, found.dry_run, budgets)], found.dry_run)
-        tried = self._ask_extenders(pod, tried)
+        tried = self._ask_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
         return with_post_filter(found, profile, pod, tie_break, tried)
 
     def _narrow(self, one: Alone) -> None:
@@ -124,5 +119,5 @@ class PlainCycle:
         if run is None:
             profile = self._profiles[pod.info.facts.scheduler_name]
             evaluation = Evaluation(profile, pod.info, self.table)
-            run = self._runs[pod.signature] = ClassRun(evaluation, Rest((), Diagnosis(0)))
+            run = self._runs[pod.signature] = ClassRun(evaluation)
         return run

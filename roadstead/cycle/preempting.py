@@ -1,10 +1,9 @@
 """After a failed cycle: PostFilter, and the dry run that preemption needs before it can speak.
 
-    failed ──► wanted ──► DryRun ──► every shard ──► merge ──► conclude ──► nominated node, victims
+    failed ──► wanted ──► DryRun ──► dry run ──► conclude ──► nominated node, victims
                   └──────── nothing to try ───────────────────────^
 
-`wanted` and `conclude` do not know how shards are reached: the plain cycle, the local shards and
-the actors each do that in their own way.
+The caller makes the dry run, and asks extenders about its candidates.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import numpy as np
 
 from roadstead.cycle.messages import PluginColumn, ScoreAnswer
 from roadstead.cycle.scorer import digest_of, unpacked
-from roadstead.cycle.wire import status_in
 from roadstead.framework.given import FILTER, Given, merged
 from roadstead.framework.plugin import FilterResult
 from roadstead.nodes.columns import I64, Bools
@@ -102,7 +101,7 @@ class ScoredParts:
         result, count = FilterResult(), len(self._table)
         for rows, column in told:
             codes = np.broadcast_to(unpacked(column, len(rows)), len(rows)).astype(np.int32)
-            part = FilterResult(codes, tuple(map(status_in, column.statuses)))
+            part = FilterResult(codes, tuple(each.status() for each in column.statuses))
             result = merged(result, part, rows, count)
         return result
 

@@ -11,8 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from roadstead.cycle.messages import PluginColumn
-from roadstead.cycle.wire import status_out
+from roadstead.cycle.messages import PluginColumn, WireStatus
 from roadstead.facts.wire import facts_in
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.given import FILTER, answered_elsewhere
@@ -86,7 +85,7 @@ class Scorer:
         except PluginFailure:
             return None
         size, data = packed(values if len(values) == 1 else values[self._order])
-        return PluginColumn(plugin.name, point, size, data, tuple(map(status_out, statuses)))
+        return PluginColumn(plugin.name, point, size, data, tuple(map(WireStatus.of, statuses)))
 
     def _sort(self) -> None:
         if self._ordered != self.table.node_version:

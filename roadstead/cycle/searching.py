@@ -43,13 +43,11 @@ class SearchingBatch(BatchRun):
     ) -> None:
         super().__init__(
             table,
-            len(table),
             classes,
             chooser,
             name_best=name_best,
             accelerator=accelerator,
             kernels=kernels,
-            is_whole=True,
         )
         self._narrower = narrower
         self._roster = roster
@@ -82,8 +80,8 @@ class SearchingBatch(BatchRun):
             one.narrow(narrowing)
             self._narrower.settle(narrowing)
         decision = one.batch(self._chooser, name_best=self._name_best).decide(pod)
-        assert decision is not None, "nothing is kept back from the only table"
-        run.narrowing, run.applies = None, False
+        assert decision is not None, "one pod alone is always decided"
+        run.narrowing = None
         if decision.node_name is not None:
             self._note_placed(pod.info)
             self._has_taken_volumes |= bool(pod.info.facts.volumes)

@@ -1,4 +1,4 @@
-"""WholeBatch: a batch over a table that holds all nodes, which does not end where a pod counts.
+"""WholeBatch: a batch that goes on where a placement matters beyond its row.
 
 decide ──► do earlier placements matter beyond their rows? ── no ──► as in any batch
                             └── yes ──► what looks across nodes is found again for this pod
@@ -24,8 +24,8 @@ class WholeBatch(BatchRun):
             return None
         alone = Alone(run, pod).batch(self._chooser, name_best=self._name_best)
         decision = alone.decide(pod)
-        assert decision is not None, "nothing is kept back from the only table"
-        run.narrowing, run.applies = None, False
+        assert decision is not None, "one pod alone is always decided"
+        run.narrowing = None
         if decision.node_name is not None:
             self._note_placed(pod.info)
             if pod.info.facts.nominated_node_name:

@@ -117,12 +117,6 @@ def filter_summary(answer: object, args: Args) -> Summary | None:
     return answer
 
 
-def some_summary(answer: object, args: Args) -> Summary:
-    if not isinstance(answer, Summary):
-        raise wrong(answer, "a Summary")
-    return answer
-
-
 def nothing(answer: object, args: Args) -> None:
     return None
 

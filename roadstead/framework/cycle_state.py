@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
 
 @runtime_checkable
 class Summary(Protocol):
-    """What one shard says to all: a frozen dataclass of wire types that merges.
+    """What a plugin found across all nodes for a class of pods: a frozen dataclass.
 
-    `merge` must be associative and commutative. A shard with nothing to say answers None, which is
-    the neutral element; a summary that equals "nothing" must be None.
+    Where there is nothing to say, the plugin answers None.
     """
 
-    def merge(self, other: Self) -> Self: ...
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class CycleState:
-    """Values by key, usually a plugin's name. One per class of pods, shard and evaluation.
+    """Values by key, usually a plugin's name. One per class of pods and evaluation.
 
-    node_count: nodes over all shards.
-    filter_summaries, score_summaries: merged over all shards, by plugin; absent for nothing.
+    node_count: all nodes.
+    filter_summaries, score_summaries: by plugin; absent for nothing.
     skip_filter, skip_score: plugins whose PreFilter or PreScore said Skip.
     """
 

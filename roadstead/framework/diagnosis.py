@@ -39,11 +39,6 @@ class Diagnosis:
     def add(self, status: Status, nodes: int) -> None:
         self.refused[status] = self.refused.get(status, 0) + nodes
 
-    def merge(self, other: Diagnosis) -> None:
-        for status, nodes in other.refused.items():
-            self.add(status, nodes)
-        self.see_priority(other.lowest_priority)
-
     def see_priority(self, priority: int | None) -> None:
         """The lowest priority of pods on some of the nodes; None for no pods."""
         if priority is not None and (

@@ -1,8 +1,8 @@
 """Evaluation: one class of pods over one table, from PreFilter to raw scores, kept up to date.
 
-The answer for a row depends on the merged summaries and on the row itself; that is what makes a
-plugin shardable. So after the first full run only rows that changed are looked at again, and only
-by plugins that read more than a node's own facts; new summaries or changed nodes mean a full run.
+The answer for a row depends on the summaries and on the row itself. So after the first full run
+only rows that changed are looked at again, and only by plugins that read more than a node's own
+facts; new summaries or changed nodes mean a full run.
 
     update(node_count, filter_summaries)   PreFilter, Filter
     narrow(narrowed)                       where sampling or extenders leave rows out
@@ -61,7 +61,7 @@ class Evaluation:
 
     __slots__ = (
         "_dirty", "_failed_filter", "_failed_score", "_fixed_codes", "_fixed_positions",
-        "_has_failed", "_known", "_node_version", "_score_inputs", "_seeded_scores", "_status_code",
+        "_has_failed", "_known", "_node_version", "_score_inputs", "_status_code",
         "_version", "added", "codes", "feasible", "given", "is_bare", "node_count", "pod",
         "positions",
         "pre_filter", "pre_score", "profile", "raw", "state", "statuses", "summaries", "table",
@@ -84,7 +84,6 @@ class Evaluation:
         self._node_version = self._version = -1
         self._dirty: list[Rows] | None = None
         self._score_inputs: tuple[object, ...] | None = None
-        self._seeded_scores: list[I64 | None] | None = None
         self._fixed_codes: I32 | None = None
         self._known: Hashable = None
         self._has_failed = False
@@ -117,9 +116,8 @@ class Evaluation:
         changed = self._rows_to_redo(node_count, summaries)
         if changed is None:
             self.restart(node_count, summaries)
-            if self._seeded_scores is None:
-                # Of nodes as they were; where PreFilter refuses, no filter finds them anew.
-                self._fixed_codes = None
+            # Of nodes as they were; where PreFilter refuses, no filter finds them anew.
+            self._fixed_codes = None
         self._node_version, self._version = self.table.node_version, self.table.version
         if not self.pre_filter.status.is_success:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)
@@ -187,14 +185,6 @@ class Evaluation:
         self.node_count, self.summaries = node_count, summaries
         self._score_inputs = None
 
-    def seed(self, codes: I32, positions: I32, scores: list[I64 | None]) -> None:
-        """Takes the answers of plugins that read only NODE facts from where those facts are.
-
-        codes, positions: as `fixed` gave them there, statuses interned here with `intern`.
-        """
-        self._fixed_codes, self._fixed_positions = codes, positions
-        self._seeded_scores = scores
-
     def fixed(self) -> tuple[I32, I32]:
         """(codes, positions) of the plugins that read only NODE facts, and of the node names."""
         assert self._fixed_codes is not None
@@ -210,9 +200,7 @@ class Evaluation:
 
     def _run_filters(self, changed: Rows | None) -> None:
         if changed is None:
-            if self._seeded_scores is None:
-                self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
-            assert self._fixed_codes is not None
+            self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
             codes, positions = self._fixed_codes.copy(), self._fixed_positions.copy()
             self._run_live_filters(self.table, codes, positions)
             self.codes, self.positions = codes, positions
@@ -307,22 +295,6 @@ class Evaluation:
         own = [self.intern(filter_status(plugin.name, status)) for status in result.statuses]
         return np.array([PASSED, *own], dtype=np.int32)
 
-    def reads_whole_nodes(self) -> bool:
-        """Whether a plugin that is not skipped for this class reads more of a row than numbers.
-
-        Where no row is feasible, only filters matter: they must go on refusing these rows.
-        """
-        if any(
-            plugin.reads >= Reads.NODE_AND_PODS and plugin.name not in self.state.skip_filter
-            for plugin in self.profile.filter
-        ):
-            return self.pre_filter.status.is_success
-        return bool(self.feasible.any()) and any(
-            each.plugin.reads >= Reads.NODE_AND_PODS
-            and each.plugin.name not in self.state.skip_score
-            for each in self.profile.score
-        )
-
     def own_score_summaries(self) -> dict[str, Summary]:
         """This table's part of PreScore's map; plugins with nothing to say are left out."""
         self._failed_score = None
@@ -394,10 +366,6 @@ class Evaluation:
     def first_raw(self, index: int) -> I64:
         """Raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
-        if self._seeded_scores is not None and plugin.reads is Reads.NODE:
-            seeded = self._seeded_scores[index]
-            assert seeded is not None, f"no seeded scores of {plugin.name}"
-            return seeded
         if self.given is not None and not self.is_bare:
             given = self.given.score(plugin, self.state, self.pod, self.table)
             if given is not None:

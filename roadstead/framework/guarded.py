@@ -243,9 +243,7 @@ CONTAINED = (
     Contained(RemembersPods, "pod_gone", "pod_gone", checked.nothing),
     Contained(SummarizesFilter, "filter_summary", "filter_summary", checked.filter_summary),
     Contained(SummarizesFilter, "moved", "moved", checked.filter_summary),
-    Contained(SummarizesFilter, "merged_filter", "merge", checked.some_summary),
     Contained(SummarizesScore, "score_summary", "score_summary", checked.filter_summary),
-    Contained(SummarizesScore, "merged_score", "merge", checked.some_summary),
     Contained(
         SummarizesScore, "looks_at_feasible", "looks_at_feasible", checked.truth, _always(True)
     ),

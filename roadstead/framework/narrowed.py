@@ -1,7 +1,7 @@
 """An outside verdict on the rows that Filter left, given between Filter and PreScore.
 
 Sampling does not look at some nodes at all; extenders refuse some, and score the rest. Who narrows
-knows nodes by their arrival in the cluster, which names them alike on every shard.
+knows nodes by their arrival in the cluster, whatever their rows are.
 """
 
 from __future__ import annotations

@@ -2,17 +2,15 @@
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (1.34). The difference: a plugin
 answers for all rows of a table at once, and says what its answer reads, so that a scheduler knows
-what a placement may have changed. A plugin that looks across nodes says so as a map over a shard
-(`filter_summary`, `score_summary`) and a merge; the merged summary stands in the CycleState
-(`state.summary`) when `pre_filter` or `pre_score` runs, and those run alike on every shard.
+what a placement may have changed. What a plugin finds across nodes is a summary, which stands in
+the CycleState (`filter_summaries`, `score_summaries`) when `pre_filter` or `pre_score` runs.
 
-                 per shard                       merged            per shard
-    PreFilter    filter_summary(pod, table)   →  Summary.merge  →  pre_filter(state, pod)
-    Filter                                                         filter(state, pod, table)
-    PreScore     score_summary(state, pod,
-                     table, feasible)         →  Summary.merge  →  pre_score(state, pod)
-    Score                                                          score(state, pod, table)
-    Normalize                                    Extremes.merge →  normalize(state, pod, raw, …)
+    PreFilter    filter_summary(pod, table)           →  pre_filter(state, pod)
+    Filter                                               filter(state, pod, table)
+    PreScore     score_summary(state, pod, table,
+                               feasible)              →  pre_score(state, pod)
+    Score                                                score(state, pod, table)
+    Normalize    Extremes.of(raw scores)              →  normalize(state, pod, raw, extremes)
 """
 
 from __future__ import annotations
@@ -114,7 +112,7 @@ ALL_PASS = FilterResult()
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """Smallest and largest raw score over the feasible nodes of all shards.
+    """Smallest and largest raw score over the feasible nodes.
 
     IGNORED rows are left out; where there are no others both are IGNORED.
     """
@@ -128,11 +126,6 @@ class Extremes:
         if not len(scored):
             return Extremes(IGNORED, IGNORED)
         return Extremes(int(scored.min()), int(scored.max()))
-
-    def merge(self, other: Extremes) -> Extremes:
-        if IGNORED in (self.minimum, other.minimum):
-            return self if other.minimum == IGNORED else other
-        return Extremes(min(self.minimum, other.minimum), max(self.maximum, other.maximum))
 
 
 class Plugin(ABC):
@@ -162,8 +155,8 @@ class Plugin(ABC):
     def known_state(self, pod: PodInfo) -> Hashable:
         """What the plugin knows of the pod beside table and summaries, where that may change.
 
-        What was said of the pod holds while this stays equal; it is the same on every shard. None
-        for a pod of which nothing is known beside, now and ever.
+        What was said of the pod holds while this stays equal. None for a pod of which nothing is
+        known beside, now and ever.
         """
         return None
 
@@ -193,22 +186,16 @@ class EnqueueExtensions(Plugin):
 
 
 class SummarizesFilter(Plugin):
-    """A plugin whose PreFilter needs to know of all shards."""
-
-    filter_summary_type: ClassVar[type[Summary]]
+    """A plugin whose PreFilter looks across nodes."""
 
     @abstractmethod
     def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
-        """What this shard contributes before PreFilter; None for nothing."""
-
-    def merged_filter(self, one: Summary, other: Summary) -> Summary:
-        """The summaries of two shards as one."""
-        return one.merge(other)
+        """What the table's nodes say together before PreFilter; None for nothing."""
 
     def moved(
         self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
     ) -> Summary | None:
-        """AddPod and RemovePod: the merged summary, were pods to come to a row or to leave it.
+        """AddPod and RemovePod: the summary, were pods to come to a row or to leave it.
 
         row: a table of that one row, for its node's facts. moves: class → how many more pods (or,
         below 0, fewer). The answer is for that row alone, and may leave out what only other rows
@@ -219,19 +206,13 @@ class SummarizesFilter(Plugin):
 
 
 class SummarizesScore(Plugin):
-    """A plugin whose PreScore or Score needs to know of all shards."""
-
-    score_summary_type: ClassVar[type[Summary]]
+    """A plugin whose PreScore or Score looks across nodes."""
 
     @abstractmethod
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
     ) -> Summary | None:
-        """What this shard contributes before PreScore; feasible: bool[row]. None for nothing."""
-
-    def merged_score(self, one: Summary, other: Summary) -> Summary:
-        """The summaries of two shards as one."""
-        return one.merge(other)
+        """The same before PreScore; feasible: bool[row]. None for nothing."""
 
     def looks_at_feasible(self, pod: PodInfo) -> bool:
         """Whether the summary for a pod may hang on which rows are feasible."""

@@ -1,8 +1,8 @@
 """Which of the best nodes is taken.
 
 Upstream draws at random. Here the draw is a hash of seed, pod and node, so that it depends neither
-on the order in which shards answer, nor on how pods are cut into batches, nor on the process:
-one seed is one placement. `first` takes the bytewise smallest name, as the recorded sequences do.
+on the order of rows, nor on how pods are cut into batches, nor on the process: one seed is one
+placement. `first` takes the bytewise smallest name, as the recorded sequences do.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a dry run, on one shard or on all.
+    """What came of a dry run.
 
     candidates: in the order of the draw. nodes: how many nodes were refused, and reasons: how many
     of them for which reason; both only where there is no candidate. waits: the pod has preempted

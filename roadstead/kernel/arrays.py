@@ -18,7 +18,7 @@ U64 = NDArray[np.uint64]
 F64 = NDArray[np.float64]
 
 NOWHERE = -(2**31)
-"""Total of a row that cannot take the class, and bound where nothing was kept back."""
+"""Total of a row that cannot take the class."""
 
 BUCKETS = 1 << BUCKET_BITS
 """Rows that follow each other in the order of ties: their highest total is kept together."""
@@ -37,10 +37,9 @@ PIECE = 1024
 OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
 """Strategies of NodeResourcesFit; OFF where it does not score."""
 
-DONE, NEW, CHANGED, MOVED, NO_ROW, KEPT_BACK = 0, 1, 2, 3, 4, 5
+DONE, NEW, CHANGED, MOVED, NO_ROW = 0, 1, 2, 3, 4
 """Why a run came back: all decided; a class without totals; a class changed elsewhere; a group of
-rows came or went, so that normalization may change; no feasible row; a row that was kept back may
-be better."""
+rows came or went, so that normalization may change; no feasible row."""
 
 
 class Numbers(NamedTuple):
@@ -100,8 +99,8 @@ class Totals(NamedTuple):
     total: int32[class, place]. top, tied: int32[class, bucket], the highest of each bucket and how
     many rows have it; high, many: int32[class, bucket / GROUP], the same of the buckets.
     alive: int64[class, group], feasible rows. norm: int32[class, group], what it adds to totals.
-    feasible, seen, bound: int64[class]: feasible rows; how much of the log was seen; bound of what
-    was kept back. moved, stopped, built: bool[class].
+    feasible, seen: int64[class]: feasible rows; how much of the log was seen.
+    moved, stopped, built: bool[class].
     usual: bool[model, group], the groups with feasible rows for which `usual_norm`, int32[model,
     group], was found last; has_usual: bool[model].
     """
@@ -119,7 +118,6 @@ class Totals(NamedTuple):
     norm: I32
     feasible: I64
     seen: I64
-    bound: I64
     moved: Bools
     stopped: Bools
     built: Bools

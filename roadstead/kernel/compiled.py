@@ -11,7 +11,6 @@ from roadstead.kernel.arrays import (
     END,
     FEW,
     GROUP,
-    KEPT_BACK,
     MOVED,
     NEW,
     NO_ROW,
@@ -176,8 +175,6 @@ def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple
     highest = NOWHERE
     for group in range(high.shape[0]):
         highest = max(highest, high[group])
-    if totals.bound[c] != NOWHERE and highest <= totals.bound[c]:
-        return KEPT_BACK, -1
     if highest == NOWHERE:
         return NO_ROW, -1
     log.feasible[pod], log.total[pod] = totals.feasible[c], highest

@@ -26,14 +26,11 @@ class KernelKeeper:
         self,
         code: CompiledCode,
         table: NodeTable,
-        node_count: int,
         classes: Mapping[Hashable, KernelClass],
         chooser: Chooser,
-        *,
-        is_whole: bool = False,
     ) -> Kernel:
         """A kernel for the classes of a batch: the last one, if it knows them as they are."""
-        made_for = (code, table, node_count, table.node_version, chooser, is_whole)
+        made_for = (code, table, table.node_version, chooser)
         kernel = self._kernel
         self._again.update(classes.keys() & self._classes.keys())
         if kernel is not None and made_for == self._made_for and self._knows(kernel, classes):
@@ -45,7 +42,7 @@ class KernelKeeper:
         # that has just been found, and not what another one was at an earlier batch.
         self._classes = {**classes, **{s: each for s, each in kept.items() if s not in classes}}
         self._made_for = made_for
-        self._kernel = Kernel(code, table, node_count, self._classes, chooser, is_whole=is_whole)
+        self._kernel = Kernel(code, table, self._classes, chooser)
         return self._kernel
 
     def _kept(self) -> dict[Hashable, KernelClass]:

@@ -20,14 +20,14 @@ import numpy as np
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.arrays import CHANGED, KEPT_BACK, MOVED, NEW, NO_ROW, Log, new_piece
+from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, Log, new_piece
 from roadstead.kernel.cover import ClassSpec, SpecMaker, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.relations import HANDLED
 from roadstead.kernel.start import CompiledCode
-from roadstead.kernel.stills import KeptBack, Still, key_of, normalized, still_of
+from roadstead.kernel.stills import Still, key_of, normalized, still_of
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
@@ -38,19 +38,18 @@ BUILD_AT_ONCE = 64
 _NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
 _PLUGIN_FAILED = "a plugin failed"
 _FOR_GOOD = (_NO_NODE, _OUT_OF_RANGE)
-REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE, KEPT_BACK: "kept back"}
+REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE}
 
 
 @dataclass(frozen=True, slots=True)
 class KernelClass:
-    """A class of a batch, with what shards kept back and their merged summaries.
+    """A class of a batch, with what looks across nodes.
 
     evaluation: its own, or that of another class of its kind, which can tell all but its numbers.
     """
 
     evaluation: Evaluation
     pod: PodInfo
-    kept_back: tuple[KeptBack, ...] = ()
     filters: Summaries = field(default_factory=dict)
     scores: Summaries = field(default_factory=dict)
 
@@ -59,7 +58,7 @@ class KernelClass:
         mine, theirs = (
             (id(each.evaluation), id(each.filters), id(each.scores)) for each in (self, other)
         )
-        return mine == theirs and self.kept_back == other.kept_back
+        return mine == theirs
 
 
 class KernelPod(Protocol):
@@ -130,30 +129,25 @@ class _Admitted(NamedTuple):
 
 
 class Kernel:
-    """Decides runs of pods of some classes over one table.
+    """Decides runs of pods of some classes over one table that holds all nodes.
 
-    classes: by signature. node_count: of the whole cluster.
+    classes: by signature.
     """
 
     def __init__(
         self,
         code: CompiledCode,
         table: NodeTable,
-        node_count: int,
         classes: Mapping[Hashable, KernelClass],
         chooser: Chooser,
-        *,
-        is_whole: bool = False,
     ) -> None:
-        """is_whole: the table holds all nodes, so that what looks across them is found here."""
-        self._handled = HANDLED if is_whole and len(table) == node_count else ()
         self._code = code
         self._table = table
         self._tie_break = chooser.tie_break
         self._why: dict[Hashable, str] = {}
         self._admitted: dict[Hashable, _Admitted] = {}
         self._pending: list[tuple[int, KernelPod]] = []
-        stills, models = self._admit(classes, node_count)
+        stills, models = self._admit(classes)
         self._covered = list(self._admitted.values())
         if self._covered:
             self._lay_out(stills, models, chooser)
@@ -166,7 +160,7 @@ class Kernel:
         self._mirror = Mirror(table, chooser, ports)
         infos = [each.each.pod for each in self._covered]
         profiles = [each.each.evaluation.profile for each in self._covered]
-        affected = affected_by(profiles, infos, self._handled)
+        affected = affected_by(profiles, infos, HANDLED)
         places = {id(still): place for place, still in enumerate(stills)}
         fixed = [places[id(model.still)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
@@ -174,7 +168,7 @@ class Kernel:
         self._totals = empty_totals(len(specs), stills, len(models), self._mirror.numbers.row_at)
         groups = self._totals.alive.shape[1]
         related = [(e.first.evaluation, e.first.filters, e.first.scores) for e in models]
-        found = relate(related if self._handled else [], table, fixed, groups)
+        found = relate(related, table, fixed, groups)
         if found is None:
             # Too much to count: the reference decides.
             self._why |= dict.fromkeys(self._admitted, "too many domains")
@@ -186,7 +180,7 @@ class Kernel:
         self._length = np.zeros(1, dtype=np.int64)
 
     def _admit(
-        self, classes: Mapping[Hashable, KernelClass], node_count: int
+        self, classes: Mapping[Hashable, KernelClass]
     ) -> tuple[Sequence[Still], Sequence[_Model]]:
         """Finds out which classes are covered; what NODE facts say of them, each thing once."""
         stills: dict[Hashable, Still] = {}
@@ -195,7 +189,7 @@ class Kernel:
         for signature, each in classes.items():
             model = models.get(id(each.evaluation))
             if model is None:
-                model = self._model(each, covered, node_count, stills)
+                model = self._model(each, covered, stills)
                 models[id(each.evaluation)] = model
                 covered += not model.why_not
             if model.why_not:
@@ -206,21 +200,17 @@ class Kernel:
                 self._admitted[signature] = _Admitted(len(self._admitted), each, spec, model)
         return list(stills.values()), [each for each in models.values() if not each.why_not]
 
-    def _model(
-        self, each: KernelClass, index: int, node_count: int, stills: dict[Hashable, Still]
-    ) -> _Model:
+    def _model(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> _Model:
         try:
-            return self._examined(each, index, node_count, stills)
+            return self._examined(each, index, stills)
         except PluginFailure:
             return _Model(index, each, _PLUGIN_FAILED)
 
-    def _examined(
-        self, each: KernelClass, index: int, node_count: int, stills: dict[Hashable, Still]
-    ) -> _Model:
+    def _examined(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> _Model:
         evaluation = each.evaluation
-        evaluation.restart(node_count, each.filters)
+        evaluation.restart(len(self._table), each.filters)
         evaluation.restart_scores(each.scores)
-        why = why_not(evaluation, self._handled)
+        why = why_not(evaluation, HANDLED)
         if why:
             return _Model(index, each, why)
         key = key_of(evaluation)
@@ -236,7 +226,7 @@ class Kernel:
         """Why pods of a signature are not decided here, as things stand; "" if they are."""
         found = self._admitted.get(signature)
         if found is None or signature in self._why:
-            return self._why.get(signature, "narrowed, or failed on a shard")
+            return self._why.get(signature, "narrowed, or failed")
         evaluation = found.each.evaluation
         same = evaluation.profile.known_state(evaluation.pod) == found.model.known
         return "" if same else "volumes changed"
@@ -336,8 +326,6 @@ class Kernel:
             int(self._length[0]),
             new_piece(self._mirror.numbers.allocatable.shape[1]),
         )
-        for c in new:
-            self._totals.feasible[c] += sum(g.rows for g in self._covered[c].each.kept_back)
 
     def _renormalize(self, c: int) -> str:
         """Finds what normalizing plugins add now; why the reference must decide, or ""."""
@@ -349,17 +337,15 @@ class Kernel:
         alive = (relations.alive if is_related else totals.alive[c])[:groups] > 0
         if is_related:
             relations.seen[c, :groups], relations.is_seen[c] = alive, True
-        found = normalized(each.each.evaluation, each.model.still, alive, each.each.kept_back)
-        if found is None:
+        norm = normalized(each.each.evaluation, each.model.still, alive)
+        if norm is None:
             return _OUT_OF_RANGE
-        norm, totals.bound[c] = found
         if (norm != totals.norm[c, :groups]).any():
             self._code.renormalize(self._mirror.numbers, self._specs, totals, c, norm)
         totals.moved[c] = False
-        if not each.each.kept_back:
-            model = each.model.index
-            totals.usual[model, :groups], totals.usual_norm[model, :groups] = alive, norm
-            totals.has_usual[model] = True
+        model = each.model.index
+        totals.usual[model, :groups], totals.usual_norm[model, :groups] = alive, norm
+        totals.has_usual[model] = True
         return ""
 
     def _find_usual(self, c: int, alive: I64) -> str:
@@ -368,10 +354,10 @@ class Kernel:
         assert each.model.still is not None
         still, model, totals = each.model.still, each.model.index, self._totals
         groups = still.raw.shape[1]
-        found = normalized(each.each.evaluation, still, alive[:groups] > 0, ())
-        if found is None:
+        norm = normalized(each.each.evaluation, still, alive[:groups] > 0)
+        if norm is None:
             return _OUT_OF_RANGE
-        totals.usual[model], totals.usual_norm[model, :groups] = alive > 0, found[0]
+        totals.usual[model], totals.usual_norm[model, :groups] = alive > 0, norm
         totals.has_usual[model] = True
         return ""
 

@@ -9,7 +9,7 @@ import numpy as np
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
-from roadstead.kernel.arrays import BUCKETS, END, GROUP, NOWHERE, Specs, Totals
+from roadstead.kernel.arrays import BUCKETS, END, GROUP, Specs, Totals
 from roadstead.kernel.cover import ClassSpec
 from roadstead.kernel.stills import Still
 from roadstead.nodes.columns import I64, Bools
@@ -92,7 +92,6 @@ def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Row
         norm=np.zeros((classes, groups), dtype=np.int32),
         feasible=np.zeros(classes, dtype=np.int64),
         seen=np.zeros(classes, dtype=np.int64),
-        bound=np.full(classes, NOWHERE, dtype=np.int64),
         moved=np.zeros(classes, dtype=np.bool_),
         stopped=np.zeros(classes, dtype=np.bool_),
         built=np.zeros(classes, dtype=np.bool_),

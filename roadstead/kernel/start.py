@@ -178,7 +178,7 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
     wide = np.zeros((1, 0), np.int32)
     totals = Totals(
         np.zeros((1, 0), np.bool_), wide, wide, wide, wide, tops, tops, highs, highs,
-        np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int32), one, one, one, flags, flags, flags,
+        np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int32), one, one, flags, flags, flags,
         np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32), flags,
     )  # fmt: skip
     log = Log(

@@ -16,7 +16,6 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
 from roadstead.framework.profile import WeightedScore
 from roadstead.framework.what_if import PASSED
-from roadstead.kernel.arrays import NOWHERE
 from roadstead.nodes.columns import I32, I64, Bools
 
 MAX_GROUPS = 4096
@@ -36,15 +35,6 @@ class Still:
     group: I32
     raw: I64
     normalizing: tuple[WeightedScore, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KeptBack:
-    """A group of feasible rows that are not in the table: see `cycle.class_run.RestGroup`."""
-
-    raw: tuple[int, ...]
-    rows: int
-    floor: int
 
 
 def key_of(evaluation: Evaluation) -> Hashable:
@@ -99,31 +89,23 @@ def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
     return group.reshape(-1).astype(np.int32), values
 
 
-def normalized(
-    evaluation: Evaluation, still: Still, alive: Bools, kept_back: tuple[KeptBack, ...]
-) -> tuple[I32, int] | None:
-    """What normalizing plugins add to each group, and the bound of what was kept back.
+def normalized(evaluation: Evaluation, still: Still, alive: Bools) -> I32 | None:
+    """What normalizing plugins add to each group: int32[group].
 
     alive: bool[group], whether it has a feasible row. None where a plugin fails, or its score is
-    out of range. The bound is NOWHERE where nothing was kept back.
+    out of range.
     """
-    groups = still.raw.shape[1]
-    norm: I64 = np.zeros(groups + len(kept_back), dtype=np.int64)
-    there = np.concatenate([alive, np.ones(len(kept_back), dtype=np.bool_)])
-    for place, each in enumerate(still.normalizing):
-        values = np.concatenate([still.raw[place], [group.raw[place] for group in kept_back]])
-        if not there.any():
-            continue
-        found = values.astype(np.int64)
+    norm: I64 = np.zeros(still.raw.shape[1], dtype=np.int64)
+    if not alive.any():
+        return norm.astype(np.int32)
+    for raw, each in zip(still.raw, still.normalizing, strict=True):
         try:
             scores = each.plugin.normalize(
-                evaluation.state, evaluation.pod, found, Extremes.of(values[there])
+                evaluation.state, evaluation.pod, raw.copy(), Extremes.of(raw[alive])
             )
         except PluginFailure:
             return None
-        if not _in_range(scores[there]):
+        if not _in_range(scores[alive]):
             return None
-        norm += each.weight * np.where(there, scores, 0)
-    floors = np.array([group.floor for group in kept_back], dtype=np.int64)
-    bound = int((norm[groups:] + floors).max()) if kept_back else NOWHERE
-    return norm[:groups].astype(np.int32), bound
+        norm += each.weight * np.where(alive, scores, 0)
+    return norm.astype(np.int32)

@@ -1,8 +1,8 @@
 """The paths that a decision can take, behind one interface.
 
-plain: one table, pod by pod. W: batches over W workers. beside: batches over a table that holds all
-nodes, as a scheduler decides that is alone; what it found of classes is kept from batch to batch.
-Each of them with the kernel, pod by pod (`+kernel`) or in runs of pods (`+runs`).
+plain: pod by pod. beside: batches, as a scheduler decides; what it found of classes is kept from
+batch to batch. W: the same, with W workers that score for it. Each of them with the kernel, pod by
+pod (`+kernel`) or in runs of pods (`+runs`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import Protocol
 
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
-from roadstead.cycle.local import LocalShards
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.messages import ScoreAnswer
+from roadstead.cycle.narrowing import Narrower, NarrowTask
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
-from roadstead.cycle.replica import ReplicaCycle
-from roadstead.cycle.sharded import NarrowTask
+from roadstead.cycle.scored_parts import ScoredParts
+from roadstead.cycle.scorer import Scorer
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
+from roadstead.facts.wire import facts_out
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
@@ -28,6 +30,7 @@ from roadstead.kernel.start import load
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.snapshots import is_behind, take_snapshot
 from roadstead.nodes.table import NodeTable
+from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import UnsupportedError
 
 FIRST = TieBreak("first")
@@ -85,15 +88,18 @@ class PlainPath:
         narrower: Narrower | None = None,
         *,
         names_best: bool = True,
+        tie_break: TieBreak = FIRST,
     ) -> None:
         self.names_best = names_best
-        self._classes = PodClasses()
-        self._profiles = profiles_of(self._classes)
+        self.classes = PodClasses()
+        self.profiles = profiles_of(self.classes)
+        self.table = NodeTable(self.classes)
         self._narrower = narrower
+        self._tie_break = tie_break
         self._cycle = PlainCycle(
-            NodeTable(self._classes),
-            self._profiles,
-            FIRST,
+            self.table,
+            self.profiles,
+            tie_break,
             name_best=names_best,
             narrower=narrower,
             accelerator=accelerator,
@@ -101,31 +107,29 @@ class PlainPath:
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         for facts in nodes:
-            self._cycle.table.add_node(facts)
+            self.table.add_node(facts)
 
     def remove_node(self, name: str) -> None:
-        self._cycle.table.remove_node(name)
+        self.table.remove_node(name)
 
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
-        info = self._classes.info(facts)
-        self._cycle.table.add_pod(
-            node_name, info, uid=who.uid, key=who.key, started_s=who.started_s
-        )
+        info = self.classes.info(facts)
+        self.table.add_pod(node_name, info, uid=who.uid, key=who.key, started_s=who.started_s)
 
     def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
-        self._cycle.table.remove_pod(node_name, self._classes.info(facts), uid=who.uid)
+        self.table.remove_pod(node_name, self.classes.info(facts), uid=who.uid)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         self._cycle.forget(pod, node_name)
 
     def nominate(self, node_name: str, facts: PodFacts) -> None:
-        self._cycle.table.nominate(node_name, self._classes.info(facts))
+        self.table.nominate(node_name, self.classes.info(facts))
 
     def withdraw(self, node_name: str, facts: PodFacts) -> None:
-        self._cycle.table.withdraw(node_name, self._classes.info(facts))
+        self.table.withdraw(node_name, self.classes.info(facts))
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
-        return _prepare(identity, facts, self._classes, self._profiles)
+        return _prepare(identity, facts, self.classes, self.profiles)
 
     def explain(self, pod: PodInCycle) -> Explanation:
         return self._cycle.explain(pod)
@@ -143,11 +147,11 @@ class PlainPath:
         return decisions
 
     def profile(self, scheduler_name: str) -> Profile:
-        return self._profiles[scheduler_name]
+        return self.profiles[scheduler_name]
 
 
 class BesidePath(PlainPath):
-    """All nodes beside the scheduler; the plain cycle explains."""
+    """Batches on one table; the plain cycle explains."""
 
     def __init__(
         self,
@@ -156,12 +160,15 @@ class BesidePath(PlainPath):
         narrower: Narrower | None = None,
         *,
         names_best: bool = True,
+        tie_break: TieBreak = FIRST,
     ) -> None:
-        super().__init__(profiles_of, accelerator, narrower, names_best=names_best)
-        self._beside = ReplicaCycle(
-            self._cycle.table,
-            self._profiles,
-            FIRST,
+        super().__init__(
+            profiles_of, accelerator, narrower, names_best=names_best, tie_break=tie_break
+        )
+        self._beside = TableCycle(
+            self.table,
+            self.profiles,
+            tie_break,
             name_best=names_best,
             narrower=narrower,
         )
@@ -169,12 +176,12 @@ class BesidePath(PlainPath):
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """One batch, as far as it gets; a pod that fits nowhere ends it."""
-        table = self._cycle.table
+        table = self.table
         take_snapshot(table, table.arrived)
         pods = self._beside.together(pods)
-        batch = self._beside.begin_here(pods)
+        batch = self._beside.begin(pods)
         if isinstance(batch, NarrowTask):
-            batch = self._beside.narrowed_here(batch.run())
+            batch = self._beside.narrowed(batch.run())
         decisions: list[Decision] = []
         run: list[Decision] = []
         for pod in pods:
@@ -202,46 +209,99 @@ class BesidePath(PlainPath):
         pod, diagnosis = decision.pod, decision.diagnosis
         if diagnosis is None:
             return decision
-        profile = self._profiles[pod.info.facts.scheduler_name]
-        ask = wanted(profile, pod, diagnosis, FIRST)
+        profile = self.profiles[pod.info.facts.scheduler_name]
+        ask = wanted(profile, pod, diagnosis, self._tie_break)
         tried = None
         if ask is not None:
             tried = ask_extenders(self._beside.extenders, pod, batch.dry_run(pod, ask))
-        return decision._replace(post_filter=conclude(profile, pod, diagnosis, FIRST, tried))
+        result = conclude(profile, pod, diagnosis, self._tie_break, tried)
+        return decision._replace(post_filter=result)
 
     def _take_back(self, decisions: Sequence[Decision]) -> None:
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
-            self._cycle.table.remove_pod(each.node_name, each.pod.info, uid=each.pod.uid)
+            self.table.remove_pod(each.node_name, each.pod.info, uid=each.pod.uid)
 
 
-class ShardedPath(LocalShards):
-    """W shards, every message packed and unpacked."""
+class WorkersPath(BesidePath):
+    """As `BesidePath`, with workers that score for it: every message packed and unpacked.
+
+    Worker k of n holds the nodes whose arrival number leaves k when divided by n.
+    """
 
     def __init__(
         self,
-        shards: int,
+        workers: int,
         profiles_of: Profiles,
         accelerator: Accelerator | None = None,
         narrower: Narrower | None = None,
         *,
         names_best: bool = True,
+        tie_break: TieBreak = FIRST,
     ) -> None:
-        self.names_best = names_best
         super().__init__(
-            shards,
-            profiles_of,
-            FIRST,
-            name_best=names_best,
-            narrower=narrower,
-            accelerator=accelerator,
+            profiles_of, accelerator, narrower, names_best=names_best, tie_break=tie_break
         )
+        self._parts = ScoredParts(self.table, workers)
+        tables = [NodeTable(PodClasses()) for _ in range(workers)]
+        self._workers = [Scorer(table, profiles_of(table.classes)) for table in tables]
+        self._worker_of: dict[str, NodeTable] = {}
 
-    def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
-        return _prepare(identity, facts, self.cycle.classes, self.profiles)
+    def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
+        for facts in nodes:
+            arrival = self.table.arrived
+            super().add_nodes([facts])
+            table = self._workers[arrival % len(self._workers)].table
+            table.add_node(facts, arrival)
+            self._worker_of[facts.name] = table
 
-    def profile(self, scheduler_name: str) -> Profile:
-        return self.profiles[scheduler_name]
+    def remove_node(self, name: str) -> None:
+        super().remove_node(name)
+        self._worker_of.pop(name).remove_node(name)
+
+    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+        super().add_pod(node_name, facts, who)
+        table = self._worker_of[node_name]
+        info = table.classes.info(facts)
+        table.add_pod(node_name, info, uid=who.uid, key=who.key, started_s=who.started_s)
+
+    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+        super().remove_pod(node_name, facts, who)
+        table = self._worker_of[node_name]
+        table.remove_pod(node_name, table.classes.info(facts), uid=who.uid)
+
+    def forget(self, pod: PodInCycle, node_name: str) -> None:
+        super().forget(pod, node_name)
+        table = self._worker_of[node_name]
+        table.remove_pod(node_name, table.classes.info(pod.info.facts), uid=pod.uid)
+
+    def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        """As without workers, which are asked about new classes first."""
+        self._ask(self._beside.unfound(self._beside.together(pods)))
+        decisions = super().decide(pods)
+        for each in decisions:
+            if each.node_name is not None:
+                table = self._worker_of[each.node_name]
+                info = table.classes.info(each.pod.info.facts)
+                table.add_pod(each.node_name, info, uid=each.pod.uid, key=each.pod.key)
+        return decisions
+
+    def _ask(self, pods: Sequence[PodInCycle]) -> None:
+        if not pods:
+            return
+        classes = [facts_out(pod.info.facts) for pod in pods]
+        answers = {
+            number: self._answer(self._workers[number], classes) for number in self._parts.asked()
+        }
+        touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
+        given = self._parts.put_together(answers, touched, len(pods))
+        for pod, each in zip(pods, given or (), strict=False):
+            self._beside.give(pod.signature, each)
+
+    def _answer(self, worker: Scorer, classes: Sequence[bytes]) -> ScoreAnswer:
+        columns = tuple(worker.columns(each, len(self.table)) for each in classes)
+        answer = ScoreAnswer(0, len(worker.table), worker.digest, b"", columns)
+        return from_wire(ScoreAnswer, unpack(pack(to_wire(answer))))
 
 
 def _prepare(
@@ -266,7 +326,7 @@ def open_path(name: str, profiles_of: Profiles, narrower: Narrower | None = None
         return PlainPath(profiles_of, accelerator, narrower, names_best=not in_runs)
     if way == BESIDE:
         return BesidePath(profiles_of, accelerator, narrower, names_best=not in_runs)
-    return ShardedPath(int(way), profiles_of, accelerator, narrower, names_best=not in_runs)
+    return WorkersPath(int(way), profiles_of, accelerator, narrower, names_best=not in_runs)
 
 
 def way_of(name: str) -> str:

@@ -6,7 +6,7 @@
 
 Upstream takes an image's size from the first node that reported it, whatever other nodes say: here
 it is the node that came first to the cluster. That, and how many nodes have an image, is known over
-all shards only, which is this plugin's summary. Nodes that came after a row was last snapshotted do
+all nodes only, which is this plugin's summary. Nodes that came after a row was last snapshotted do
 not count for that row yet (see roadstead/nodes/snapshots.py).
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go and
 pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
@@ -46,13 +46,6 @@ class ImageNodes:
     images: tuple[ImageOnNodes, ...]
     late: tuple[tuple[str, int], ...] = ()
 
-    def merge(self, other: ImageNodes) -> ImageNodes:
-        merged = {each[0]: each for each in self.images}
-        for each in other.images:
-            known = merged.get(each[0])
-            merged[each[0]] = each if known is None else _joined(known, each)
-        return ImageNodes(tuple(sorted(merged.values())), tuple(sorted(self.late + other.late)))
-
     def at(self, snapshot_at: int) -> ImageNodes:
         """What was known when `snapshot_at` nodes had come."""
         unseen = Counter(image for image, arrival in self.late if arrival >= snapshot_at)
@@ -73,7 +66,6 @@ class ImageLocality(ScorePlugin, SummarizesScore):
     name = "ImageLocality"
     reads = Reads.NODE
     alike_by_kind = True
-    score_summary_type = ImageNodes
 
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools

@@ -15,7 +15,7 @@ Score:
           pods with hardPodAffinityWeight
     normalized = int(100 * (float(raw - min) / float(max - min))), 0 where all are equal
 
-Counts by topology key and value over all shards are this plugin's summaries.
+Counts by topology key and value over all nodes are this plugin's summaries.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
@@ -58,7 +58,6 @@ from roadstead.plugins.inter_pod_counts import (
     TermIndex,
     by_topology,
     label_codes,
-    merge_counts,
     scores_by_topology,
     seen_from,
 )
@@ -97,22 +96,12 @@ class PodCounts:
     affinity: ByTopology
     anti_affinity: ByTopology
 
-    def merge(self, other: PodCounts) -> PodCounts:
-        return PodCounts(
-            merge_counts(self.existing_anti, other.existing_anti),
-            merge_counts(self.affinity, other.affinity),
-            merge_counts(self.anti_affinity, other.anti_affinity),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class TopologyScores:
     """Score by topology key and value, wherever any term matched, be the sum 0."""
 
     scores: ByTopology
-
-    def merge(self, other: TopologyScores) -> TopologyScores:
-        return TopologyScores(merge_counts(self.scores, other.scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +130,9 @@ class InterPodAffinity(
     reads = Reads.CLUSTER
     alike_by_kind = True
     normalizes = True
-    filter_summary_type = PodCounts
     admits_alone = True
     unprepared = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     unprepared_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
-    score_summary_type = TopologyScores
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._args = args

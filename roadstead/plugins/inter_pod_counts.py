@@ -298,23 +298,6 @@ def _named(values: Interner[str], listed: Rows, sums: I64) -> dict[str, int]:
     return dict(zip([names[code] for code in listed.tolist()], sums[listed].tolist(), strict=True))
 
 
-def merge_counts(ours: ByTopology, theirs: ByTopology) -> ByTopology:
-    """The sums of both."""
-    merged = dict(ours)
-    for key, counts in theirs.items():
-        merged[key] = _added(merged[key], counts) if key in merged else counts
-    return merged
-
-
-def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
-    if ours.keys().isdisjoint(theirs):
-        return ours | theirs
-    added = dict(ours)
-    for value, count in theirs.items():
-        added[value] = added.get(value, 0) + count
-    return added
-
-
 def seen_from(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
     """What one row sees of counts after so much more of each topology key on its node.
 

@@ -82,9 +82,6 @@ class DomainCounts:
 
     counts: tuple[dict[str, int], ...]
 
-    def merge(self, other: DomainCounts) -> DomainCounts:
-        return DomainCounts(_add_each(self.counts, other.counts))
-
 
 @dataclass(frozen=True, slots=True)
 class SpreadCounts:
@@ -98,14 +95,6 @@ class SpreadCounts:
     nodes: int
     domains: tuple[tuple[str, ...], ...]
     pods: tuple[dict[str, int], ...]
-
-    def merge(self, other: SpreadCounts) -> SpreadCounts:
-        domains = zip(self.domains, other.domains, strict=True)
-        return SpreadCounts(
-            self.nodes + other.nodes,
-            tuple(tuple(sorted({*ours, *theirs})) for ours, theirs in domains),
-            _add_each(self.pods, other.pods),
-        )
 
 
 def _add_each(
@@ -148,11 +137,9 @@ class PodTopologySpread(
     reads = Reads.CLUSTER
     alike_by_kind = True
     normalizes = True
-    filter_summary_type = DomainCounts
     admits_alone = True
     unprepared = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     unprepared_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
-    score_summary_type = SpreadCounts
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._source = SpreadSource(args, handle.cluster)

@@ -52,12 +52,6 @@ class CountsByZone:
     most: int
     zones: dict[str, int]
 
-    def merge(self, other: CountsByZone) -> CountsByZone:
-        zones = dict(self.zones)
-        for zone, count in other.zones.items():
-            zones[zone] = zones.get(zone, 0) + count
-        return CountsByZone(max(self.most, other.most), zones)
-
 
 _NOTHING = CountsByZone(0, {})
 
@@ -66,7 +60,6 @@ class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
     name = "SelectorSpread"
     reads = Reads.CLUSTER
     alike_by_kind = True
-    score_summary_type = CountsByZone
 
     def __init__(self, handle: Handle) -> None:
         self._source = SpreadSource(PodTopologySpreadArgs(), handle.cluster)

@@ -70,9 +70,6 @@ class FirstNodes:
 
     nodes: tuple[LikeNode, ...]
 
-    def merge(self, other: FirstNodes) -> FirstNodes:
-        return _first_two((*self.nodes, *other.nodes))
-
 
 def _first_two(nodes: Iterable[LikeNode]) -> FirstNodes:
     return FirstNodes(tuple(sorted(nodes, key=lambda each: (each.arrival, each.name))[:2]))
@@ -84,12 +81,6 @@ class ServicePods:
 
     total: int
     by_value: tuple[dict[str, int], ...]
-
-    def merge(self, other: ServicePods) -> ServicePods:
-        both = zip(self.by_value, other.by_value, strict=True)
-        return ServicePods(
-            self.total + other.total, tuple(_added(ours, theirs) for ours, theirs in both)
-        )
 
 
 def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
@@ -108,8 +99,6 @@ class ServiceAffinity(
     reads = Reads.CLUSTER
     alike_by_kind = True
     unprepared = 'error reading "PreFilterServiceAffinity" from cycleState: not found'
-    filter_summary_type = FirstNodes
-    score_summary_type = ServicePods
 
     def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:
         self._affinity = tuple(dict.fromkeys(args.affinity_labels))

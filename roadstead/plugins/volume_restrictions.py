@@ -72,17 +72,12 @@ class ClaimUses:
     def conflicts(self) -> int:
         return len(self.in_use) + self.moved
 
-    def merge(self, other: ClaimUses) -> ClaimUses:
-        in_use = tuple(sorted({*self.in_use, *other.in_use}))
-        return ClaimUses(in_use, self.moved + other.moved)
-
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, EnqueueExtensions):
     name = "VolumeRestrictions"
     reads = Reads.CLUSTER
     alike_by_kind = True
     unprepared = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
-    filter_summary_type = ClaimUses
 
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage

@@ -1,1 +1,1 @@
-"""Preemption, pure: the dry run on one shard's rows, the merge, and the choice of a node."""
+"""Preemption, pure: the dry run and the choice of a node."""

@@ -35,7 +35,7 @@ ROWS_AT_ONCE = 128
 
 
 def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBudget]) -> Tried:
-    """Tries one shard's rows; the evaluation is up to date."""
+    """Try all rows; the evaluation is up to date."""
     if _waits(evaluation):
         return Tried(waits=True)
     table = evaluation.table
@@ -50,21 +50,6 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
         if clean and len(outcome.candidates) >= ask.wanted:
             break
     return outcome.told()
-
-
-def merge(parts: Iterable[Tried], ask: DryRun) -> Tried:
-    """The outcomes of all shards as one."""
-    whole = _Outcome()
-    for part in parts:
-        if part.waits:
-            return Tried(waits=True)
-        whole.candidates += part.candidates
-        whole.nodes += part.nodes
-        whole.reasons.update(dict(part.reasons))
-        whole.errors += part.errors
-    order = in_order([each.node_name for each in whole.candidates], ask.draw)
-    whole.candidates = list(shortlist([whole.candidates[place] for place in order], ask.wanted))
-    return whole.told()
 
 
 @dataclass(slots=True)

@@ -11,12 +11,13 @@ from roadstead.actors.messages import (
     node_batch,
 )
 from roadstead.actors.seam import NOTHING, ActorLostError
-from roadstead.actors.worker.actor import WorkerActor
+from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cache import PodState
+from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import RoadsteadError
-from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of, turns
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of, turns, until
 from tests.builders import node, pod
 from tests.strategies import ZONE
 
@@ -24,21 +25,21 @@ ZONED = [node("a1", labels={ZONE: "a"}), node("b1", labels={ZONE: "b"})]
 
 
 class World:
-    """A cache over fake workers, one zone each."""
+    """A cache over a fake scheduler and a fake worker."""
 
-    def __init__(self, shards=2, answer=NOTHING):
-        self.workers = [Fake(f"worker-{index}", apply=answer) for index in range(shards)]
-        self.cache = CacheActor(plan_of(shards=shards), Fakes(*self.workers))
+    def __init__(self, answer=NOTHING, **settings):
+        self.followers = [Fake("scheduler-0", apply=answer), Fake("worker-0", apply=answer)]
+        self.cache = CacheActor(plan_of(workers=1, **settings), Fakes(*self.followers))
 
     async def with_nodes(self, *nodes):
         await self.cache.add_nodes(node_batch(nodes or tuple(ZONED)))
         return self
 
-    def streamed(self, worker):
-        """(number, kind, node) of every delta that a worker was told."""
+    def streamed(self, follower=0):
+        """(number, kind, node) of every delta that a follower was sent."""
         return [
             (seq, kind, name)
-            for batch in self.workers[worker].told("apply")
+            for batch in self.followers[follower].told("apply")
             for seq, (kind, name) in enumerate(
                 [
                     *(("add_node", name) for name in batch.came.names),
@@ -68,14 +69,27 @@ class World:
         return self.cache.core.state_of(f"uid-{name}")
 
 
-async def test_every_zone_goes_to_a_worker_with_its_own_numbers():
+async def test_every_follower_is_sent_every_change_under_the_same_numbers():
     world = await World().with_nodes()
+    await world.assume("p", on="b1")
 
-    assert world.streamed(0) == [(1, "add_node", "a1")]
-    assert world.streamed(1) == [(1, "add_node", "b1")]
+    assert world.streamed(0) == world.streamed(1)
+    assert world.streamed(0) == [(1, "add_node", "a1"), (2, "add_node", "b1"), (3, "add_pod", "b1")]
 
 
-async def test_adding_nodes_waits_until_the_workers_have_them():
+async def test_nodes_of_a_partition_are_sent_with_its_number():
+    scheduler = Fake("scheduler-0", apply=NOTHING)
+    cache = CacheActor(plan_of(mode="partitioned"), Fakes(scheduler))
+    await cache.add_nodes(node_batch(tuple(ZONED)))
+
+    await cache.add_nodes(node_batch((node("b2", labels={ZONE: "b"}),)))
+
+    first, second = scheduler.told("apply")
+    assert sorted(first.shards) == [0, 1]
+    assert second.shards == first.shards[1:]
+
+
+async def test_adding_nodes_waits_until_the_schedulers_have_them():
     gate = asyncio.Event()
 
     async def apply(batch):
@@ -95,16 +109,7 @@ async def test_adding_nodes_waits_until_the_workers_have_them():
 async def test_nodes_that_come_twice_are_told_once():
     world = await (await World().with_nodes()).with_nodes()
 
-    assert len(world.streamed(0)) == len(world.streamed(1)) == 1
-
-
-async def test_a_late_node_joins_the_worker_of_its_zone():
-    world = await World().with_nodes(*ZONED, node("a2", labels={ZONE: "a"}))
-    late = node("b2", labels={ZONE: "b"})
-
-    await world.with_nodes(late)
-
-    assert [name for _, _, name in world.streamed(1)] == ["b1", "b2"]
+    assert len(world.streamed()) == 2
 
 
 async def test_running_pods_are_counted_where_they_run():
@@ -113,27 +118,25 @@ async def test_running_pods_are_counted_where_they_run():
     await world.cache.add_running(RunningPods(batch_of("p", "q"), ("a1", "b1")))
 
     assert world.state_of("p") is PodState.ADDED
-    assert world.streamed(0)[-1] == (2, "add_pod", "a1")
-    assert world.streamed(1)[-1] == (2, "add_pod", "b1")
+    assert world.streamed()[2:] == [(3, "add_pod", "a1"), (4, "add_pod", "b1")]
 
 
-async def test_assumed_pods_go_to_their_worker_only_and_the_answer_says_how_far_each_is():
+async def test_assumed_pods_are_streamed_and_the_answer_says_with_which_number():
     world = await World().with_nodes()
 
     answer = await world.assume("p", "q")
 
-    assert (answer.refused, answer.worker_seqs) == ((), (3, 1))
-    assert world.streamed(0)[1:] == [(2, "add_pod", "a1"), (3, "add_pod", "a1")]
-    assert len(world.streamed(1)) == 1
+    assert (answer.refused, answer.seq) == ((), 4)
+    assert world.streamed()[2:] == [(3, "add_pod", "a1"), (4, "add_pod", "a1")]
 
 
-async def test_an_answer_does_not_wait_for_workers():
+async def test_an_answer_does_not_wait_for_followers():
     world = await World().with_nodes()
-    world.workers[0].answers["apply"] = lambda batch: asyncio.Event().wait()
+    world.followers[0].answers["apply"] = lambda batch: asyncio.Event().wait()
 
     answer = await asyncio.wait_for(world.assume("p"), 30)
 
-    assert answer.worker_seqs == (2, 1)
+    assert answer.seq == 3
     for task in world.cache._streams:
         task.cancel()
 
@@ -144,7 +147,7 @@ async def test_the_same_assumption_again_is_accepted_and_told_once():
     first, second = await world.assume("p"), await world.assume("p")
 
     assert first == second
-    assert len(world.streamed(0)) == 2
+    assert len(world.streamed()) == 3
 
 
 async def test_an_assumption_of_another_attempt_is_refused_by_its_token():
@@ -162,14 +165,14 @@ async def test_an_assumption_of_another_attempt_is_refused_by_its_token():
     assert world.cache.core.node_of("uid-q") == "b1"
 
 
-async def test_a_forgotten_pod_leaves_its_worker_again():
+async def test_a_forgotten_pod_leaves_the_tables_again():
     world = await World().with_nodes()
     await world.assume("p")
 
     answer = await world.settle(forget=["p"])
 
-    assert world.streamed(0)[-1] == (3, "remove_pod", "a1")
-    assert answer.worker_seqs == (3, 1)
+    assert world.streamed()[-1] == (4, "remove_pod", "a1")
+    assert answer.seq == 4
     assert world.state_of("p") is PodState.INITIAL
 
 
@@ -182,7 +185,7 @@ async def test_what_is_forgotten_twice_is_told_once():
     assert first == second
 
 
-async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_workers():
+async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_followers():
     world = await World().with_nodes()
     await world.assume("p")
     await world.settle(finish=["p"])
@@ -190,7 +193,7 @@ async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_workers():
     answer = await world.settle(confirm=["p"])
 
     assert world.state_of("p") is PodState.ADDED
-    assert answer.worker_seqs == (2, 1)
+    assert answer.seq == 3
 
 
 async def test_a_confirmed_pod_is_not_forgotten_any_more():
@@ -203,10 +206,10 @@ async def test_a_confirmed_pod_is_not_forgotten_any_more():
     assert world.state_of("p") is PodState.ADDED
 
 
-async def test_settling_nothing_says_how_far_each_worker_is():
+async def test_settling_nothing_says_the_number_of_the_last_change():
     world = await World().with_nodes()
 
-    assert (await world.settle()).worker_seqs == (1, 1)
+    assert (await world.settle()).seq == 2
 
 
 async def test_deltas_keep_classes_once_and_pods_by_their_place():
@@ -216,26 +219,27 @@ async def test_deltas_keep_classes_once_and_pods_by_their_place():
 
     await world.assume("p", "q")
 
-    batch = world.workers[0].told("apply")[-1]
+    batch = world.followers[0].told("apply")[-1]
     assert (len(batch.classes), batch.pods, batch.nodes) == (1, (0, 0), ())
 
 
-async def test_a_removed_node_takes_its_pods_along_and_leaves_its_shard():
-    world = await World().with_nodes()
+async def test_a_removed_node_takes_its_pods_along_and_leaves_its_partition():
+    world = World(mode="partitioned")
+    await world.with_nodes()
     await world.assume("p")
     deltas = world.cache.core.remove_node("a1")
 
     await world.cache._deliver(deltas)
 
-    assert [kind for _, kind, _ in world.streamed(0)[2:]] == ["remove_pod", "remove_node"]
+    assert [kind for _, kind, _ in world.streamed()[3:]] == ["remove_pod", "remove_node"]
     with pytest.raises(KeyError):
         world.cache.sharding.shard_of("a1")
 
 
-async def test_every_kind_of_delta_brings_a_worker_to_the_state_of_the_cache():
-    worker = WorkerActor("worker-0", plan_of(shards=1), NOBODY)
-    crossing = Fake("worker-0", apply=lambda batch: worker.apply(crossed(batch)))
-    cache = CacheActor(plan_of(shards=1), Fakes(crossing))
+async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache():
+    follower = TableFollower("scheduler-0", NodeTable(), 1.0)
+    crossing = Fake("scheduler-0", apply=lambda batch: follower.apply(crossed(batch)))
+    cache = CacheActor(plan_of(), Fakes(crossing))
     await cache.add_nodes(node_batch(tuple(ZONED)))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("a1", "b1")))
     await cache._deliver(cache.core.update_node(node("a1", cpu=9000, labels={ZONE: "a"})))
@@ -248,9 +252,9 @@ async def test_every_kind_of_delta_brings_a_worker_to_the_state_of_the_cache():
     await cache.nominate(Nominations(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
     await cache._deliver(())
 
-    assert worker.table.nominations.to("a1") == {worker.table.classes.info(urgent): 1}
-    assert [*lines(worker.table)] == ["a1"]
-    assert lines(worker.table) == lines(cache.core.placements.store.table)
+    assert follower.table.nominations.to("a1") == {follower.table.classes.info(urgent): 1}
+    assert [*lines(follower.table)] == ["a1"]
+    assert lines(follower.table) == lines(cache.core.placements.store.table)
     assert {DeltaKind(kind) for batch in crossing.told("apply") for kind in batch.kinds} == set(
         DeltaKind
     )
@@ -260,25 +264,38 @@ def crossed(batch):
     return from_wire(type(batch), unpack(pack(to_wire(batch))))
 
 
-async def test_a_worker_that_takes_no_more_changes_is_told_in_status_and_stops_the_cache():
+async def test_a_scheduler_that_takes_no_more_changes_is_told_in_status_and_stops_the_cache():
     world = await World().with_nodes()
-    world.workers[0].answers["apply"] = ActorLostError("worker-0 is gone")
+    world.followers[0].answers["apply"] = ActorLostError("scheduler-0 is gone")
     await world.assume("p")
 
     status = await world.cache.status(NOTHING)
 
-    assert status.error == "worker-0 no longer takes changes: worker-0 is gone"
-    with pytest.raises(RoadsteadError, match="worker-0 is gone"):
+    assert status.error == "scheduler-0 no longer takes changes: scheduler-0 is gone"
+    with pytest.raises(RoadsteadError, match="scheduler-0 is gone"):
         await world.assume("q", on="b1")
 
 
-async def test_a_worker_that_was_never_there_is_told_in_status():
-    cache = CacheActor(plan_of(shards=1), NOBODY)
+async def test_a_worker_that_takes_no_more_changes_is_sent_no_more_and_stops_nobody():
+    world = await World().with_nodes()
+    world.followers[1].answers["apply"] = ActorLostError("worker-0 is gone")
+
+    await world.assume("p")
+    await until(lambda: "worker-0" in world.cache._unfilled)
+    await world.assume("q", on="b1")
+
+    assert (await world.cache.status(NOTHING)).error == ""
+    assert [seq for seq, _, _ in world.streamed(0)] == [1, 2, 3, 4]
+    assert {seq for seq, _, _ in world.streamed(1)} == {1, 2, 3}
+
+
+async def test_a_scheduler_that_was_never_there_is_told_in_status():
+    cache = CacheActor(plan_of(), NOBODY)
 
     await cache.add_nodes(node_batch((ZONED[0],)))
 
     error = (await cache.status(NOTHING)).error
-    assert error == "worker-0 no longer takes changes: there is no actor worker-0"
+    assert error == "scheduler-0 no longer takes changes: there is no actor scheduler-0"
 
 
 async def test_status_says_what_the_cache_holds():

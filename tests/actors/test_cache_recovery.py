@@ -1,4 +1,4 @@
-"""The cache's part in a recovery: expiry by the binder's word, whole shards, orphans, comparing."""
+"""The cache's part in a recovery: expiry by the binder, new followers, orphans, comparing."""
 
 import itertools
 from dataclasses import replace
@@ -19,11 +19,12 @@ from roadstead.actors.messages.recovery import (
     StorageLog,
     Words,
 )
+from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING, DeadlineError
-from roadstead.actors.worker.actor import WorkerActor
 from roadstead.cache import PodState
 from roadstead.facts.cluster import ClusterFacts
-from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of, turns, until
+from roadstead.nodes.pod_info import PodClasses
+from tests.actors.world import Fake, Fakes, batch_of, lines, plan_of, turns, until
 from tests.builders import node
 from tests.storage.world import claim, storage, using, volume, waiting
 
@@ -31,15 +32,15 @@ OWNER = Owner("scheduler-0", 2)
 
 
 class World:
-    """A cache over one worker, and a binder that says what a test wants."""
+    """A cache over one scheduler, and a binder that says what a test wants."""
 
     def __init__(self, nodes_of=(), facts=None):
-        self.plan = replace(plan_of(shards=1), cluster=ClusterFacts(storage=facts or storage()))
-        self.worker = Fake("worker-0", apply=NOTHING, restore=NOTHING)
+        self.plan = replace(plan_of(), cluster=ClusterFacts(storage=facts or storage()))
+        self.scheduler = Fake("scheduler-0", apply=NOTHING, restore=NOTHING)
         self.said = dict(nodes_of)
         self.binder = Fake("binder", resolve=self.word)
         self.queue = Fake("queue", observe=NOTHING)
-        self.cache = CacheActor(self.plan, Fakes(self.worker, self.binder, self.queue))
+        self.cache = CacheActor(self.plan, Fakes(self.scheduler, self.binder, self.queue))
 
     def word(self, ask):
         return Words(tuple(self.said.get(uid) for uid in ask.uids))
@@ -53,6 +54,11 @@ class World:
 
     def states(self, *names):
         return [self.cache.core.state_of(f"uid-{name}") for name in names]
+
+
+def follower(world, epoch=1):
+    """The table of a new life of the scheduler."""
+    return HeldNodes("scheduler-0", world.plan, PodClasses(), is_new=True, epoch=epoch)
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +137,7 @@ async def claim_of_a_pod_deleted_while_assumed():
     return world, ledger, committed
 
 
-async def test_what_commits_changed_of_claims_before_goes_to_the_workers_of_a_cache_that_begins():
+async def test_what_commits_changed_of_claims_before_goes_to_the_followers_of_a_cache_that_begins():
     *_, committed = await claim_of_a_pod_deleted_while_assumed()
     world = World(facts=storage(waiting("local"), claim("c"), volume("a")))
 
@@ -139,7 +145,7 @@ async def test_what_commits_changed_of_claims_before_goes_to_the_workers_of_a_ca
         await world.cache.take_storage(committed)
     await turns()
 
-    (told,) = world.worker.told("apply")
+    (told,) = world.scheduler.told("apply")
     assert told.changes == committed.changes
     assert (told.first_seq, told.count) == (1, len(committed.changes))
 
@@ -159,7 +165,7 @@ async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler
     assert ledger.holders() == ()
     assert ledger.storage.claims["default/c"] == claim("c")
     await turns()
-    told = [change for each in world.worker.told("apply") for change in each.changes]
+    told = [change for each in world.scheduler.told("apply") for change in each.changes]
     assert [change.claims[0].is_bound for change in told] == [True, False]
 
 
@@ -191,72 +197,72 @@ def test_lives_are_told_apart_by_owner_and_epoch():
     assert not is_of_earlier_life("t1", OWNER)
 
 
-async def test_a_new_worker_gets_the_shard_and_later_changes_come_behind_it(monkeypatch):
+async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(monkeypatch):
     monkeypatch.setattr(cache_recovery, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
-    worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True)
-    await world.cache.restream(Restream(0, "worker-0", 1))
-    parts = world.worker.told("restore")
+    fresh = follower(world)
+    await world.cache.restream(Restream("scheduler-0", 1))
+    parts = world.scheduler.told("restore")
     await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
     await turns()
 
-    for batch in world.worker.told("apply"):
-        await worker.apply(batch)
+    for batch in world.scheduler.told("apply"):
+        await fresh.apply(batch)
     for part in [*reversed(parts), parts[0]]:
-        await worker.restore(part)
+        await fresh.restore(part)
 
     assert len(parts) > 2
-    assert lines(worker.table) == lines(world.cache.core.placements.store.table)
-    assert worker.applied == 6
+    assert lines(fresh.table) == lines(world.cache.core.placements.store.table)
+    assert fresh.applied == 6
 
 
-async def test_a_new_cache_tells_its_workers_nothing_before_it_has_all():
+async def test_a_new_cache_tells_its_followers_nothing_before_it_has_all():
     world = World()
-    world.cache = CacheActor(world.plan, Fakes(world.worker), is_new=True)
+    world.cache = CacheActor(world.plan, Fakes(world.scheduler), is_new=True)
     await world.assuming("a")
-    assert world.worker.calls == []
+    assert world.scheduler.calls == []
 
-    await world.cache.restream(Restream(0, "worker-0", 2))
+    await world.cache.restream(Restream("scheduler-0", 2))
     await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
     await turns()
 
-    assert {part.seq for part in world.worker.told("restore")} == {3}
-    assert [batch.first_seq for batch in world.worker.told("apply")] == [4]
+    assert {part.seq for part in world.scheduler.told("restore")} == {3}
+    assert [batch.first_seq for batch in world.scheduler.told("apply")] == [4]
 
 
-async def test_a_worker_begins_with_nothing_that_was_meant_for_an_earlier_life():
+async def test_a_follower_begins_with_nothing_that_was_meant_for_an_earlier_life():
     world = await World().assuming("a")
-    worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True, epoch=3)
-    await world.cache.restream(Restream(0, "worker-0", 2))
+    fresh = follower(world, epoch=3)
+    await world.cache.restream(Restream("scheduler-0", 2))
     await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
-    await world.cache.restream(Restream(0, "worker-0", 3))
+    await world.cache.restream(Restream("scheduler-0", 3))
 
-    for part in world.worker.told("restore"):
-        await worker.restore(part)
+    for part in world.scheduler.told("restore"):
+        await fresh.restore(part)
 
-    assert worker.applied == 4
-    assert lines(worker.table) == lines(world.cache.core.placements.store.table)
+    assert fresh.applied == 4
+    assert lines(fresh.table) == lines(world.cache.core.placements.store.table)
 
 
 async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
     monkeypatch.setattr(cache_recovery, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
-    worker = WorkerActor("worker-0", world.plan, NOBODY, is_new=True)
-    await world.cache.restream(Restream(0, "worker-0", 1))
+    fresh = follower(world)
+    await world.cache.restream(Restream("scheduler-0", 1))
     await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
-    await world.cache.restream(Restream(0, "worker-0", 1))
+    await world.cache.restream(Restream("scheduler-0", 1))
     earlier, later = [
-        [each for each in world.worker.told("restore") if each.seq == seq] for seq in (5, 6)
+        [each for each in world.scheduler.told("restore") if each.seq == seq] for seq in (5, 6)
     ]
 
     for part in (*earlier[:-1], *later[-1:]):
-        await worker.restore(part)
-    assert worker.applied == -1
+        await fresh.restore(part)
+    assert fresh.applied == -1
     for part in later:
-        await worker.restore(part)
+        await fresh.restore(part)
 
-    assert worker.applied == 6
-    assert lines(worker.table) == lines(world.cache.core.placements.store.table)
+    assert fresh.applied == 6
+    assert lines(fresh.table) == lines(world.cache.core.placements.store.table)
 
 
 async def test_evicted_pods_are_counted_no_more():

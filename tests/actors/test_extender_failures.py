@@ -28,7 +28,7 @@ AT_BIND = {
     "garbage": NOT_JSON,
     "error": SAYS_NO,
 }
-PATHS = {"holds the nodes": {}, "workers": {"shards": 2, "nodes_at": "workers"}}
+PATHS = {"holds the nodes": {}, "workers": {"workers": 2}}
 
 
 def run(faults, path="workers", **fields):

@@ -5,10 +5,10 @@ import pytest
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, first_of, open_runtime, processes
+from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.actors.supervisor import supervisor
-from roadstead.actors.worker.actor import WorkerActor
-from roadstead.config.settings import Deadlines, Settings
+from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.journal import JournalError, NullJournal
 from roadstead.protocol.errors import InputError
@@ -33,7 +33,7 @@ class Run:
     """A run by the launcher on a runtime that a test can reach."""
 
     def __init__(self, monkeypatch, **settings):
-        self.plan = plan_of(**({"nodes_at": "workers"} | settings))
+        self.plan = plan_of(**({"workers": 2} | settings))
         self.runtime = None
         self.told = []
         monkeypatch.setattr(launch, "open_runtime", self.open)
@@ -66,7 +66,7 @@ class Run:
 
 @pytest.mark.parametrize("name", WITHOUT_A_JOURNAL)
 def test_what_is_killed_in_the_process_of_the_binder_ends_the_run_by_its_name(monkeypatch, name):
-    run = Run(monkeypatch, batch=1, shards=2)
+    run = Run(monkeypatch, batch=1, workers=2)
 
     why = run.fails(run.kill_in_the_middle(name))
 
@@ -78,7 +78,7 @@ def test_what_is_killed_in_the_process_of_the_binder_ends_the_run_by_its_name(mo
 
 @pytest.mark.parametrize("name", ["cache", "binder"])
 def test_an_actor_that_is_killed_while_the_cluster_is_loaded_ends_the_run(monkeypatch, name):
-    run = Run(monkeypatch, shards=2)
+    run = Run(monkeypatch, workers=2)
 
     def on_progress(progress):
         if progress.phase == "loading the cluster":
@@ -87,40 +87,15 @@ def test_an_actor_that_is_killed_while_the_cluster_is_loaded_ends_the_run(monkey
     assert f"{name} is gone" in run.fails(on_progress)
 
 
-def test_a_worker_that_never_answers_ends_the_run_at_the_deadline(monkeypatch):
-    async def evaluate(self, request):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(WorkerActor, "evaluate", evaluate)
-    run = Run(monkeypatch, deadlines=Deadlines(call_s=1.0))
-
-    why = run.fails()
-
-    assert "scheduler-0 cannot go on: worker-" in why
-    assert "did not answer evaluate within 1 s" in why
-
-
-def test_a_worker_that_breaks_ends_the_run_with_what_broke(monkeypatch):
-    async def evaluate(self, request):
-        raise ZeroDivisionError("no rows")
-
-    monkeypatch.setattr(WorkerActor, "evaluate", evaluate)
-
-    why = Run(monkeypatch).fails()
-
-    assert "ZeroDivisionError: no rows" in why
-    assert "scheduler-0 cannot go on: worker-" in why
-
-
-def test_a_worker_that_takes_no_changes_ends_the_run_with_the_place(monkeypatch):
-    apply = WorkerActor.apply
+def test_a_scheduler_that_takes_no_changes_ends_the_run_with_the_place(monkeypatch):
+    apply = SchedulerActor.apply
 
     async def apply_nodes_only(self, batch):
         if "add_pod" in batch.kinds:
             raise MemoryError("no room")
         return await apply(self, batch)
 
-    monkeypatch.setattr(WorkerActor, "apply", apply_nodes_only)
+    monkeypatch.setattr(SchedulerActor, "apply", apply_nodes_only)
 
     why = Run(monkeypatch).fails()
 
@@ -159,7 +134,7 @@ def test_an_actor_that_cannot_be_reached_from_outside_is_named_even_if_no_watch_
 
 
 def test_a_run_that_failed_leaves_nothing_that_disturbs_the_next(monkeypatch):
-    run = Run(monkeypatch, batch=1, shards=2)
+    run = Run(monkeypatch, batch=1, workers=2)
     run.fails(run.kill_in_the_middle("binder"))
 
     outcome = ActorLauncher().run(fleet(pods=20), plan_of(), lambda progress: None)
@@ -218,5 +193,5 @@ async def test_bad_input_is_told_without_waiting_for_anything():
 
 
 def test_the_processes_of_a_run_are_counted():
-    assert processes(Settings(shards=3, schedulers=2)) == 6
-    assert processes(Settings(shards=1, schedulers=1, control="apart")) == 5
+    assert processes(Settings(workers=3, schedulers=2)) == 6
+    assert processes(Settings(workers=1, schedulers=1, control="apart")) == 5

@@ -68,7 +68,7 @@ def run(run_plan, *gangs, nodes=4, running=()):
 @pytest.mark.parametrize("batch", [1, 2, 64])
 def test_a_gang_that_fits_lands_whole_and_one_that_does_not_leaves_its_room_to_others(batch):
     placed, pending = run(
-        plan(batch=batch, shards=2),
+        plan(batch=batch, workers=2),
         gang("big", 5, 5, cpu=4000),
         gang("a", 6, 6),
         gang("b", 4, 4, cpu=2000),
@@ -152,7 +152,7 @@ def test_on_ray_gangs_land_whole_or_not_at_all():
         RaySession._last.join(GENEROUS_S)
 
     placed, pending = run(
-        plan("ray", shards=2, batch=4), gang("a", 3, 3), gang("big", 5, 5, cpu=4000)
+        plan("ray", workers=2, batch=4), gang("a", 3, 3), gang("big", 5, 5, cpu=4000)
     )
     RaySession._last.join(GENEROUS_S)
 

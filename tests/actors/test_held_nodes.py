@@ -1,4 +1,4 @@
-"""Runs in which the scheduler holds all nodes itself."""
+"""Runs of one scheduler on its own node table."""
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +11,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.scheduler import kernel_loader
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.scheduler.leasing import NOTHING_SETTLED
-from roadstead.actors.seam import ActorError
-from roadstead.config.errors import ConfigError
-from roadstead.config.settings import Settings, load_settings
+from roadstead.config.settings import Settings
 from roadstead.kernel.start import load
 from roadstead.run import RunPlan
 from tests.actors import fleets
@@ -21,7 +19,6 @@ from tests.actors.test_preemption_runs import FULL, URGENT, gone, running
 from tests.actors.test_preemption_runs import run as preempting_run
 from tests.actors.test_runs import overfull, run, told
 from tests.actors.world import (
-    NOBODY,
     inputs_of,
     placed,
     plainly,
@@ -30,8 +27,6 @@ from tests.actors.world import (
     run_inline,
 )
 from tests.builders import node, pod
-
-HERE = {"nodes_at": "scheduler"}
 
 
 @pytest.fixture(autouse=True)
@@ -51,13 +46,13 @@ def _nobody_is_woken(monkeypatch):
 def test_any_batches_are_decided_as_one_pod_after_another(inputs, batch, tie_break):
     how = {"tie_break": tie_break, "seed": 7}
 
-    nodes, reasons = told(run(inputs, batch=batch, **HERE, **how))
+    nodes, reasons = told(run(inputs, batch=batch, **how))
 
     assert (nodes, reasons) == plainly(inputs, plan_of(**how))
 
 
 def test_there_are_no_workers():
-    _, actors = run_inline(overfull(), plan_of(**HERE))
+    _, actors = run_inline(overfull(), plan_of())
 
     assert sorted(actors) == ["binder", "cache", "queue", "scheduler-0"]
     assert not actors["scheduler-0"]._nodes.tentative
@@ -70,7 +65,7 @@ def test_with_the_kernel_pods_are_placed_as_without_it(monkeypatch, batch):
     monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
     inputs = overfull()
 
-    outcome, actors = run_inline(inputs, plan_of(kernel=True, batch=batch, **HERE))
+    outcome, actors = run_inline(inputs, plan_of(kernel=True, batch=batch))
 
     assert told(outcome) == plainly(inputs, plan_of())
     assert dict(actors["scheduler-0"]._kernel.coverage.counts())["kernel: pods"] > 0
@@ -79,7 +74,7 @@ def test_with_the_kernel_pods_are_placed_as_without_it(monkeypatch, batch):
 def test_preemption_is_tried_on_the_nodes_it_holds():
     inputs = inputs_of([node("n1")], pods_of("urgent", "other", facts=URGENT), running("r"))
 
-    outcome, _ = preempting_run(inputs, **HERE)
+    outcome, _ = preempting_run(inputs)
 
     assert [*placed(outcome).values()] == ["n1"]
     assert [name for name, _, _ in gone(outcome)] == ["default/r"]
@@ -98,7 +93,7 @@ def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatc
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
     quick = {"deadlines": {"call_s": 0.2}}
 
-    outcome, _ = run_inline(inputs, plan_of(**HERE, **quick))
+    outcome, _ = run_inline(inputs, plan_of(**quick))
 
     assert [*placed(outcome).values()] == ["n1"]
 
@@ -107,7 +102,7 @@ def test_a_pod_is_explained():
     inputs = inputs_of([node("n1"), node("n2", cpu=100)], pods_of("p", facts=FULL))
     (asked,) = pods_of("q")
 
-    explained = ActorLauncher().explain(inputs, plan_of(**HERE), asked, lambda _: None)
+    explained = ActorLauncher().explain(inputs, plan_of(), asked, lambda _: None)
 
     assert sorted(explained.names) == ["n1", "n2"]
 
@@ -115,39 +110,16 @@ def test_a_pod_is_explained():
 def test_pods_that_fit_nowhere_wait_though_their_table_is_at_hand():
     inputs = inputs_of([node(f"n{n}") for n in range(3)], pods_of(*"abcdef", facts=pod(cpu=3000)))
 
-    outcome = run(inputs, batch=2, **HERE)
+    outcome = run(inputs, batch=2)
 
     assert len(outcome.placements) == 3
     assert len(outcome.pending) == 3
-
-
-async def test_a_scheduler_without_nodes_is_no_worker():
-    with pytest.raises(ActorError, match="scheduler-0 holds no nodes"):
-        await SchedulerActor("scheduler-0", plan_of(shards=1), NOBODY).apply(None)
-
-
-def test_a_scheduler_with_a_partition_holds_all_nodes_itself():
-    with pytest.raises(ConfigError, match=r'nodes_at.*needs mode "exact" or "shared"'):
-        load_settings("nodes_at: workers\nmode: partitioned\n")
 
 
 @pytest.mark.ray
 def test_on_ray_pods_are_placed_as_inline():
     inputs = overfull()
 
-    outcome = ActorLauncher().run(inputs, RunPlan(Settings(runtime="ray", **HERE)), lambda _: None)
+    outcome = ActorLauncher().run(inputs, RunPlan(Settings(runtime="ray")), lambda _: None)
 
     assert told(outcome) == plainly(inputs, plan_of())
-
-
-def test_every_scheduler_holds_the_nodes_unless_shards_are_asked_for():
-    def has_workers(text):
-        return load_settings(text).has_workers
-
-    assert not has_workers("")
-    assert not has_workers("schedulers: 1\nshards: 2\nnodes_at: scheduler\n")
-    assert has_workers("shards: 1\n")
-    assert not has_workers("schedulers: 2\n")
-    assert not has_workers("conflicts: version\n")
-    assert not has_workers("mode: partitioned\nshards: 4\n")
-    assert has_workers("nodes_at: workers\n")

@@ -6,69 +6,41 @@ from roadstead.actors.messages import ActorStatus
 from roadstead.actors.scheduler.figures import Figures, concurrency_of, work_of
 from roadstead.actors.scheduler.lanes import Lane
 from roadstead.config.settings import Settings
-from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.pods import Attempt
 from roadstead.facts.pod import Owner
 from tests.builders import pod
 
 
-class Batch:
-    """What was read of some classes."""
-
-    def __init__(self, *known):
-        self.known = known
-
-    def knows(self, signature):
-        return signature in self.known
-
-
-def lane(*known, read_s=10.0):
+def lane(read_s=10.0):
     each = Lane(None)
-    each.read(Batch(*known), read_s)
+    each.read(read_s)
     return each
 
 
-def of_class(signature):
-    return PodInCycle("uid", "default/a", None, signature)
+def test_what_was_read_serves_later_pods_while_it_is_young():
+    assert not Lane(None).serves(10.0, 2.0)
 
+    each = lane()
 
-def test_what_was_read_serves_later_pods_of_its_classes_while_it_is_young():
-    each = lane("x", "y")
-
-    assert each.serves([of_class("x"), of_class("y")], 12.0, 2.0)
-    assert not each.serves([of_class("x")], 12.1, 2.0)
-    assert not each.serves([of_class("x"), of_class("z")], 10.0, 2.0)
-
-
-def test_a_table_of_its_own_serves_pods_of_any_class_once_it_was_read():
-    each = Lane(None)
-    assert not each.serves([of_class("x")], 10.0, 2.0)
-
-    each.read(None, 10.0)
-
-    assert each.serves([of_class("x"), of_class("z")], 12.0, 2.0)
-    assert not each.serves([of_class("x")], 12.1, 2.0)
+    assert each.serves(12.0, 2.0)
+    assert not each.serves(12.1, 2.0)
 
 
 def test_without_a_bound_nothing_is_kept_and_nothing_is_too_old():
-    each = lane("x")
-
-    assert not each.serves([of_class("x")], 10.0, None)
-    assert not each.is_older(1e9, None)
+    assert not lane().serves(10.0, None)
+    assert not lane().is_older(1e9, None)
 
 
 def test_with_a_bound_of_nought_anything_is_too_old_a_moment_later():
-    each = lane("x")
-
-    assert not each.is_older(10.0, 0.0)
-    assert each.is_older(10.001, 0.0)
+    assert not lane().is_older(10.0, 0.0)
+    assert lane().is_older(10.001, 0.0)
 
 
 def test_what_is_dropped_serves_nobody():
-    each = lane("x")
+    each = lane()
     each.drop()
 
-    assert not each.serves([of_class("x")], 10.0, 5.0)
+    assert not each.serves(10.0, 5.0)
 
 
 def attempt(name, job=""):

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from roadstead.actors.messages import node_batch
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.seam import DeadlineError
@@ -16,8 +17,8 @@ from tests.actors.world import identity, inputs_of, placed, plan_of, pods_of, ru
 from tests.builders import node, pod
 
 MODES = {
-    "shared": {"schedulers": 3, "shards": 2},
-    "partitioned": {"schedulers": 3, "mode": "partitioned", "shards": 3},
+    "shared": {"schedulers": 3, "workers": 2},
+    "partitioned": {"schedulers": 3, "mode": "partitioned", "partitions": 3},
     "quality": {
         "schedulers": 2,
         "mode": "partitioned",
@@ -123,7 +124,7 @@ def test_a_profile_without_a_scheduler_is_refused_at_the_start():
 def test_a_partition_asks_its_own_workers_and_the_others_only_for_what_does_not_fit():
     nodes = [host(0, "a", cpu=1000), host(1, "b", cpu=1000)]
     here = pods_of(*(f"p{number}" for number in range(4)), facts=pod(cpu=500))
-    plan = plan_of(schedulers=1, mode="partitioned", shards=2, batch=1)
+    plan = plan_of(schedulers=1, mode="partitioned", partitions=2, batch=1)
 
     outcome, actors = run_inline(inputs_of(nodes, here), plan)
 
@@ -136,7 +137,7 @@ def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
     nodes = [host(0, "a", cpu=1000), host(1, "b", cpu=8000)]
     inputs = inputs_of(nodes, pods_of(*(f"p{n}" for n in range(12)), facts=pod(cpu=500)))
 
-    outcome, actors = run(inputs, schedulers=2, mode="partitioned", shards=2, batch=3)
+    outcome, actors = run(inputs, schedulers=2, mode="partitioned", partitions=2, batch=3)
 
     figures = [actors[f"scheduler-{number}"]._figures for number in range(2)]
     assert len(outcome.placements) == 12
@@ -155,7 +156,11 @@ def test_what_a_running_pod_elsewhere_forbids_is_heeded_by_every_partition(kerne
     both = [each for pair in zip(webs, others, strict=True) for each in pair]
 
     outcome, _ = run(
-        inputs_of(nodes, both, running), mode="partitioned", shards=4, schedulers=2, kernel=kernel
+        inputs_of(nodes, both, running),
+        mode="partitioned",
+        partitions=4,
+        schedulers=2,
+        kernel=kernel,
     )
 
     where = placed(outcome)
@@ -175,16 +180,26 @@ async def test_where_the_queue_lends_to_nobody_in_time_the_scheduler_asks_again(
 
 async def test_what_is_stale_and_fits_no_more_is_read_anew_before_a_pod_is_given_up():
     world = World(["a"], ["b"], ["c"], nodes=(node("n1", pods=2),), mode="shared", staleness_s=60.0)
+    assumed = []
+
+    async def assume(batch):
+        assumed.append(batch.pods.uids)
+        answer = await world.counts.assume(batch)
+        if len(assumed) == 2:
+            # Room that the state which was read knows nothing of.
+            await world.counts.add_nodes(node_batch((node("n2"),)))
+        return answer
+
+    world.cache.answers["assume"] = assume
     async with world:
         reports = await world.reports(3)
 
-    # The worker hears of no assumption here: what is read anew has room again.
     assert [uid for report in reports for uid in report.done] == ["uid-a", "uid-b", "uid-c"]
     assert world.scheduler._figures.reads == 2
 
 
 def test_a_job_that_does_not_fit_whole_is_not_bound_in_part_by_a_race():
-    outcome, actors = run(tight(), schedulers=4, batch=4, transaction="all-or-nothing", shards=1)
+    outcome, actors = run(tight(), schedulers=4, batch=4, transaction="all-or-nothing", workers=1)
 
     figures = [actors[f"scheduler-{number}"]._figures for number in range(4)]
     assert outcome.placements
@@ -201,7 +216,7 @@ def test_state_that_may_be_stale_is_read_less_often():
     )
     reads = {}
     for staleness_s in (None, 60.0):
-        how = {"mode": "shared", "batch": 4, "shards": 1, "staleness_s": staleness_s}
+        how = {"mode": "shared", "batch": 4, "workers": 1, "staleness_s": staleness_s}
         outcome, actors = run(inputs, **how)
         reads[staleness_s] = actors["scheduler-0"]._figures.reads
         assert len(outcome.placements) == 60

@@ -1,25 +1,19 @@
 """Sampling and extenders in whole runs, on both runtimes, against real servers."""
 
-import asyncio
 import base64
-from itertools import pairwise
 
-import numpy as np
 import pytest
 import trustme
 
-from roadstead.actors.cache import actor as cache_actor
-from roadstead.actors.messages import RosterPage
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.scheduler.roster import RosterCopy
 from roadstead.config.settings import Settings
 from roadstead.cycle.plain import PlainCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan, build_narrower, build_profiles
 from tests.actors import fleets
-from tests.actors.world import Fake, identity, in_cycle, inputs_of, placed, plan_of, run_inline
+from tests.actors.world import identity, in_cycle, inputs_of, placed, plan_of, run_inline
 from tests.builders import node, pod
 from tests.extenders.servers import Server, tls_server_context
 
@@ -64,10 +58,9 @@ def plainly(inputs, plan):
     return nodes
 
 
-@pytest.mark.parametrize("shards", [1, 2, 5])
-def test_a_sampled_run_decides_as_one_table_does(few_are_enough, monkeypatch, shards):
-    monkeypatch.setattr(cache_actor, "ROSTER_PAGE_NODES", 5)
-    how = plan(SAMPLED, shards=shards)
+@pytest.mark.parametrize("batch", [1, 4, 2048])
+def test_a_sampled_run_decides_as_one_table_does(few_are_enough, batch):
+    how = plan(SAMPLED, batch=batch)
 
     outcome, actors = run_inline(fleet(), how)
 
@@ -126,7 +119,7 @@ def extender_config(port, *, scheme="http", **fields):
 @pytest.mark.parametrize("cache", ["true", "false"])
 def test_a_run_with_an_extender_decides_as_one_table_does(cache):
     with Server(Odd().answer) as server:
-        how = plan(extender_config(server.port, nodeCacheCapable=cache), shards=3)
+        how = plan(extender_config(server.port, nodeCacheCapable=cache), workers=3)
 
         outcome, _ = run_inline(fleet(), how)
 
@@ -139,11 +132,11 @@ def test_a_run_with_an_extender_decides_as_one_table_does(cache):
 def test_a_run_with_an_extender_on_ray_decides_as_the_inline_one(tmp_path):
     with Server(Odd().answer) as server:
         config = extender_config(server.port, nodeCacheCapable="true")
-        settings = Settings(runtime="ray", shards=2, tie_break="first")
+        settings = Settings(runtime="ray", workers=2, tie_break="first")
         how = RunPlan(settings, config, "scheduler.yaml", log_dir=str(tmp_path))
 
         outcome = ActorLauncher().run(fleet(), how, lambda progress: None)
-        inline, _ = run_inline(fleet(), plan(config, shards=2))
+        inline, _ = run_inline(fleet(), plan(config, workers=2))
 
     assert placed(outcome) == placed(inline)
 
@@ -188,7 +181,7 @@ def test_a_pod_that_an_extender_did_not_bind_is_tried_again():
 
 def test_an_extender_is_explained():
     with Server(Odd().answer) as server:
-        how = plan(extender_config(server.port, nodeCacheCapable="true"), shards=2)
+        how = plan(extender_config(server.port, nodeCacheCapable="true"), workers=2)
         asked = (identity("asked"), pod(cpu=100))
 
         told = ActorLauncher().explain(fleet(2), how, asked, lambda progress: None)
@@ -199,54 +192,6 @@ def test_an_extender_is_explained():
     ]
     assert entry["scores"][-1]["plugin"] == "Extender"
     assert all(int(name[1:]) % 3 for name in entry["feasible"])
-
-
-def page(version, total, *names, start=0):
-    arrivals = np.arange(start, start + len(names), dtype=np.int64)
-    return RosterPage(version, total, names, arrivals.tobytes(), (), (7,))
-
-
-def take(copy, *pages):
-    """The roster that a copy takes from a cache that answers with these pages, and what it asks."""
-    answers = iter(pages)
-    cache = Fake("cache", roster=lambda ask: next(answers))
-    roster = asyncio.run(copy.take(cache, 1.0))
-    return [node.name for node in roster.nodes], cache.told("roster")
-
-
-def test_a_roster_is_taken_page_by_page():
-    copy = RosterCopy(whole=False)
-
-    names, asked = take(copy, page(3, 3, "n1", "n2"), page(3, 3, "n3", start=2))
-
-    assert names == ["n1", "n2", "n3"]
-    assert [ask.start for ask in asked] == [0, 2]
-    assert copy.worker_seqs == (7,)
-    names, asked = take(copy, page(3, 0))
-    assert (names, [ask.known for ask in asked]) == (["n1", "n2", "n3"], [3])
-
-
-def test_a_roster_that_changes_between_pages_is_taken_anew():
-    names, asked = take(
-        RosterCopy(whole=False),
-        page(3, 3, "n1", "n2"),
-        page(4, 2, start=2),
-        page(4, 2, "n1", "n4"),
-    )
-
-    assert names == ["n1", "n4"]
-    assert [ask.start for ask in asked] == [0, 2, 0]
-
-
-def test_a_roster_keeps_its_order_while_its_nodes_stay():
-    copy = RosterCopy(whole=False)
-    found = [
-        take(copy, page(version, len(names), *names))[0]
-        for version, names in enumerate([("n1", "n2"), ("n2", "n1"), ("n2", "n1", "n3")])
-    ]
-
-    assert [len(before) <= len(after) for before, after in pairwise(found)] == [True, True]
-    assert found == [["n1", "n2"], ["n1", "n2"], ["n2", "n1", "n3"]]
 
 
 def test_an_extender_chooses_where_a_pod_of_a_run_preempts():
@@ -263,7 +208,7 @@ def test_an_extender_chooses_where_a_pod_of_a_run_preempts():
         lines = "  preemptVerb: preempt\n  nodeCacheCapable: true\n"
         config = f"{HEAD}extenders:\n- urlPrefix: http://127.0.0.1:{server.port}\n{lines}"
 
-        outcome, _ = run_inline(inputs, plan(config, shards=2))
+        outcome, _ = run_inline(inputs, plan(config, workers=2))
 
     assert asked == [("preempt", ["n0", "n1", "n2"])]
     assert placed(outcome)["default/high"] == "n2"

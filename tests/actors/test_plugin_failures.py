@@ -53,7 +53,7 @@ FOR_SOME = {
 }
 """Plugin → how the message of a pod begins for which it fails."""
 
-PATHS = {"holds the nodes": {}, "workers": {"shards": 3, "nodes_at": "workers"}}
+PATHS = {"holds the nodes": {}, "workers": {"workers": 3}}
 ROOT = str(Path(__file__).parents[2])
 SOUND, FAILING = ("a0", "a1", "a2"), ("b0", "b1")
 
@@ -108,15 +108,6 @@ def test_all_pods_are_placed_where_nothing_follows_from_a_failure_or_another_att
     plugin, path
 ):
     assert placed(run(path, plugin)) == sorted([*SOUND, *FAILING])
-
-
-def test_a_merge_of_what_workers_sent_fails_the_pods_that_it_is_for():
-    plugin = "RaisesAtMergeForSome"
-    outcome = run("workers", plugin)
-
-    assert placed(outcome) == [*SOUND]
-    for each in outcome.pending:
-        assert each.message == f'running PreFilter plugin "{plugin}": {SILENT}'
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -72,10 +72,10 @@ def three_kinds():
 WHERE = {"default/spreads": "empty", "default/fills": "half", "default/dares": "shut"}
 
 
-@pytest.mark.parametrize("shards", [1, 2, 5])
+@pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("batch", [1, 64])
-def test_each_pod_is_decided_by_the_profile_it_names(shards, batch):
-    outcome, _ = run_inline(three_kinds(), plan_of(config=PROFILES, shards=shards, batch=batch))
+def test_each_pod_is_decided_by_the_profile_it_names(workers, batch):
+    outcome, _ = run_inline(three_kinds(), plan_of(config=PROFILES, workers=workers, batch=batch))
 
     assert placed(outcome) == WHERE
     (foreign,) = outcome.pending
@@ -84,7 +84,7 @@ def test_each_pod_is_decided_by_the_profile_it_names(shards, batch):
 
 @pytest.mark.ray
 def test_on_ray_too():
-    plan = RunPlan(Settings(runtime="ray", shards=2), PROFILES, "scheduler.yaml")
+    plan = RunPlan(Settings(runtime="ray", workers=2), PROFILES, "scheduler.yaml")
 
     outcome = ActorLauncher().run(three_kinds(), plan, lambda progress: None)
 

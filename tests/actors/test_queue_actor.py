@@ -569,20 +569,17 @@ async def test_room_that_was_kept_in_vain_wakes_others_and_of_bound_pods_nothing
     assert not is_parked(queue)
 
 
-@pytest.mark.parametrize(("late", "parked_for_good"), [(True, False), (False, True)])
-async def test_a_pod_that_was_tried_without_some_nodes_is_tried_again_however_often(
-    clock, late, parked_for_good
-):
+async def test_a_pod_that_failed_too_often_is_parked(clock):
     queue = queue_of()
     await queue.submit(batch_of("a"))
     for _ in range(MAX_FAILURES + 1):
         lease = await leased(queue)
         if lease.lease_id:
-            again = GivenBack("uid-a", "error", (), late=late)
+            again = GivenBack("uid-a", "error", ())
             await queue.report(report_of(lease.lease_id, back=[again]))
         clock.now_s += LONG_S / 10
 
-    assert (queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE) is parked_for_good
+    assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
 
 
 async def leased_again(queue, name):

@@ -29,7 +29,7 @@ class Run:
     """A run on Ray, whose processes a test may reach."""
 
     def __init__(self, monkeypatch, **settings):
-        self.settings = Settings(batch=2, shards=2, control="apart", **settings)
+        self.settings = Settings(batch=2, workers=2, control="apart", **settings)
         self.opened = []
         monkeypatch.setattr(launch, "open_runtime", self.open)
 

@@ -47,7 +47,7 @@ def on_progress(progress):
         os.kill({**ray, "driver": os.getpid()}[victim], 9)
 
 launch.open_runtime = opening
-apart = {"shards": 2, "schedulers": 2, "control": "apart"}
+apart = {"workers": 2, "schedulers": 2, "control": "apart"}
 settings = Settings(runtime=runtime, batch=2, journal=folder, **apart)
 plan = replace(RunPlan(settings), resume=not victim)
 try:
@@ -110,7 +110,7 @@ def on_progress(progress):
         cluster.remove_node(other, allow_graceful=False)
 
 launch.open_runtime = opening
-settings = Settings(batch=2, shards=2, schedulers=2, control="apart", journal=folder)
+settings = Settings(batch=2, workers=2, schedulers=2, control="apart", journal=folder)
 outcome = ActorLauncher().run(fleet(), RunPlan(settings), on_progress)
 prove(outcome, folder)
 replaced = [name for name in outcome.timings_s if name.startswith("replace ")]

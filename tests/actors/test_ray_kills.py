@@ -33,7 +33,7 @@ def test_each_process_is_killed_once_and_nothing_is_lost_doubled_or_overfilled(
 
     monkeypatch.setattr(launch, "open_runtime", opening)
     trace = generate_fleet(20, 300, 1)
-    settings = Settings(shards=2, schedulers=2, batch=2, control="apart", journal=tmp_path)
+    settings = Settings(workers=2, schedulers=2, batch=2, control="apart", journal=tmp_path)
 
     outcome = ActorLauncher().run(
         inputs_of(trace.nodes(), trace.pods()), RunPlan(settings), on_progress

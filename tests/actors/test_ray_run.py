@@ -39,14 +39,14 @@ def test_a_run_on_ray_places_as_the_inline_one_and_leaves_no_process_behind(tmp_
     before = descendants()
     trace = generate_fleet(20, 200, 1)
     inputs = inputs_of(trace.nodes(), trace.pods())
-    plan = RunPlan(Settings(runtime="ray", shards=2, batch=32), log_dir=str(tmp_path))
+    plan = RunPlan(Settings(runtime="ray", workers=2, batch=32), log_dir=str(tmp_path))
     seen = []
 
     launcher = ActorLauncher()
     launcher.prepare(plan.settings, plan.log_dir)
     outcome = launcher.run(inputs, plan, lambda progress: seen.append(len(descendants())))
 
-    inline = ActorLauncher().run(inputs, plan_of(shards=3, batch=7), lambda progress: None)
+    inline = ActorLauncher().run(inputs, plan_of(workers=3, batch=7), lambda progress: None)
     by_pod = sorted(outcome.placements, key=lambda each: each.pod)
     assert by_pod == sorted(inline.placements, key=lambda each: each.pod)
     assert {each.pod: each.message for each in outcome.pending} == {

@@ -203,7 +203,7 @@ def test_a_process_that_is_killed_in_the_middle_ends_the_run_by_its_name(
 
     with pytest.raises(RunFailedError) as failure:
         ActorLauncher().run(
-            fleet(), ray_plan(batch=1, shards=2, control=control), kill_in_the_middle
+            fleet(), ray_plan(batch=1, workers=2, control=control), kill_in_the_middle
         )
 
     assert name not in runtimes[0].pids

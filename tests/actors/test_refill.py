@@ -19,13 +19,14 @@ SCHEDULERS = {"scheduler-0"}
 def refill(held, said, **answers):
     """A Refill after the end of a scheduler, with what cache and queue say of nominations."""
     answers = {"fence_owner": NOTHING, "nominate": NOTHING, "observe": NOTHING, **answers}
+    told = {"assumed_by": Uids(()), "owner_ends": NOTHING}
     refs = {
         "binder": Fake("binder", evicted_pods=batch_of(), **answers),
-        "cache": Fake("cache", nominated=held, assumed_by=Uids(()), owner_ends=NOTHING, **answers),
+        "cache": Fake("cache", **told, restream=NOTHING, nominated=held, **answers),
         "queue": Fake("queue", nominated=said, lent_to=Uids(()), owner_ends=NOTHING, **answers),
     }
     epochs = {"scheduler-0": 2, **dict.fromkeys(refs, 1)}
-    return Refill(refs, epochs, Settings(nodes_at="workers")), refs
+    return Refill(refs, epochs, Settings()), refs
 
 
 async def test_the_cache_learns_who_is_nominated_no_more_and_the_queue_of_the_room():

@@ -37,7 +37,7 @@ class Run:
     """A run whose actors a test kills when some pods are placed."""
 
     def __init__(self, monkeypatch, **settings):
-        self.plan = plan_of(**{"batch": 4, "shards": 2, "schedulers": 2, **settings})
+        self.plan = plan_of(**{"batch": 4, "workers": 2, "schedulers": 2, **settings})
         self.runtime = None
         self.killed, self.kills = [], []
         monkeypatch.setattr(launch, "open_runtime", self.open)

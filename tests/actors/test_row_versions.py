@@ -3,20 +3,13 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
-
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.row_versions import KnownVersions, version_batch
 from roadstead.actors.messages import Settle, node_batch
 from roadstead.actors.seam import NOTHING
-from roadstead.actors.worker.actor import WorkerActor
-from roadstead.cycle.messages import ClassAsk, EvaluateRequest, ShardAnswer
-from roadstead.facts.wire import facts_out
 from tests.actors.test_scheduler_actor import World, answers_to
-from tests.actors.world import NOBODY, Fake, Fakes, bind_answers, plan_of, until
-from tests.builders import node, pod
-
-EVALUATE = EvaluateRequest(2, 9, 0, (ClassAsk(facts_out(pod(cpu=100)), (), ()),))
+from tests.actors.world import Fake, Fakes, bind_answers, plan_of, until
+from tests.builders import node
 
 
 def test_only_what_is_newer_is_news():
@@ -37,71 +30,51 @@ def test_a_node_that_is_gone_has_no_version():
     assert known.of("n1") == 0
 
 
-def test_an_answer_without_candidates_has_no_versions():
-    assert KnownVersions().tell(ShardAnswer(0, 0, ())).row_versions == ()
-
-
-def shard(**settings):
-    """A worker that a cache feeds."""
-    plan = plan_of(shards=1, **settings)
-    worker = WorkerActor("worker-0", plan, NOBODY)
-    return worker, CacheActor(plan, Fakes(Fake("worker-0", apply=worker.apply)))
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"), [({"conflicts": "version"}, (0, 7)), ({"conflicts": "fit"}, ())]
-)
-async def test_what_the_cache_is_told_of_rows_comes_with_the_workers_candidates(settings, told):
-    worker, cache = shard(**settings)
+async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
+    scheduler = Fake("scheduler-0", apply=NOTHING)
+    cache = CacheActor(plan_of(conflicts="version"), Fakes(scheduler))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
 
     answer = await cache.settle(Settle((), (), (), rows=(("n2", 7), ("gone", 9))))
     await asyncio.gather(*cache._streams)
 
-    found = await worker.evaluate(EVALUATE)
-    assert found.row_versions == told
-    assert answer.worker_seqs == (worker.applied,)
+    assert scheduler.told("apply")[-1] == version_batch(3, [("n2", 7)])
+    assert answer.seq == 3
 
 
-async def test_a_new_worker_learns_the_versions_with_its_rows():
-    worker, cache = shard(conflicts="version")
+async def test_a_new_scheduler_gets_the_versions_behind_its_rows():
+    cache = CacheActor(plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=NOTHING)))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     await cache.settle(Settle((), (), (), rows=(("n2", 7),)))
     await asyncio.gather(*cache._streams)
-    seq = worker.applied
 
-    parts = cache._parts(0)
+    parts = cache._parts()
 
-    assert parts[-1] == version_batch(seq, [("n2", 7)])
-    assert parts[0].first_seq == seq - 2
+    assert parts[-1] == version_batch(3, [("n2", 7)])
+    assert parts[0].first_seq == 1
 
 
 async def test_a_bind_names_the_version_that_was_read_and_the_next_one_what_it_learned():
     world = World(["a"], ["b"], conflicts="version")
-    versions = {"n1": 4}
     told = []
 
     def settle(message):
-        versions.update(message.rows)
         told.extend(message.rows)
-        return world.reached(message)
-
-    async def evaluate(request):
-        world.worker._versions.take(versions.items())
-        return await world.worker.evaluate(request)
+        return world.counts.settle(message)
 
     def refuse(batch):
         found = answers_to(batch, "version", "the node changed")
         return bind_answers([_at(each, 9) for each in found.answers])
 
     world.cache.answers["settle"] = settle
-    world.shard.answers["evaluate"] = evaluate
     world.binder.answers["bind"] = refuse
+    await world.counts.add_nodes(node_batch(world.nodes))
+    await world.counts.settle(Settle((), (), (), rows=(("n1", 4),)))
     async with world:
         await until(lambda: len(world.binder.told("bind")) == 2)
         await world.reports(1)
 
-    first = world.binder.told("bind")[0]
+    first, *_ = world.binder.told("bind")
     assert first.read_versions == (4,)
     assert ("n1", 9) in told
     assert world.queue.told("report")[0].given_back[0].reason == "conflict"

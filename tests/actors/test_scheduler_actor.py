@@ -11,18 +11,17 @@ from roadstead.actors.messages import (
     Leased,
     PendingNote,
     Renewed,
+    RunningPods,
     Settle,
     node_batch,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
-from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Bounds
 from roadstead.cycle.effects import PodReport, Report, ReportKind
-from roadstead.cycle.sharded import MAX_ROUNDS
 from roadstead.facts.pod import GroupMembership
-from tests.actors.world import NOBODY, Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
+from tests.actors.world import Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
 from tests.simulation.scenarios import GANGS
 
@@ -49,7 +48,7 @@ def answers_to(batch, cause, *reasons):
 
 
 class World:
-    """One scheduler with a real worker; queue, cache and binder say what a test wants."""
+    """One scheduler and a real cache; queue and binder say what a test wants."""
 
     def __init__(self, *leases, facts=None, nodes=ONE_NODE, **settings):
         self.leases = [
@@ -58,15 +57,15 @@ class World:
         ]
         self.nodes = nodes
         self.log = []
-        self.plan = plan_of(shards=1, **settings)
-        self.worker = WorkerActor("worker-0", self.plan, NOBODY)
-        self.seqs = (0,)
+        self.plan = plan_of(**settings)
+        self.feed = Fake("scheduler-0")
+        self.counts = CacheActor(self.plan, Fakes(self.feed))
         self.queue = self.fake(QUEUE, lease=self.lease, report=NOTHING)
-        self.cache = self.fake(CACHE, assume=self.reached, settle=self.reached)
+        self.cache = self.fake(CACHE, assume=self.counts.assume, settle=self.counts.settle)
         self.binder = self.fake(BINDER, bind=bound_all)
-        self.shard = self.fake("worker-0", evaluate=self.worker.evaluate)
-        directory = Fakes(self.queue, self.cache, self.binder, self.shard)
+        directory = Fakes(self.queue, self.cache, self.binder)
         self.scheduler = SchedulerActor("scheduler-0", self.plan, directory)
+        self.feed.answers["apply"] = self.scheduler.apply
 
     def fake(self, name, **answers):
         fake = Fake(name, **answers)
@@ -74,20 +73,17 @@ class World:
         return fake
 
     async def __aenter__(self):
-        feed = Fake("worker-0", apply=self.worker.apply)
-        await CacheActor(self.plan, Fakes(feed)).add_nodes(node_batch(self.nodes))
+        await self.counts.add_nodes(node_batch(self.nodes))
         await self.scheduler.run(NOTHING)
         return self
 
     async def __aexit__(self, *_):
         await self.scheduler.stop(NOTHING)
+        self.counts.crashed()
         self.scheduler.core.validate()
 
     def lease(self, ask):
         return self.leases.pop(0) if self.leases else never(ask)
-
-    def reached(self, _):
-        return Assumed((), self.seqs)
 
     async def reports(self, count=1):
         """The first reports to the queue, once they are there."""
@@ -116,7 +112,7 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
     async with World(["a"]) as world:
         (report,) = await world.reports()
 
-    steps = [step for step in world.log if step.split()[1] not in ("lease", "evaluate")]
+    steps = [step for step in world.log if step.split()[1] != "lease"]
     assert steps == [
         "cache settle",
         "cache assume",
@@ -158,16 +154,12 @@ async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
     assert (bind.owner, bind.epoch) == ("scheduler-0", 1)
 
 
-async def test_the_next_evaluation_asks_for_what_was_assumed():
-    world = World(["a"], ["b"])
-    world.cache.answers["assume"] = lambda _: Assumed((), (1,))
-    async with world:
-        await world.reports(2)
+async def test_the_next_batch_counts_what_was_assumed():
+    async with World(["a"], ["b"], facts=pod(cpu=3000)) as world:
+        reports = await world.reports(2)
 
-    versions = [ask.table_version for ask in world.shard.told("evaluate")]
-    assert versions[0] == 0
-    assert versions[-1] == 1
-    assert versions == sorted(versions)
+    assert [each.uid for report in reports for each in report.given_back] == ["uid-b"]
+    assert [report.done for report in reports if report.done] == [("uid-a",)]
 
 
 async def test_a_pod_without_a_node_goes_back_with_its_reasons():
@@ -189,7 +181,7 @@ async def test_a_pod_without_a_node_goes_back_with_its_reasons():
 
 async def test_an_assumption_that_the_cache_refuses_goes_back_as_a_conflict():
     world = World(["a", "b"])
-    world.cache.answers["assume"] = lambda batch: Assumed(((batch.tokens[0], "was faster"),), (0,))
+    world.cache.answers["assume"] = lambda batch: Assumed(((batch.tokens[0], "was faster"),), 0)
     async with world:
         reports = await world.reports(2)
 
@@ -339,7 +331,7 @@ async def test_a_plugin_that_is_missing_stops_the_scheduler_with_plugin_object_a
 
 @pytest.mark.parametrize(
     ("actor", "method"),
-    [("queue", "lease"), ("shard", "evaluate"), ("cache", "assume"), ("cache", "settle")],
+    [("queue", "lease"), ("cache", "assume"), ("cache", "settle")],
 )
 async def test_an_actor_that_is_lost_stops_the_scheduler(actor, method):
     world = World(["a"])
@@ -372,22 +364,34 @@ async def test_the_first_failure_is_the_one_that_is_told():
     assert status.error == "first"
 
 
-async def test_a_batch_in_which_nodes_keep_coming_begins_anew():
-    world = World(["a"], nodes=(node("n1"),))
-    changes = iter(range(MAX_ROUNDS))
+async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
+    world = World(["a"], deadlines={"call_s": 0.02})
+    there = asyncio.Event()
+    settled = []
 
-    async def evaluate(request):
-        answer = await world.worker.evaluate(request)
-        if next(changes, None) is None:
-            return answer
-        return replace(answer, node_count=request.node_count + 1)
+    async def late(batch):
+        if batch.kinds:
+            await there.wait()
+        return await world.scheduler.apply(batch)
 
-    world.shard.answers["evaluate"] = evaluate
+    async def settle(message):
+        if not settled:
+            settled.append(await world.counts.add_running(RunningPods(batch_of("r"), ("n1",))))
+        return await world.counts.settle(message)
+
+    async def apply_late(batch):
+        asyncio.create_task(late(batch))  # noqa: RUF006
+        return NOTHING
+
+    world.feed.answers["apply"] = apply_late
+    world.cache.answers["settle"] = settle
     async with world:
-        await world.reports()
+        await until(lambda: world.scheduler._figures.reads > 1)
+        there.set()
+        (report,) = await world.reports()
 
+    assert report.done == ("uid-a",)
     assert not (await world.scheduler.status(NOTHING)).error
-    assert len(world.shard.told("evaluate")) > MAX_ROUNDS
 
 
 async def test_told_to_run_twice_it_runs_once():

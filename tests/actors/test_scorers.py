@@ -8,12 +8,11 @@ import pytest
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.scheduler import actor, scorers
+from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor import supervisor
-from roadstead.actors.worker import scorer
-from roadstead.actors.worker.scorer import ScorerActor
-from roadstead.config.settings import Settings, load_settings
+from roadstead.actors.worker.actor import WorkerActor
+from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
-from roadstead.protocol.errors import InputError
 from roadstead.run import RunPlan
 from tests.actors.world import inputs_of, placed, run_inline
 from tests.peculiar_plugins import config_with, peculiar
@@ -98,7 +97,7 @@ def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
         await asyncio.sleep(3600)
 
     alone, _ = run(0)
-    monkeypatch.setattr(ScorerActor, "score", never)
+    monkeypatch.setattr(WorkerActor, "score", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
     assert said(outcome) == said(alone)
@@ -111,7 +110,7 @@ def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
         await asyncio.sleep(3600)
 
     alone, _ = run(0)
-    monkeypatch.setattr(ScorerActor, "apply", never)
+    monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2)
 
     assert said(outcome) == said(alone)
@@ -119,13 +118,13 @@ def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
 
 
 def test_a_worker_that_is_behind_is_heard_for_rows_that_stand_still(monkeypatch):
-    class Slow(ScorerActor):
+    class Slow(WorkerActor):
         async def apply(self, batch):
             await asyncio.sleep(0.002)
             return await super().apply(batch)
 
     alone, _ = run(0)
-    monkeypatch.setattr(supervisor, "ScorerActor", Slow)
+    monkeypatch.setattr(supervisor, "WorkerActor", Slow)
     outcome, actors = run(2)
 
     assert said(outcome) == said(alone)
@@ -171,13 +170,8 @@ def test_without_plugins_of_a_user_nobody_is_asked():
     assert not given_to(actors)
 
 
-def test_workers_that_score_and_workers_that_hold_the_nodes_are_not_asked_for_together():
-    with pytest.raises(InputError, match=r"workers: 2: needs nodes_at \"scheduler\""):
-        load_settings("shards: 4\nworkers: 2\n")
-
-
 def test_what_a_worker_scored_stands_in_what_it_says_of_itself():
     _, actors = run(1)
 
-    status = asyncio.run(actors["worker-0"].status(scorer.Nothing()))
+    status = asyncio.run(actors["worker-0"].status(NOTHING))
     assert dict(status.counts)["classes scored"] >= 90

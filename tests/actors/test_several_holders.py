@@ -6,15 +6,14 @@ from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.scheduler import held_nodes
-from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.actors.scheduler.rounds import UnsettledError
+from roadstead.actors.scheduler.held_nodes import HeldNodes, UnsettledError
 from roadstead.actors.seam import NOTHING
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import build_profiles
-from tests.actors.world import NOBODY, Fake, Fakes, batch_of, identity, lines, plan_of, turns
+from tests.actors.world import Fake, Fakes, batch_of, identity, lines, plan_of, turns
 from tests.builders import node, pod
 from tests.strategies import ZONE
 
@@ -31,9 +30,8 @@ class World:
         self.cache = CacheActor(self.plan, Fakes(*self.fakes))
         self.classes = PodClasses()
         self.profiles = build_profiles(self.plan, self.classes)
-        made = "scheduler-0", self.plan, NOBODY, self.classes, self.profiles
-        self.nodes = HeldNodes(*made, is_new=is_new, epoch=1)
-        self.cycle = ReplicaCycle(self.nodes.table, self.profiles, TieBreak("first"))
+        self.nodes = HeldNodes("scheduler-0", self.plan, self.classes, is_new=is_new, epoch=1)
+        self.cycle = TableCycle(self.nodes.table, self.profiles, TieBreak("first"))
         self._passed_on = 0
 
     async def with_nodes(self, *nodes):
@@ -68,14 +66,14 @@ async def test_every_scheduler_is_sent_every_change_under_the_same_numbers():
 
     assert first == second
     assert [batch.first_seq for batch in first] == [1, 3]
-    assert world.cache._seqs == [3]
+    assert world.cache._seq == 3
 
 
 async def test_a_scheduler_that_is_new_gets_all_and_the_others_nothing():
     world = await World(is_new=True).with_nodes()
     await world.assume("p")
 
-    await world.cache.restream(Restream(0, "scheduler-0", 1))
+    await world.cache.restream(Restream("scheduler-0", 1))
 
     for part in world.fakes[0].told("restore"):
         await world.nodes.restore(part)
@@ -150,7 +148,7 @@ async def test_what_is_decided_on_a_stale_state_stands_on_it_beside_what_waits()
 
 
 async def test_a_stale_state_goes_on_where_too_many_changes_wait(monkeypatch):
-    monkeypatch.setattr(held_nodes, "MAX_WAITING_DELTAS", 4)
+    monkeypatch.setattr(held_nodes, "MAX_WAITING_BATCHES", 4)
     world = await World(**STALE).with_nodes()
     await world.pass_on()
     await world.nodes.catch_up(2)

@@ -113,7 +113,7 @@ def test_profiles_of_one_node_leave_out_what_looks_across_nodes(tmp_path):
 
 @pytest.mark.ray
 def test_schedulers_in_processes_commit_nothing_that_violates(tmp_path):
-    trial = tried(tmp_path, is_virtual=False, runtime="ray", schedulers=3, shards=1)
+    trial = tried(tmp_path, is_virtual=False, runtime="ray", schedulers=3, workers=1)
 
     assert checked(tmp_path).violations == []
     assert len(trial.placements) > 50

@@ -52,7 +52,7 @@ class Runtime:
 
 async def started(**settings):
     runtime = Runtime()
-    supervisor = Supervisor(runtime, plan_of(**({"nodes_at": "workers"} | settings)))
+    supervisor = Supervisor(runtime, plan_of(**({"workers": 2} | settings)))
     await supervisor.start()
     return supervisor, runtime
 
@@ -70,7 +70,7 @@ async def watched(supervisor):
 
 
 async def test_a_plan_names_its_actors_and_their_processes():
-    supervisor, runtime = await started(shards=2, schedulers=2)
+    supervisor, runtime = await started(workers=2, schedulers=2)
 
     assert runtime.groups == {
         "control": ["queue", "cache", "binder"],
@@ -83,9 +83,9 @@ async def test_a_plan_names_its_actors_and_their_processes():
 
 
 async def test_queue_cache_and_binder_may_have_processes_of_their_own():
-    _, runtime = await started(shards=1, control="apart")
+    _, runtime = await started(workers=1, control="apart")
 
-    assert [*runtime.groups] == ["queue", "cache", "binder", "worker-0", "scheduler-0"]
+    assert [*runtime.groups] == ["queue", "cache", "binder", "scheduler-0", "worker-0"]
 
 
 @pytest.mark.parametrize("kind", [ActorLostError, DeadlineError])
@@ -162,7 +162,7 @@ async def test_what_the_user_can_mend_is_told_as_it_is():
 
 
 async def test_of_several_failures_the_actor_that_is_gone_is_named():
-    supervisor, runtime = await started(shards=2)
+    supervisor, runtime = await started(workers=2)
     binder = runtime.refs["binder"]
 
     def fails_for_want_of(_):
@@ -204,7 +204,7 @@ async def test_the_watch_looks_at_everyone_again_and_again():
 
 
 async def test_a_worker_that_is_silent_is_given_time_before_it_is_taken_for_gone():
-    supervisor, runtime = await started(shards=1)
+    supervisor, runtime = await started(workers=1)
     await supervisor.look("worker-0")
     runtime.refs["worker-0"].answers["status"] = DeadlineError("worker-0 did not answer")
 
@@ -216,7 +216,7 @@ async def test_a_worker_that_is_silent_is_given_time_before_it_is_taken_for_gone
 
 
 async def test_a_worker_that_answers_again_was_only_slow():
-    supervisor, runtime = await started(shards=1)
+    supervisor, runtime = await started(workers=1)
     answers = runtime.refs["worker-0"].answers
     for _ in range(2 * SILENT_LOOKS):
         answers["status"] = DeadlineError("worker-0 did not answer")
@@ -226,7 +226,7 @@ async def test_a_worker_that_answers_again_was_only_slow():
 
 
 async def test_a_slow_worker_does_not_keep_others_from_being_replaced():
-    supervisor, runtime = await started(shards=1, control="apart")
+    supervisor, runtime = await started(workers=1, control="apart")
     for ref in runtime.refs.values():
         ref.answers["fence"] = NOTHING
     runtime.refs["worker-0"].answers["fence"] = DeadlineError("worker-0 did not answer")
@@ -239,7 +239,7 @@ async def test_a_slow_worker_does_not_keep_others_from_being_replaced():
 
 
 async def test_a_new_life_that_ends_while_it_is_filled_is_replaced_at_once():
-    supervisor, runtime = await started(shards=1)
+    supervisor, runtime = await started(workers=1)
     lives = []
 
     async def start(groups, *, timeout_s):

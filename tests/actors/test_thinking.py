@@ -115,7 +115,7 @@ def test_who_thinks_long_loses_races_that_a_fresh_reading_would_have_won():
         "config": TWO_PROFILES,
         "schedulers": {"default-scheduler": 1, "packs": 1},
         "batch": 1,
-        "shards": 1,
+        "workers": 1,
         "tie_break": "first",
         "decision_time": time.model_copy(update={"profiles": {"packs": "service"}}),
     }

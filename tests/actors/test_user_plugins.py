@@ -57,7 +57,7 @@ def plan(tmp_path, monkeypatch):
         text = textwrap.dedent(MODULE).format(driver=os.getpid(), elsewhere=elsewhere)
         (tmp_path / f"{module}.py").write_text(text)
         return RunPlan(
-            Settings(runtime=runtime, shards=2, batch=16),
+            Settings(runtime=runtime, workers=2, batch=16),
             textwrap.dedent(CONFIG),
             "mine.yaml",
             plugins=(f"{module}:OnlyEven",),

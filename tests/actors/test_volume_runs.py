@@ -34,15 +34,15 @@ def run(seed, **settings):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_runs_place_pods_with_claims_alike_whatever_their_shape(seed):
-    wanted = run(seed, shards=1, batch=1)[:2]
+    wanted = run(seed, batch=1)[:2]
 
-    for shards, batch in ((1, 64), (3, 7)):
-        assert run(seed, shards=shards, batch=batch)[:2] == wanted
+    for workers, batch in ((0, 64), (2, 7)):
+        assert run(seed, workers=workers, batch=batch)[:2] == wanted
 
 
 @pytest.mark.parametrize("schedulers", [1, 3])
 def test_an_exclusive_claim_is_one_pods_whoever_schedules(schedulers):
-    nodes, _, facts, pods = run(5, shards=2, batch=4, schedulers=schedulers)
+    nodes, _, facts, pods = run(5, workers=2, batch=4, schedulers=schedulers)
 
     used = Counter(key for name in nodes for key in claim_keys(pods[name.partition("/")[2]]))
     exclusive = {each.key for each in facts.claims if READ_WRITE_ONCE_POD in each.access_modes}
@@ -52,10 +52,10 @@ def test_an_exclusive_claim_is_one_pods_whoever_schedules(schedulers):
 
 @pytest.mark.ray
 def test_a_run_with_claims_on_ray_places_as_the_inline_one():
-    wanted = run(1, shards=3, batch=8)[:2]
+    wanted = run(1, workers=3, batch=8)[:2]
     nodes, facts, pods = random_fleet(1)
     inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
-    plan = replace(plan_of(shards=2), cluster=ClusterFacts(storage=facts))
+    plan = replace(plan_of(workers=2), cluster=ClusterFacts(storage=facts))
     settings = plan.settings.model_copy(update={"runtime": "ray", "batch": 16})
 
     outcome = ActorLauncher().run(inputs, replace(plan, settings=settings), lambda progress: None)

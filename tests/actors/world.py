@@ -68,7 +68,7 @@ NOBODY = Fakes()
 
 
 def plan_of(*, config="", **settings):
-    """A plan on the inline runtime, small shards."""
+    """A plan on the inline runtime."""
     return RunPlan(Settings(runtime="inline", **settings), config, "scheduler.yaml")
 
 
@@ -95,9 +95,9 @@ def placed(outcome):
     return {each.pod: each.node for each in outcome.placements}
 
 
-def lines(*tables):
-    """Node → all that a table says of it, over the tables of all shards."""
-    return {name: table.row_facts(name) for table in tables for name in table.node_names()}
+def lines(table):
+    """Node → all that a table says of it."""
+    return {name: table.row_facts(name) for name in table.node_names()}
 
 
 async def until(holds):
@@ -119,10 +119,9 @@ def actors_of(runtime):
 
 
 def tables_of(actors):
-    """The tables that together hold all nodes of a run."""
-    held = [actor._nodes for name, actor in actors.items() if name.startswith("scheduler")]
-    workers = [actor for name, actor in actors.items() if name.startswith("worker")]
-    return [each.table for each in (*workers, *held) if each is not None]
+    """The tables of all schedulers, each of which holds all nodes."""
+    schedulers = (actor for name, actor in actors.items() if name.startswith("scheduler"))
+    return [each._nodes.table for each in schedulers]
 
 
 def run_inline(inputs, plan):

@@ -13,7 +13,7 @@ from tests.actors.world import GENEROUS_S, actors_of, plan_of
 
 def with_session(work, plan=None):
     """Does work(session, actors by name) on running actors; what it returns."""
-    plan = plan or plan_of(batch=8, shards=2)
+    plan = plan or plan_of(batch=8)
 
     async def do():
         runtime = open_runtime(plan)

@@ -107,8 +107,8 @@ def test_of_a_trace_what_fits_nowhere_stays_pending(tmp_path):
 
 def test_placements_are_the_same_for_the_same_seed(tmp_path):
     folders = [tmp_path / name for name in ("a", "b")]
-    for folder, shards in zip(folders, (1, 3), strict=True):
-        launched(ten_classes("ten", 20, 100, 1), journal=folder, shards=shards)
+    for folder, workers in zip(folders, (0, 3), strict=True):
+        launched(ten_classes("ten", 20, 100, 1), journal=folder, workers=workers)
 
     binds = [
         {r.key: r.node_name for r in Reader(RealDisk(folder)).records() if r.kind == "bind"}

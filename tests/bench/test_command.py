@@ -143,13 +143,13 @@ def test_flags_reach_the_run():
     launcher = Spy()
 
     result = run(
-        "SchedulingBasic/5Nodes", *INLINE, "--kernel", "on", "--shards", 3, "--timeout", 7,
+        "SchedulingBasic/5Nodes", *INLINE, "--kernel", "on", "--workers", 3, "--timeout", 7,
         launcher=launcher,
     )  # fmt: skip
 
     ((_, plan, how),) = launcher.asked
     assert result.exit_code == 0
-    assert (plan.settings.kernel, plan.settings.shards) == (True, 3)
+    assert (plan.settings.kernel, plan.settings.workers) == (True, 3)
     assert how == {"timeout_s": 7.0, "profiles": False}
 
 

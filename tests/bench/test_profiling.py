@@ -81,7 +81,7 @@ def test_beginning_twice_begins_anew():
 @pytest.mark.ray
 def test_on_ray_every_process_is_measured_and_profiled():
     script = million("small", 20, 300, 0)
-    plan = RunPlan(Settings(runtime="ray", shards=2), cluster=script.cluster)
+    plan = RunPlan(Settings(runtime="ray", workers=2), cluster=script.cluster)
 
     benched = ActorLauncher().bench(
         script, plan, lambda progress: None, timeout_s=GENEROUS_S, profiles=True

@@ -89,11 +89,11 @@ def _steps(parts):
 
 
 @settings(max_examples=25)
-@given(chosen, st.integers(1, 3), st.integers(1, 16))
-def test_whatever_comes_and_goes_the_actors_agree_and_no_rule_is_broken(parts, shards, batch):
+@given(chosen, st.integers(0, 2), st.integers(1, 16))
+def test_whatever_comes_and_goes_the_actors_agree_and_no_rule_is_broken(parts, workers, batch):
     nodes = AddNodes(NodeSeries((_node("x"), _node("y")), 4, "n-"))
     with tempfile.TemporaryDirectory() as folder:
-        plan = plan_of(shards=shards, batch=batch, journal=Path(folder) / "journal")
+        plan = plan_of(workers=workers, batch=batch, journal=Path(folder) / "journal")
 
         _, actors = bench(nodes, *_steps(parts), AwaitPods(attempted=True), plan=plan)
 

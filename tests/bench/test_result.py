@@ -23,7 +23,7 @@ def document(*outcomes, machine=MACHINE):
         commit="abc",
         version="1.0",
         command=("roadstead", "bench"),
-        settings={"shards": 2},
+        settings={"workers": 2},
     )
 
 
@@ -45,7 +45,7 @@ def test_the_document_has_all_figures_with_machine_commit_command_and_settings()
     assert result["shares"] == {"binder: bind": 0.5}
     assert (found["commit"], found["machine"]["cores"]) == ("abc", 2)
     assert found["command"] == ["roadstead", "bench"]
-    assert found["settings"] == {"shards": 2}
+    assert found["settings"] == {"workers": 2}
     assert result["latency_p99_s"] == 0.4
     assert result["peak_bytes"] == 1 << 20
     assert result["critical_us_per_pod"] == 40.0

@@ -44,13 +44,22 @@ def test_flags_name_mode_conflicts_transaction_and_staleness(settings):
     assert (found.transaction, found.staleness_s) == ("all-or-nothing", 0.5)
 
 
-def test_flags_name_partitions_and_there_is_a_shard_for_each(settings):
+def test_flags_name_partitions_and_there_is_one_for_each(settings):
     found = settings(
         *("--schedulers", "3", "--mode", "partitioned"),
         *("--partition-policy", "adaptive", "--partition-refresh", "2"),
     )
 
-    assert (found.shards, found.partition_policy, found.partition_refresh_s) == (3, "adaptive", 2.0)
+    assert (found.partition_policy, found.partition_refresh_s) == ("adaptive", 2.0)
+    assert found.partitions == 3
+
+
+def test_flags_count_workers_and_partitions_also_by_the_old_name(settings):
+    partitioned = ("--schedulers", "2", "--mode", "partitioned")
+
+    assert settings("--workers", "3").workers == settings("--shards", "3").workers == 3
+    assert settings(*partitioned, "--partitions", "5").partitions == 5
+    assert settings(*partitioned, "--shards", "5").partitions == 5
 
 
 def test_decision_time_is_told_for_each_kind(settings):

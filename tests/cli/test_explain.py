@@ -93,7 +93,7 @@ def test_the_answer_is_worked_out_in_this_process_unless_asked_otherwise(
     run: Run, launcher: PlainLauncher, cluster: str, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.yaml"
-    settings.write_text("shards: 1\n")
+    settings.write_text("batch: 1\n")
     runtimes = []
     for options in ([], ["--runtime", "ray"], ["--settings", settings]):
         document_of(run, "old", "--cluster", cluster, *options)

@@ -219,7 +219,7 @@ BROKEN = {
         "are said to do the same to others",
     ),
     "broken": (
-        "shards",
+        "workers",
         """
         class P(NodePlugin):
             name = "P"
@@ -355,7 +355,7 @@ def test_a_plugin_without_filter_and_score_is_tried_in_the_queue_only(run, here)
     code, found = checks(run, "sorter:P")
 
     assert code == 0
-    assert list(found) == ["shards"]
+    assert list(found) == ["workers"]
 
 
 @pytest.mark.parametrize(

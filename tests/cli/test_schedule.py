@@ -18,7 +18,7 @@ from tests.cli.manifests import deployment, node, pod, text_of, write
 from tests.cli.plain_launcher import PlainLauncher
 
 FILES = ("nodes", "pending", "placements")
-SETTINGS = "shards: 3\nbatch: 16\ntie_break: first\n"
+SETTINGS = "workers: 3\nbatch: 16\ntie_break: first\n"
 
 
 @pytest.fixture
@@ -193,11 +193,11 @@ def test_flags_go_before_the_settings_file(
     settings = tmp_path / "mine.yaml"
     settings.write_text(SETTINGS)
 
-    run("schedule", "--trace", trace, "--settings", settings, "--shards", 5, "--runtime", "inline",
+    run("schedule", "--trace", trace, "--settings", settings, "--workers", 5, "--runtime", "inline",
         "--schedulers", 2, "--journal", tmp_path / "journal", "--score-nodes", "all")  # fmt: skip
 
     plan = launcher.plan.settings
-    assert (plan.shards, plan.batch, plan.tie_break) == (5, 16, "first")
+    assert (plan.workers, plan.batch, plan.tie_break) == (5, 16, "first")
     assert plan.score_nodes == "all"
     assert (plan.runtime, plan.schedulers, plan.journal) == ("inline", 2, tmp_path / "journal")
 

@@ -252,7 +252,7 @@ def test_for_a_users_own_cluster_something_is_recommended(stress, tmp_path):
     assert "It places 12 pods; 2 of 2 combinations" in result.stdout
 
 
-def test_a_generated_fleet_is_the_default_workload_and_partitions_get_shards(stress):
+def test_a_generated_fleet_is_the_default_workload_and_each_scheduler_gets_a_partition(stress):
     result = stress(
         *("--study", "product", "--engine", "virtual", "--seeds", "1", "--mode", "partitioned"),
         *("--vary", "nodes=12", "--vary", "pods=20", "--schedulers", "3", "--format", "json"),

@@ -20,12 +20,12 @@ def test_nothing_given_means_the_defaults() -> None:
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults() -> None:
-    text = "runtime: inline\nshards: 4\nseed: 7\ndeadlines: {call_s: 5, lease_s: 2.5}\n"
-    flags = {"shards": 3, "seed": None, "deadlines.call_s": 9, "journal": "j"}
+    text = "runtime: inline\nworkers: 4\nseed: 7\ndeadlines: {call_s: 5, lease_s: 2.5}\n"
+    flags = {"workers": 3, "seed": None, "deadlines.call_s": 9, "journal": "j"}
 
     settings = load_settings(text, overrides=flags)
 
-    assert (settings.runtime, settings.shards, settings.seed) == ("inline", 3, 7)
+    assert (settings.runtime, settings.workers, settings.seed) == ("inline", 3, 7)
     assert (settings.deadlines.call_s, settings.deadlines.lease_s) == (9.0, 2.5)
     assert settings.journal == Path("j")
 
@@ -33,10 +33,13 @@ def test_flags_win_over_the_file_and_the_file_over_defaults() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("shard: 2", "roadstead.yaml: shard: 2: unknown field"),
-        ("shards: 0", "roadstead.yaml: shards: 0: must be at least 1"),
-        ("shards: 2000", "roadstead.yaml: shards: 2000: must be at most 1024"),
-        ("shards: two", 'roadstead.yaml: shards: "two": must be an integer'),
+        ("worker: 2", "roadstead.yaml: worker: 2: unknown field"),
+        ("workers: -1", "roadstead.yaml: workers: -1: must be at least 0"),
+        ("workers: 2000", "roadstead.yaml: workers: 2000: must be at most 1024"),
+        ("workers: two", 'roadstead.yaml: workers: "two": must be an integer'),
+        ("shards: 2000", "roadstead.yaml: workers: 2000: must be at most 1024"),
+        ("partitions: 0", "roadstead.yaml: partitions: 0: must be at least 1"),
+        ("nodes_at: home", 'roadstead.yaml: nodes_at: "home": unknown field'),
         ("runtime: dask", "roadstead.yaml: runtime: \"dask\": must be 'ray' or 'inline'"),
         ("journal: ''", 'roadstead.yaml: journal: "": must be a path'),
         ("journal: 7", "roadstead.yaml: journal: 7: must be"),
@@ -122,8 +125,8 @@ def test_schedulers_are_counted_for_all_profiles_or_for_each() -> None:
         ("staleness_s: 1", "staleness_s: 1.0: needs mode"),
         ("staleness_s: -1", "staleness_s: -1: must be at least 0"),
         (
-            "mode: partitioned\nschedulers: 4\nshards: 3",
-            "shards: 3: must be at least 4: 4 schedulers each own shards",
+            "mode: partitioned\nschedulers: 4\npartitions: 3",
+            "partitions: 3: must be at least 4: 4 schedulers each own partitions",
         ),
         ("partition_policy: adaptive", 'partition_policy: "adaptive": needs mode "partitioned"'),
         ("partition_refresh_s: 2", 'partition_refresh_s: 2.0: needs mode "partitioned"'),
@@ -150,13 +153,36 @@ def test_all_contradictions_are_told_at_once() -> None:
     ]
 
 
-def test_a_partitioned_run_has_a_shard_for_each_scheduler_unless_told_otherwise() -> None:
+def test_a_partitioned_run_has_a_partition_for_each_scheduler_unless_told_otherwise() -> None:
     many = "mode: partitioned\nschedulers: {web: 3, batch: 5}"
 
-    assert load_settings(many).shards == 5
-    assert load_settings(f"{many}\nshards: 8").shards == 8
-    assert load_settings("mode: partitioned").shards == 2
-    assert load_settings("mode: partitioned", overrides={"schedulers": 4}).shards == 4
+    assert load_settings(many).partitions == 5
+    assert load_settings(f"{many}\npartitions: 8").partitions == 8
+    assert load_settings("mode: partitioned").partitions == 2
+    assert load_settings("mode: partitioned", overrides={"schedulers": 4}).partitions == 4
+    assert [load_settings(text).part_count for text in (many, "partitions: 3")] == [5, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "workers", "partitions"),
+    [
+        ("shards: 3", {}, 3, 2),
+        ("shards: 3\nnodes_at: workers", {}, 3, 2),
+        ("shards: 3\nnodes_at: scheduler", {}, 0, 2),
+        ("nodes_at: workers", {}, 0, 2),
+        ("shards: 3\nmode: partitioned", {}, 0, 3),
+        ("shards: 3", {"mode": "partitioned"}, 0, 3),
+        ("shards: 3", {"workers": 4}, 4, 2),
+        ("workers: 3", {"shards": 4}, 4, 2),
+        ("mode: partitioned\nworkers: 1\npartitions: 3", {"shards": 4}, 1, 4),
+    ],
+)
+def test_old_names_of_settings_are_read(
+    text: str, flags: dict[str, object], workers: int, partitions: int
+) -> None:
+    settings = load_settings(text, overrides=flags)
+
+    assert (settings.workers, settings.partitions) == (workers, partitions)
 
 
 def test_thinking_takes_time_for_the_job_and_for_each_of_its_pods() -> None:

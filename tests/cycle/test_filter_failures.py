@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 
-from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.local import LocalShards
-from roadstead.cycle.plain import PlainCycle
+from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Reads
-from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.pod_info import PodClasses
-from roadstead.nodes.table import NodeTable
+from roadstead.parity.paths import open_path
 from roadstead.protocol.status import error, unschedulable
 from tests.builders import node, pod, profile_of
 
@@ -43,26 +39,14 @@ def profiles_of(kind):
     }
 
 
-def in_cycle(classes, profiles):
-    info = classes.info(pod(cpu=100))
-    return PodInCycle("u", "default/p", info, profiles["default-scheduler"].class_of(info, "u"))
-
-
 def paths(kind, names):
-    """(decision, explanation) on one table, and over 1 and 3 shards."""
-    table = NodeTable(PodClasses())
-    profiles = profiles_of(kind)(table.classes)
-    plain = PlainCycle(table, profiles, TieBreak("first"))
-    for name in names:
-        table.add_node(node(name))
-    waiting = in_cycle(table.classes, profiles)
-    yield plain.decide(waiting), plain.explain(waiting)
-    for shards in (1, 3):
-        local = LocalShards(shards, profiles_of(kind), TieBreak("first"))
-        local.add_nodes(node(name, labels={"topology.kubernetes.io/zone": name}) for name in names)
-        waiting = in_cycle(local.cycle.classes, local.profiles)
-        explanation = local.explain(waiting)
-        yield local.decide([waiting])[0], explanation
+    """(decision, explanation) of a pod: one by one, in a batch, and with 1 and 3 workers."""
+    for name in ("plain", "beside", "1", "3"):
+        path = open_path(name, profiles_of(kind))
+        path.add_nodes(map(node, names))
+        waiting = path.prepare(PodIdentity("u", "default", "p"), pod(cpu=100))
+        explanation = path.explain(waiting)
+        yield path.decide([waiting])[0], explanation
 
 
 @pytest.mark.parametrize("kind", [Asks, Live])

@@ -1,4 +1,4 @@
-"""Sampling and extenders in whole cycles: any sharding gives the decisions of one table."""
+"""Sampling and extenders in whole cycles: batches decide as one pod after another."""
 
 import hashlib
 
@@ -6,37 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.local import LocalShards
 from roadstead.cycle.narrowing import Narrower
-from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.facts.pod import PodIdentity
-from roadstead.framework.plugin import Handle
-from roadstead.framework.profile import Profile
-from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.victims import Candidate, Tried, Victim
 from roadstead.nodes.table import NodeTable
-from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.parity.paths import BesidePath, PlainPath
 from roadstead.protocol.status import Code
 from tests.actors import fleets
 from tests.actors.world import identity
 from tests.builders import named, node, pod
-from tests.cycle.test_local import told
+from tests.cycle.test_paths import decide, filled, prepared, profiles_of, told
 from tests.extenders.servers import config_of
 from tests.strategies import ZONE
-
-FIRST = TieBreak("first")
-
-
-def profiles_of(classes):
-    return {
-        each.scheduler_name: Profile(each, in_tree_registry(), Handle(classes))
-        for each in default_config().profiles
-    }
 
 
 def draw(*parts):
@@ -73,46 +58,22 @@ def moody(seed, **fields):
 
 
 class World:
-    """The same fleet on one table and over shards, each with a narrower of its own."""
+    """The same fleet, decided pod by pod and in batches, each with a narrower of its own."""
 
-    def __init__(self, inputs, shards, narrower_of):
-        table = NodeTable()
-        self.plain_profiles = profiles_of(table.classes)
-        self.plain = PlainCycle(
-            table, self.plain_profiles, FIRST, name_best=True, narrower=narrower_of()
-        )
-        self.local = LocalShards(shards, profiles_of, FIRST, name_best=True, narrower=narrower_of())
-        for facts in inputs.nodes:
-            table.add_node(facts)
-        self.local.add_nodes(inputs.nodes)
-        for _, facts, name in inputs.running:
-            table.add_pod(name, table.classes.info(facts))
-            self.local.add_pod(name, facts)
-
-    def alone(self, number, facts):
-        return _in_cycle(number, facts, self.plain.table.classes, self.plain_profiles)
-
-    def together(self, number, facts):
-        return _in_cycle(number, facts, self.local.cycle.classes, self.local.profiles)
+    def __init__(self, inputs, narrower_of):
+        self.plain = filled(PlainPath(profiles_of, narrower=narrower_of()), inputs)
+        self.beside = filled(BesidePath(profiles_of, narrower=narrower_of()), inputs)
 
     def decide_alone(self, facts):
-        return [told(self.plain.decide(self.alone(*each))) for each in enumerate(facts)]
+        return list(map(told, decide(self.plain, facts)))
 
     def decide_together(self, facts, batch=7):
-        waiting = [self.together(*each) for each in enumerate(facts)]
-        decisions = []
-        while waiting:
-            decided = self.local.decide(waiting[:batch])
-            decisions += map(told, decided)
-            waiting = waiting[len(decided) :]
-        return decisions
+        return list(map(told, decide(self.beside, facts, batch)))
 
-
-def _in_cycle(number, facts, classes, profiles):
-    info = classes.info(facts)
-    uid = f"u{number}"
-    signature = profiles[facts.scheduler_name].class_of(info, uid)
-    return PodInCycle(uid, f"default/p{number}", info, signature)
+    def explained(self, facts):
+        """What both say of a pod, which stays where it is."""
+        for path in (self.plain, self.beside):
+            yield path.explain(prepared(path, [facts])[0])
 
 
 @pytest.fixture
@@ -125,8 +86,8 @@ def shares(percent):
     return {"default-scheduler": percent}
 
 
-@given(fleets.inputs(), st.integers(1, 5), st.sampled_from([0, 1, 40]), st.integers(0, 3))
-def test_any_sharding_narrows_as_one_table_does(inputs, shards, percent, mood):
+@given(fleets.inputs(), st.sampled_from([0, 1, 40]), st.integers(0, 3))
+def test_batches_are_narrowed_as_one_pod_after_another(inputs, percent, mood):
     def narrower():
         extenders = moody(mood, fails=mood == 2) if mood else None
         return Narrower(shares(percent) if mood != 3 else {}, extenders)
@@ -134,22 +95,8 @@ def test_any_sharding_narrows_as_one_table_does(inputs, shards, percent, mood):
     facts = [each for _, each in inputs.pending]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
-        world = World(inputs, shards, narrower)
+        world = World(inputs, narrower)
         assert world.decide_together(facts) == world.decide_alone(facts)
-
-
-@given(fleets.inputs(), st.integers(1, 4), st.integers(0, 2))
-def test_a_narrowed_pod_is_explained_alike_everywhere(inputs, shards, mood):
-    def narrower():
-        return Narrower(shares(1), moody(mood) if mood else None)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
-        world = World(inputs, shards, narrower)
-        for number, (_, facts) in enumerate(inputs.pending[:3]):
-            alone = world.plain.explain(world.alone(number, facts))
-            together = world.local.explain(world.together(number, facts))
-            assert together.as_expected() == alone.as_expected()
 
 
 def fleet(count):
@@ -158,7 +105,7 @@ def fleet(count):
 
 
 def test_searches_go_round_the_nodes(few_are_enough):
-    world = World(fleet(6), 2, lambda: Narrower(shares(1)))
+    world = World(fleet(6), lambda: Narrower(shares(1)))
 
     decided = world.decide_alone([pod(cpu=100)] * 4)
 
@@ -168,7 +115,7 @@ def test_searches_go_round_the_nodes(few_are_enough):
 
 
 def test_a_pod_that_names_its_nodes_is_sampled_among_them_alone(few_are_enough):
-    world = World(fleet(6), 2, lambda: Narrower(shares(1)))
+    world = World(fleet(6), lambda: Narrower(shares(1)))
     facts = [pod(cpu=100, required_node_terms=(named("n1", "n4", "n5"),))] * 3
 
     decided = world.decide_alone(facts)
@@ -179,18 +126,18 @@ def test_a_pod_that_names_its_nodes_is_sampled_among_them_alone(few_are_enough):
 
 
 def test_a_pod_that_is_narrowed_is_a_batch_of_its_own():
-    chain = moody(1)
     managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
     chain = Extenders([Extender(managed, Moody(1))])
-    world = World(fleet(4), 2, lambda: Narrower({}, chain))
+    path = World(fleet(4), lambda: Narrower({}, chain)).beside
     plain, special = pod(cpu=100), pod(cpu=100, others={"x/gpu": 0})
-    pods = [world.together(n, each) for n, each in enumerate([plain, plain, special, plain])]
+    pods = prepared(path, [plain, plain, special, plain])
 
-    together = world.local.cycle.together
+    counts = []
+    while pods:
+        counts.append(len(path.decide(pods)))
+        pods = pods[counts[-1] :]
 
-    assert len(together(pods)) == 2
-    assert len(together(pods[2:])) == 1
-    assert len(together(pods[3:])) == 1
+    assert counts == [2, 1, 1]
 
 
 def test_an_extender_is_named_where_it_leaves_no_node():
@@ -199,7 +146,7 @@ def test_an_extender_is_named_where_it_leaves_no_node():
             return {"NodeNames": [], "FailedNodes": {"n0": "no room", "n1": "no room"}}
 
     config = config_of(node_cache_capable=True, filter_verb="filter")
-    world = World(fleet(3), 2, lambda: Narrower({}, Extenders([Extender(config, Refuses())])))
+    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Refuses())])))
 
     ((_, chosen, _, _, _, _, why, error),) = world.decide_alone([pod(cpu=100)])
 
@@ -215,12 +162,9 @@ def test_an_explanation_names_the_extender_where_it_leaves_nodes_out(left, told)
             return {"NodeNames": [name for name in payload["NodeNames"] if name in left]}
 
     config = config_of(node_cache_capable=True, filter_verb="filter")
-    world = World(fleet(3), 2, lambda: Narrower({}, Extenders([Extender(config, Leaves())])))
+    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Leaves())])))
 
-    for explained in (
-        world.plain.explain(world.alone(0, pod(cpu=100))),
-        world.local.explain(world.together(0, pod(cpu=100))),
-    ):
+    for explained in world.explained(pod(cpu=100)):
         assert explained.diagnosis.plugins == told
 
 
@@ -230,12 +174,12 @@ def test_an_extender_that_fails_fails_the_cycle():
             return {"Error": "no licence"}
 
     config = config_of(node_cache_capable=True, filter_verb="filter")
-    world = World(fleet(3), 2, lambda: Narrower({}, Extenders([Extender(config, Fails())])))
+    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Fails())])))
 
     assert world.decide_alone([pod(cpu=100)])[0][-1] == "no licence"
     assert world.decide_together([pod(cpu=100)])[0][-1] == "no licence"
-    explained = world.plain.explain(world.alone(0, pod(cpu=100))).as_expected()
-    assert explained["cycleError"] == "no licence"
+    for explained in world.explained(pod(cpu=100)):
+        assert explained.as_expected()["cycleError"] == "no licence"
 
 
 def test_extenders_scores_decide_and_are_explained():
@@ -244,16 +188,17 @@ def test_extenders_scores_decide_and_are_explained():
             return [{"Host": "n2", "Score": 10}]
 
     config = config_of(node_cache_capable=True, prioritize_verb="rate", weight=100)
-    world = World(fleet(3), 3, lambda: Narrower({}, Extenders([Extender(config, Prefers())])))
+    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Prefers())])))
 
     (decided,) = world.decide_together([pod(cpu=100)])
 
     assert decided[1] == "n2"
     assert decided[3] > 10_000
-    explained = world.local.explain(world.together(1, pod(cpu=100))).as_expected()
-    assert explained["best"] == ["n2"]
-    line = explained["scores"][-1]
-    assert (line["plugin"], line["raw"]) == ("Extender", [0, 0, 10_000])
+    for explained in world.explained(pod(cpu=100)):
+        said = explained.as_expected()
+        line = said["scores"][-1]
+        assert said["best"] == ["n2"]
+        assert (line["plugin"], line["raw"]) == ("Extender", [0, 0, 10_000])
 
 
 def test_scores_below_nothing_choose_too():
@@ -262,7 +207,7 @@ def test_scores_below_nothing_choose_too():
             return [{"Host": name, "Score": -int(name[1:]) - 1} for name in payload["NodeNames"]]
 
     config = config_of(node_cache_capable=True, prioritize_verb="rate", weight=1000)
-    world = World(fleet(3), 3, lambda: Narrower({}, Extenders([Extender(config, Dislikes())])))
+    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Dislikes())])))
 
     assert world.decide_alone([pod(cpu=100)])[0][1] == "n0"
     assert world.decide_together([pod(cpu=100)])[0][1] == "n0"
@@ -284,22 +229,21 @@ def test_what_spreads_over_nodes_is_weighed_by_those_that_are_left(few_are_enoug
     ]
     inputs = fleets.inputs_of(nodes, [], running)
 
-    world = World(inputs, 2, lambda: Narrower(shares(1)))
+    world = World(inputs, lambda: Narrower(shares(1)))
 
     assert [each[1] for each in world.decide_alone([spread])] == ["n1"]
     assert [each[1] for each in world.decide_together([spread])] == ["n1"]
 
 
 def test_nodes_that_come_and_go_are_sampled_in_their_order(few_are_enough):
-    world = World(fleet(4), 2, lambda: Narrower(shares(1)))
+    world = World(fleet(4), lambda: Narrower(shares(1)))
     world.decide_alone([pod(cpu=100)])
     world.decide_together([pod(cpu=100)])
 
     late = node("late", cpu=4000, pods=10)
-    world.plain.table.remove_node("n2")
-    world.plain.table.add_node(late)
-    world.local.remove_node("n2")
-    world.local.add_nodes([late])
+    for path in (world.plain, world.beside):
+        path.remove_node("n2")
+        path.add_nodes([late])
 
     facts = [pod(cpu=200)] * 3
     assert world.decide_together(facts) == world.decide_alone(facts)
@@ -317,21 +261,18 @@ class Chooses:
         return found if "Error" in found else {"NodeNameToMetaVictims": found}
 
 
-def preempting(answer, shards=2, **fields):
+def preempting(answer, **fields):
     """One important pod on a full fleet, alone and together; what PostFilter said of it."""
     config = config_of(node_cache_capable=True, preempt_verb="preempt", **fields)
     chain = Extenders([Extender(config, Chooses(answer))])
-    world = World(fleet(3), shards, lambda: Narrower({}, chain))
-    for index in range(3):
-        facts = pod(cpu=3000)
-        uid, key = f"uid-{index}", f"default/low-{index}"
-        world.plain.table.add_pod(
-            f"n{index}", world.plain.table.classes.info(facts), uid=uid, key=key
-        )
-        world.local.add_pod(f"n{index}", facts, PodIdentity(uid, "default", f"low-{index}"))
+    world = World(fleet(3), lambda: Narrower({}, chain))
+    for path in (world.plain, world.beside):
+        for index in range(3):
+            who = PodIdentity(f"uid-{index}", "default", f"low-{index}")
+            path.add_pod(f"n{index}", pod(cpu=3000), who)
     important = pod(cpu=3000, priority=10)
-    alone = world.plain.decide(world.alone(0, important))
-    (together,) = world.local.decide([world.together(0, important)])
+    (alone,) = decide(world.plain, [important])
+    (together,) = decide(world.beside, [important])
     assert together.post_filter == alone.post_filter
     return alone.post_filter
 

@@ -10,11 +10,9 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.narrowing import (
     MAX_SCORE,
     Found,
-    LocalRoster,
     Narrower,
     Roster,
     RosterOf,
-    merge_found,
 )
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import EXTENDER, Extenders
@@ -272,31 +270,20 @@ def test_without_nodes_nothing_is_left():
     assert (stays(narrowing), narrowing.next_start) == ([], 0)
 
 
-def test_what_shards_found_is_joined():
-    joined = merge_found([Found(arrivals(1)), Found(arrivals(2))])
-    narrowed = merge_found([Found(arrivals(1), arrivals(1, 3)), Found(arrivals(), arrivals())])
-
-    assert (joined.feasible.tolist(), joined.considered) == ([11, 12], None)
-    assert narrowed.considered.tolist() == [11, 13]
-
-
 def zoned(name, zone):
     return NodeFacts(name, (("topology.kubernetes.io/zone", zone),))
 
 
 def test_the_roster_of_a_table_is_renewed_with_its_nodes():
-    table, of_table, beside = NodeTable(), RosterOf(), LocalRoster()
-    for arrival, facts in enumerate([zoned("n1", "a"), zoned("n2", "a"), zoned("n3", "b")]):
+    table, of_table = NodeTable(), RosterOf()
+    for facts in (zoned("n1", "a"), zoned("n2", "a"), zoned("n3", "b")):
         table.add_node(facts)
-        beside.add(facts, arrival)
 
     first = of_table.take(table)
     assert [node.name for node in first.nodes] == ["n1", "n3", "n2"]
     assert of_table.take(table) is first
 
     table.remove_node("n1")
-    beside.remove("n1")
-    second, other = of_table.take(table), beside.take()
+    second = of_table.take(table)
     assert [node.name for node in second.nodes] == ["n2", "n3"]
-    assert second.arrivals.tolist() == other.arrivals.tolist() == [1, 2]
-    assert second.nodes == other.nodes
+    assert second.arrivals.tolist() == [1, 2]

@@ -17,7 +17,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from tests.actors import fleets
 from tests.builders import named, node, pod, table_of
-from tests.cycle.test_replica import Replica
+from tests.cycle.test_table_cycle import Cycle
 from tests.extenders.servers import config_of
 from tests.kernel.test_equality import (
     DECIDING,
@@ -36,8 +36,8 @@ DEFAULT = default_config().profiles[0]
 SHARES = st.sampled_from([{}, {"default-scheduler": 0}, {"default-scheduler": 40}])
 
 
-class Sampling(Replica):
-    """A Replica that samples; the roster is that of its table."""
+class Sampling(Cycle):
+    """A Cycle that samples; the roster is that of its table."""
 
     def __init__(self, world, config, tie_break, accelerator, shares):
         self.narrower, self.roster = Narrower(shares), RosterOf()
@@ -132,7 +132,7 @@ def test_pods_that_no_extender_looks_at_are_placed_where_extenders_are_configure
     managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
     narrower = Narrower({}, Extenders([Extender(managed, None)]))
     world = World([(node("n1"), [])], [[(pod(cpu=100), False)] * 2])
-    ours = Replica(world, DEFAULT, TieBreak("first"), None, narrower)
+    ours = Cycle(world, DEFAULT, TieBreak("first"), None, narrower)
 
     assert [each[1] for each in play(ours, world)] == ["n1", "n1"]
 

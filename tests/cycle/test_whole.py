@@ -3,12 +3,12 @@
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
 from tests.actors.fleets import apps, near, spread
 from tests.builders import node, pod, table_of
-from tests.cycle.test_local import profiles_of
+from tests.cycle.test_paths import profiles_of
 from tests.strategies import ZONE
 
 WEB = apps("web")
@@ -26,7 +26,7 @@ class World:
         )
         self.table = table_of(*hosts)
         self.profiles = profiles_of(self.table.classes)
-        self.cycle = ReplicaCycle(self.table, self.profiles, TieBreak("first"))
+        self.cycle = TableCycle(self.table, self.profiles, TieBreak("first"))
         self.pods = [self._in_cycle(number, each) for number, each in enumerate(facts)]
 
     def _in_cycle(self, number, facts):
@@ -36,7 +36,7 @@ class World:
 
     def decided(self):
         """The nodes of the first pods; None for no node, and an end where the batch ends."""
-        batch = self.cycle.begin_here(self.pods)
+        batch = self.cycle.begin(self.pods)
         nodes = []
         for each in self.pods:
             decision = batch.decide(each)
@@ -58,7 +58,7 @@ def test_a_pod_that_fits_nowhere_beside_those_before_it_is_told_so():
     world = World(*[pod(cpu=100, **APART, preemption_policy="Never")] * 4)
 
     assert sorted(world.decided()[:3]) == ["n0", "n1", "n2"]
-    assert world.cycle.begin_here(world.pods[3:]).decide(world.pods[3]).node_name is None
+    assert world.cycle.begin(world.pods[3:]).decide(world.pods[3]).node_name is None
     assert World(*[pod(cpu=100, **APART, preemption_policy="Never")] * 4).decided()[3] is None
 
 

@@ -44,6 +44,6 @@ def test_a_new_state_has_skipped_nothing_and_holds_no_summaries():
     assert state.filter_summaries == state.score_summaries == {}
 
 
-def test_a_summary_is_what_merges():
+def test_a_summary_is_a_dataclass():
     assert isinstance(ImageNodes(()), Summary)
     assert not isinstance(7, Summary)

@@ -74,19 +74,6 @@ def test_nodes_that_pre_filter_left_out_name_the_plugins():
     )
 
 
-def test_counts_of_shards_add_up():
-    diagnosis = diagnosis_of((CPU, 2), nodes=6)
-
-    diagnosis.merge(diagnosis_of((CPU, 1), (TAINT, 3)))
-
-    assert diagnosis.refused == {CPU: 3, TAINT: 3}
-    assert diagnosis.node_count == 6
-    assert diagnosis.reasons() == {
-        "Insufficient cpu": 3,
-        "node(s) had untolerated taint {gpu: yes}": 3,
-    }
-
-
 def test_the_plugins_that_refused_are_named_once_and_sorted():
     diagnosis = diagnosis_of((TAINT, 1), (CPU, 1), (CPU_AND_MEMORY, 1))
     assert diagnosis.plugins == ("NodeResourcesFit", "TaintToleration")
@@ -103,14 +90,12 @@ def test_removing_pods_helps_only_where_a_node_was_refused_with_unschedulable():
     assert Diagnosis(1).helpful() == 0
 
 
-def test_the_lowest_priority_of_all_shards_is_kept():
+def test_the_lowest_priority_is_kept():
     diagnosis = Diagnosis(3)
     assert diagnosis.lowest_priority is None
 
-    diagnosis.merge(Diagnosis(0, lowest_priority=5))
-    diagnosis.merge(Diagnosis(0, lowest_priority=-2))
-    diagnosis.merge(Diagnosis(0, lowest_priority=9))
-    diagnosis.merge(Diagnosis(0))
+    for priority in (5, -2, 9, None):
+        diagnosis.see_priority(priority)
 
     assert diagnosis.lowest_priority == -2
 

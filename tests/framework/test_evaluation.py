@@ -406,25 +406,6 @@ def test_a_table_without_nodes_has_nothing_to_say():
     assert evaluation.codes.tolist() == evaluation.raw[0].tolist() == []
 
 
-def test_seeded_answers_stand_for_the_plugins_that_read_only_nodes():
-    no = unresolvable("no")
-    origin = spied(Spy("A", refuses=no, reads=Reads.NODE, limit=1), Spy("B"))
-    put(origin.table, "n2", pod())
-    advance(origin)
-    codes, positions = origin.fixed()
-
-    of_node, of_row = Spy("A", reads=Reads.NODE), Spy("B", refuses=unschedulable("full"), limit=2)
-    copy = spied(of_node, of_row, table=origin.table)
-    assert copy.intern(origin.statuses[0]) == 1
-    copy.seed(codes, positions, [np.array([7, 8, 9]), None])
-    put(copy.table, "n3", pod(), pod())
-    advance(copy)
-
-    assert [status and status.reasons for status in told(copy)] == [None, ("no",), ("full",)]
-    assert of_node.filtered == of_node.scored == []
-    assert [raw.tolist() for raw in copy.raw] == [[7, 8, 9], [0, 1, 2]]
-
-
 def test_summaries_of_one_table_are_its_own_part_of_the_map():
     table = table_of(
         node("n1", images={"app:v1": 100 * MIB}),

@@ -30,16 +30,12 @@ from tests.strategies import NODE_NAMES, nodes, pods, small_pods
 class Total:
     pods: int
 
-    def merge(self, other):
-        return Total(self.pods + other.pods)
-
 
 class FewInAll(SummarizesFilter, FilterPlugin, ScorePlugin):
     """Looks across nodes: refuses nodes with pods once the cluster holds more than three."""
 
     name = "FewInAll"
     reads = Reads.CLUSTER
-    filter_summary_type = Total
 
     def filter_summary(self, pod, table):
         pods = int(table.pod_count.sum())

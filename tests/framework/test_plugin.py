@@ -71,14 +71,6 @@ def test_normalizing_is_upstreams_integer_for_integer(raw, reverse):
     assert normalized.dtype == np.int64
 
 
-@given(st.lists(st.integers(-50, 50), min_size=1), st.lists(st.integers(-50, 50), min_size=1))
-def test_extremes_of_shards_merge_to_the_extremes_of_all(one, other):
-    parts = [Extremes.of(np.array(part, dtype=np.int64)) for part in (one, other)]
-
-    assert parts[0].merge(parts[1]) == Extremes(min(one + other), max(one + other))
-    assert parts[0].merge(parts[1]) == parts[1].merge(parts[0])
-
-
 def test_refusing_no_row_is_passing_all():
     status = unschedulable("no")
 

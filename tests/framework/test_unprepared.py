@@ -98,14 +98,14 @@ def run_without(point, plugin, **settings):
     return pending.message
 
 
-@pytest.mark.parametrize("settings", [{}, {"shards": 2}])
+@pytest.mark.parametrize("settings", [{}, {"workers": 2}])
 @pytest.mark.parametrize("plugin", ["PodTopologySpread", "NodeResourcesFit"])
 def test_a_run_goes_on_and_says_of_its_pods_what_filter_lacks(plugin, settings):
     text = f'running "{plugin}" filter plugin: {FILTER_ERRORS[plugin]}'
     assert run_without("preFilter", plugin, **settings) == text
 
 
-@pytest.mark.parametrize("settings", [{}, {"shards": 2}])
+@pytest.mark.parametrize("settings", [{}, {"workers": 2}])
 def test_a_run_goes_on_and_says_of_its_pods_what_score_lacks(settings):
     message = run_without("preScore", "TaintToleration", **settings)
 

@@ -16,7 +16,6 @@ from roadstead.config.plugin_args import (
     ShapePoint,
 )
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.local import LocalShards
 from roadstead.cycle.plain import PlainCycle
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -24,6 +23,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.nodes.table import NodeTable
+from roadstead.parity.paths import BesidePath
 from roadstead.plugins.in_tree import in_tree_registry
 from tests import strategies
 from tests.actors import fleets
@@ -205,25 +205,26 @@ class Plain:
         self.cycle.table.remove_pod(node_name, pod.info, uid=pod.uid)
 
 
-class Sharded:
-    def __init__(self, world, config, tie_break, accelerator, name_best=False, shards=2):
-        self.cycle = LocalShards(
-            shards, profiles_of(config), tie_break, name_best=name_best, accelerator=accelerator
+class Batches:
+    def __init__(self, world, config, tie_break, accelerator, name_best=False):
+        self.path = BesidePath(
+            profiles_of(config), accelerator, names_best=name_best, tie_break=tie_break
         )
-        self.cycle.add_nodes(facts for facts, _ in world.clusters)
+        self.path.add_nodes(facts for facts, _ in world.clusters)
         for facts, running in world.clusters:
             for each in running:
-                self.cycle.add_pod(facts.name, each)
-        self.classes, self.profiles = self.cycle.cycle.classes, self.cycle.profiles
+                self.path.add_pod(facts.name, each)
+        self.classes, self.profiles = self.path.classes, self.path.profiles
 
     def decide(self, pods):
         decisions = []
         while len(decisions) < len(pods):
-            decisions += self.cycle.decide(pods[len(decisions) :])
+            decisions += self.path.decide(pods[len(decisions) :])
+            self.path.table.validate()
         return decisions
 
     def remove(self, pod, node_name):
-        self.cycle.remove_pod(node_name, pod.info.facts)
+        self.path.table.remove_pod(node_name, pod.info, uid=pod.uid)
 
 
 def play(path, world):
@@ -258,11 +259,9 @@ def test_one_pod_at_a_time_is_decided_as_by_the_reference(world, config, tie_bre
 
 
 @DECIDING
-@given(worlds(), PROFILES, TIE_BREAKS, st.integers(1, 3), st.booleans())
-def test_batches_over_shards_are_decided_as_by_one_reference(
-    world, config, tie_break, shards, name_best
-):
-    with_kernel = play(Sharded(world, config, tie_break, accelerator(), name_best, shards), world)
+@given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
+def test_batches_are_decided_as_by_one_reference(world, config, tie_break, name_best):
+    with_kernel = play(Batches(world, config, tie_break, accelerator(), name_best), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
 
@@ -279,13 +278,11 @@ def fleet_world(inputs):
 
 
 @DECIDING
-@given(fleets.inputs(), TIE_BREAKS, st.integers(1, 3))
-def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(
-    inputs, tie_break, shards
-):
+@given(fleets.inputs(), TIE_BREAKS)
+def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(inputs, tie_break):
     world, config = fleet_world(inputs), default_config().profiles[0]
 
-    with_kernel = play(Sharded(world, config, tie_break, accelerator(), shards=shards), world)
+    with_kernel = play(Batches(world, config, tie_break, accelerator()), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None), world)
 
@@ -295,6 +292,6 @@ def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(
 def test_code_that_comes_in_during_a_batch_changes_no_decision(world, config, tie_break, after):
     late = LateAccelerator(after)
 
-    with_kernel = play(Sharded(world, config, tie_break, late), world)
+    with_kernel = play(Batches(world, config, tie_break, late), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None), world)

@@ -5,9 +5,8 @@ import pytest
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_run import ClassRun, Rest, RestGroup
-from roadstead.facts.pod import HostPort
-from roadstead.framework.diagnosis import Diagnosis
+from roadstead.cycle.class_run import ClassRun
+from roadstead.facts.pod import HostPort, Volume
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -29,7 +28,7 @@ PORT = HostPort("0.0.0.0", "TCP", 80)
 class Batch:
     """A batch over one table, of pods of some classes in turn."""
 
-    def __init__(self, table, *classes, config=DEFAULT, groups=(), tie_break=None, kernel=True):
+    def __init__(self, table, *classes, config=DEFAULT, tie_break=None, kernel=True):
         self.table = table
         profile = Profile(config, in_tree_registry(), Handle(table.classes))
         inputs, self.pods = {}, []
@@ -42,12 +41,11 @@ class Batch:
                 filters = evaluation.own_filter_summaries()
                 evaluation.update(len(table), filters)
                 scores = evaluation.own_score_summaries()
-                run = ClassRun(evaluation, Rest(tuple(groups), Diagnosis(0)))
+                run = ClassRun(evaluation)
                 inputs[key] = ClassInput(run, filters, scores)
         self.coverage = Coverage()
         self.run = BatchRun(
             table,
-            len(table),
             inputs,
             Chooser(tie_break or TieBreak("first")),
             accelerator=Accelerator(load(), self.coverage) if kernel else None,
@@ -84,45 +82,15 @@ def test_a_pod_without_a_node_is_left_to_the_reference_with_those_behind_it():
     assert batch.coverage.by_reference == {"no feasible node": 1}
 
 
-def test_a_run_ends_where_a_row_that_was_kept_back_may_be_better():
-    group = RestGroup(raw=(0,), rows=5, floor=10_000)
-    batch = Batch(
-        table_of(node("n1")), pod(cpu=1000), groups=[group], config=config_of(ROW_PLUGINS)
-    )
-
-    assert batch.decide() == []
-    assert batch.coverage.stops == {"kept back": 1}
-    assert batch.run.decide(batch.pods[0]) is None
-
-
-def test_rows_kept_back_count_as_feasible():
-    group = RestGroup(raw=(0,), rows=5, floor=0)
-    batch = Batch(
-        table_of(node("n1")), pod(cpu=1000), groups=[group], config=config_of(ROW_PLUGINS)
-    )
-
-    (decision,) = batch.run.decide_run(batch.pods)
-
-    assert decision.feasible == 6
-
-
 def test_a_port_that_a_pod_of_the_run_took_is_taken_for_the_next():
     batch = Batch(table_of(node("n1"), node("n2")), *[pod(host_ports=(PORT,))] * 3)
 
     assert batch.decide() == ["n1", "n2"]
 
 
-def test_a_class_that_looks_across_nodes_is_left_to_the_reference():
-    apart = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
-    batch = Batch(table_of(node("n1")), apart)
-
-    assert batch.decide() == []
-    assert batch.coverage.by_reference == {"InterPodAffinity": 1}
-
-
 def test_a_run_ends_before_a_class_that_is_not_covered():
-    spread = pod(labels={"app": "web"}, spread_constraints=(fleets.spread(),))
-    batch = Batch(table_of(node("n1")), pod(cpu=1), spread, pod(cpu=1))
+    disk = pod(volumes=(Volume("v", "gcePersistentDisk", (("pdName", "disk"),)),))
+    batch = Batch(table_of(node("n1")), pod(cpu=1), disk, pod(cpu=1))
 
     assert batch.decide() == ["n1"]
 
@@ -207,20 +175,14 @@ RELATED = {
 }
 
 
-def whole(batch):
-    """The same batch over a table that holds all nodes of the cluster."""
-    batch.run._is_whole = True
-    return batch
-
-
 def zones(count=6):
     return table_of(*(fleets.host(number, "abc"[number % 3]) for number in range(count)))
 
 
 @pytest.mark.parametrize("kind", RELATED)
-def test_over_all_nodes_a_class_that_looks_across_them_is_covered(kind):
+def test_a_class_that_looks_across_nodes_is_covered(kind):
     related = pod(cpu=100, labels=WEB, **RELATED[kind])
-    batch = whole(Batch(zones(), *[related] * 4, pod(cpu=100)))
+    batch = Batch(zones(), *[related] * 4, pod(cpu=100))
 
     placed = batch.decide()
 
@@ -231,7 +193,7 @@ def test_over_all_nodes_a_class_that_looks_across_them_is_covered(kind):
 
 def test_a_pod_whose_own_kind_refuses_the_next_everywhere_ends_the_run():
     alone = pod(labels=WEB, **RELATED["anti-affinity"])
-    batch = whole(Batch(zones(3), *[alone] * 4))
+    batch = Batch(zones(3), *[alone] * 4)
 
     assert sorted(batch.decide()) == ["n0", "n1", "n2"]
     assert batch.coverage.stops == {"no feasible node": 1}
@@ -239,7 +201,7 @@ def test_a_pod_whose_own_kind_refuses_the_next_everywhere_ends_the_run():
 
 def test_pods_of_others_that_come_in_the_run_keep_a_class_away():
     wary = pod(labels={"app": "db"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
-    batch = whole(Batch(zones(3), wary, *[pod(labels=WEB)] * 3))
+    batch = Batch(zones(3), wary, *[pod(labels=WEB)] * 3)
 
     first, *others = batch.decide()
 
@@ -249,7 +211,7 @@ def test_pods_of_others_that_come_in_the_run_keep_a_class_away():
 
 def test_with_too_many_domains_the_reference_decides(monkeypatch):
     monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_PLACES", 3)
-    batch = whole(Batch(zones(), pod(labels=WEB, **RELATED["hard spread"])))
+    batch = Batch(zones(), pod(labels=WEB, **RELATED["hard spread"]))
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"too many domains": 1}
@@ -261,10 +223,10 @@ def test_a_plugin_that_scores_unprepared_is_left_to_the_reference():
         "filter": [*ROW_PLUGINS["filter"], "PodTopologySpread"],
         "score": [*ROW_PLUGINS["score"], ("PodTopologySpread", 2)],
     }
-    batch = whole(Batch(zones(), pod(), config=config_of(points)))
+    batch = Batch(zones(), pod(), config=config_of(points))
 
     assert batch.decide() == []
-    assert batch.coverage.by_reference == {"narrowed, or failed on a shard": 1}
+    assert batch.coverage.by_reference == {"narrowed, or failed": 1}
 
 
 @pytest.mark.parametrize("kind", ["first", "random"])
@@ -292,12 +254,12 @@ def test_buckets_are_found_by_their_places(draw):
 
 def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
     made = []
-    monkeypatch.setattr(keeper, "Kernel", lambda *given, **_: made.append(given[3]) or Remembers())
+    monkeypatch.setattr(keeper, "Kernel", lambda *given, **_: made.append(given[2]) or Remembers())
     keeps, table, chooser = keeper.KernelKeeper(), table_of(node("n1")), Chooser(TieBreak())
     often, once, late = (KernelClass(each, pod()) for each in ("often", "once", "late"))
 
     for batch in ({"a": often, "b": once}, {"a": often, "c": late}, {"d": once}):
-        keeps.take(load(), table, 1, batch, chooser)
+        keeps.take(load(), table, batch, chooser)
 
     assert [sorted(classes) for classes in made] == [["a", "b"], ["a", "c"], ["a", "d"]]
 

@@ -16,8 +16,8 @@ from roadstead.kernel import compiled, start
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import CompiledCode, load
 from tests.actors import fleets
-from tests.cycle.test_replica import Replica
-from tests.kernel.test_equality import PROFILES, Sharded, fleet_world, play, worlds
+from tests.cycle.test_table_cycle import Cycle
+from tests.kernel.test_equality import PROFILES, Batches, fleet_world, play, worlds
 
 _COMPILED = ("jit", "compiled_rows", "compiled_build", "compiled_relations", "compiled")
 
@@ -42,7 +42,7 @@ def interpreted():
 @given(worlds(), PROFILES)
 def test_compiled_code_does_what_its_source_says(interpreted, world, config):
     def played(code):
-        return play(Sharded(world, config, TieBreak(), Accelerator(code, Coverage())), world)
+        return play(Batches(world, config, TieBreak(), Accelerator(code, Coverage())), world)
 
     with np.errstate(over="ignore"):
         from_source = played(interpreted)
@@ -56,7 +56,7 @@ def test_compiled_code_across_nodes_does_what_its_source_says(interpreted, input
     world, config = fleet_world(inputs), default_config().profiles[0]
 
     def played(code):
-        return play(Replica(world, config, TieBreak(), Accelerator(code, Coverage())), world)
+        return play(Cycle(world, config, TieBreak(), Accelerator(code, Coverage())), world)
 
     with np.errstate(over="ignore"):
         from_source = played(interpreted)

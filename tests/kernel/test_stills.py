@@ -1,6 +1,5 @@
 import numpy as np
 
-from roadstead.kernel.arrays import NOWHERE
 from roadstead.kernel.stills import normalized, still_of
 from tests.builders import evaluated, node, pod, profile_of, table_of
 
@@ -16,11 +15,11 @@ def test_what_a_class_skips_is_kept_when_it_is_filtered_again():
     evaluation = evaluated(profile_of(POINTS, classes=table.classes), pod(), table)
     still = still_of(evaluation)
     alive = np.ones(still.raw.shape[1], dtype=np.bool_)
-    before = normalized(evaluation, still, alive, ())
+    before = normalized(evaluation, still, alive)
     assert [each.plugin.name for each in still.normalizing] == ["TaintToleration"]
 
     evaluation.restart(len(table), {})
 
     assert not evaluation.state.skip_score
-    after = normalized(evaluation, still, alive, ())
-    assert (after[0].tolist(), after[1]) == (before[0].tolist(), NOWHERE)
+    after = normalized(evaluation, still, alive)
+    assert after.tolist() == before.tolist()

@@ -111,12 +111,6 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "line.raw is None and line.normalized is None",
     ): "a plugin that is skipped has neither, any other has both",
     (
-        "roadstead/cycle/shard.py",
-        "ShardCore._with_candidates",
-        "_is_unscored(evaluation) and np.count_nonzero(evaluation.feasible) == 1",
-        "_is_unscored(evaluation) or np.count_nonzero(evaluation.feasible) == 1",
-    ): "more rows are told of a pod that fails all the same, for its scoring failed",
-    (
         "roadstead/cycle/verify.py",
         "Verifier._verify",
         "if known.status.is_success and (not narrowed) "

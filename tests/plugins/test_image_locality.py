@@ -1,12 +1,9 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from roadstead.framework.cycle_state import CycleState
-from roadstead.nodes.table import NodeTable
 from roadstead.plugins.image_locality import ImageLocality, ImageNodes
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from tests.builders import MIB, node, pod, score_with, table_of
 from tests.plugins.upstream import image_locality_score
 from tests.plugins.worlds import both
@@ -26,14 +23,6 @@ def with_images(*image_sets):
 def summary_of(table, facts):
     info = table.columns.classes.info(facts)
     return PLUGIN.score_summary(CycleState(0), info, table, np.ones(len(table), dtype=np.bool_))
-
-
-def merged(*summaries):
-    told = [each for each in summaries if each is not None]
-    result = told[0] if told else None
-    for each in told[1:]:
-        result = result.merge(each)
-    return result
 
 
 @pytest.mark.parametrize(
@@ -89,20 +78,6 @@ def test_a_summary_names_images_holders_first_arrival_and_size():
     assert summary_of(table_of(), wanting("a:1")) is None
 
 
-def test_merged_shards_take_the_size_from_the_node_that_came_first():
-    early = ImageNodes((("a:1", 2, 3, 900),))
-    late = ImageNodes((("a:1", 1, 4, 100), ("b:1", 1, 4, 7)))
-
-    both_shards = ImageNodes((("a:1", 3, 3, 900), ("b:1", 1, 4, 7)))
-    assert early.merge(late) == late.merge(early) == both_shards
-
-
-def test_summaries_cross_a_boundary():
-    summary = ImageNodes((("a:1", 2, 1, 5),))
-
-    assert from_wire(ImageNodes, unpack(pack(to_wire(summary)))) == summary
-
-
 def test_all_nodes_count_not_only_feasible_ones():
     table = with_images({"a:1": 5}, {"a:1": 5})
     nothing = np.zeros(2, dtype=np.bool_)
@@ -119,29 +94,3 @@ def test_scores_are_upstreams(cluster, wanted):
     assert score_with(PLUGIN, wanted, table) == [
         image_locality_score(wanted, each, nodes) for each in nodes
     ]
-
-
-@given(clusters, pods, st.lists(st.integers(0, 2), min_size=5, max_size=5))
-def test_shards_agree_on_what_one_table_says(cluster, wanted, shard_of):
-    whole, _ = both(cluster)
-    shards = [NodeTable() for _ in range(3)]
-    for arrival, (facts, _) in enumerate(cluster):
-        shards[shard_of[arrival]].add_node(facts, arrival)
-
-    parts = [summary_of(shard, wanted) for shard in shards]
-    together = merged(*parts)
-    assert together == merged(*reversed(parts)) == summary_of(whole, wanted)
-
-    state = CycleState(len(whole))
-    if together is not None:
-        state.score_summaries[PLUGIN.name] = together
-    scores = {
-        name: score
-        for shard in shards
-        for name, score in zip(
-            shard.names,
-            PLUGIN.score(state, shard.classes.info(wanted), shard).tolist(),
-            strict=True,
-        )
-    }
-    assert scores == dict(zip(whole.names, score_with(PLUGIN, wanted, whole), strict=True))

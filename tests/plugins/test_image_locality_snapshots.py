@@ -7,7 +7,7 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.parity.paths import open_path
-from roadstead.plugins.image_locality import ImageLocality, ImageNodes
+from roadstead.plugins.image_locality import ImageLocality
 from tests.builders import MIB, node, pod, profile_of, put, score_with, table_of
 
 IMAGE = {"app:v1": 1000 * MIB}
@@ -42,15 +42,13 @@ def test_a_row_counts_all_nodes_once_it_changed():
     assert score_with(PLUGIN, WANTING, table) == [74, 0, 74, 74]
 
 
-def test_nodes_that_came_late_are_told_and_merged():
+def test_a_summary_names_nodes_that_came_late():
     table = grown_table()
     info, everywhere = table.classes.info(WANTING), np.ones(len(table), dtype=np.bool_)
 
     told = PLUGIN.score_summary(CycleState(len(table)), info, table, everywhere)
 
     assert told.late == (("app:v1", 2), ("app:v1", 3))
-    other = ImageNodes((("app:v1", 1, 1, 5),), (("app:v1", 1),))
-    assert told.merge(other).late == other.merge(told).late == (("app:v1", 1), *told.late)
 
 
 @pytest.mark.parametrize("path_name", ["plain", "beside", "beside+kernel", "1", "3"])

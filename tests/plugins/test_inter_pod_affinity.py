@@ -10,8 +10,7 @@ from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Extremes, Handle, Reads
 from roadstead.plugins import inter_pod_affinity
-from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts, TopologyScores
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts
 from roadstead.protocol.status import SKIP, Code, unresolvable
 from tests.builders import node, pairs, pod, put, require, table_of
 from tests.plugins import affinity_upstream as upstream
@@ -60,75 +59,42 @@ def place(name, *pods, zone=None, **labels):
     return node(name, labels={HOST: name} | labels | ({ZONE: zone} if zone else {})), pods
 
 
-class Shards:
-    """Tables with a plugin each, as workers have them; the summaries cross a boundary."""
+class Asked:
+    """A table and the plugin."""
 
-    def __init__(self, world, shard_of=(), args=None, namespaces=NAMESPACES):
-        self.args = args or InterPodAffinityArgs()
-        self.cluster = ClusterFacts(tuple((k, pairs(v)) for k, v in namespaces.items()))
-        self.names = [facts.name for facts, _ in world]
-        self.parts = []
-        places = [shard_of[i % len(shard_of)] if shard_of else 0 for i in range(len(world))]
-        for shard in sorted(set(places) | {0}):
-            own = [each for each, at in zip(world, places, strict=True) if at == shard]
-            table = table_of(*(facts for facts, _ in own))
-            for facts, pods in own:
-                put(table, facts.name, *pods)
-            self.parts.append((self.plugin(table.classes), table))
-
-    def plugin(self, classes):
-        return InterPodAffinity(self.args, Handle(classes, self.cluster))
+    def __init__(self, world, args=None, namespaces=NAMESPACES):
+        cluster = ClusterFacts(tuple((k, pairs(v)) for k, v in namespaces.items()))
+        self.table = table_of(*(facts for facts, _ in world))
+        for facts, pods in world:
+            put(self.table, facts.name, *pods)
+        handle = Handle(self.table.classes, cluster)
+        self.plugin = InterPodAffinity(args or InterPodAffinityArgs(), handle)
 
     def ask(self, facts):
         """(PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized)."""
-        states = [CycleState(len(self.names)) for _ in self.parts]
-        merged(PodCounts, "filter_summaries", states, self._summaries(facts, states, "filter"))
-        filtered = self._gather(facts, states, "pre_filter", refusals)
-        merged(TopologyScores, "score_summaries", states, self._summaries(facts, states, "score"))
-        scored = self._gather(facts, states, "pre_score", raw_scores)
-        raw = [scored[1][name] for name in self.names if name in scored[1]]
-        return (*filtered, *scored, self._normalized(facts, raw))
+        plugin, table = self.plugin, self.table
+        info, state = table.classes.info(facts), CycleState(len(table))
+        summary = plugin.filter_summary(info, table)
+        if summary is not None:
+            state.filter_summaries[plugin.name] = summary
+        filtered = self._phase(plugin.pre_filter(state, info).status, state, info, refusals)
+        summary = plugin.score_summary(state, info, table, np.ones(len(table), dtype=bool))
+        if summary is not None:
+            state.score_summaries[plugin.name] = summary
+        scored = self._phase(plugin.pre_score(state, info), state, info, raw_scores)
+        return (*filtered, *scored, self._normalized(info, list(scored[1].values())))
 
-    def _summaries(self, facts, states, phase):
-        for (plugin, table), state in zip(self.parts, states, strict=True):
-            info = table.classes.info(facts)
-            if phase == "filter":
-                yield plugin.filter_summary(info, table)
-            else:
-                yield plugin.score_summary(state, info, table, np.ones(len(table), dtype=bool))
+    def _phase(self, status, state, info, row_answers):
+        if not status.is_success:
+            return status, {}
+        answers = row_answers(self.plugin, state, info, self.table)
+        return status, dict(zip(self.table.names, answers, strict=True))
 
-    def _gather(self, facts, states, phase, row_answers):
-        said, answers = set(), {}
-        for (plugin, table), state in zip(self.parts, states, strict=True):
-            info = table.classes.info(facts)
-            told = getattr(plugin, phase)(state, info)
-            status = getattr(told, "status", told)
-            said.add(status)
-            if status.is_success:
-                answers |= dict(
-                    zip(table.names, row_answers(plugin, state, info, table), strict=True)
-                )
-        assert len(said) == 1, "every shard says the same of the pod"
-        return said.pop(), answers
-
-    def _normalized(self, facts, raw):
+    def _normalized(self, info, raw):
         if not raw:
             return []
-        plugin, table = self.parts[0]
         scores = np.array(raw, dtype=np.int64)
-        info = table.classes.info(facts)
-        return plugin.normalize(CycleState(1), info, scores, Extremes.of(scores)).tolist()
-
-
-def merged(kind, field, states, summaries):
-    whole = None
-    for each in summaries:
-        if each is not None:
-            arrived = from_wire(kind, unpack(pack(to_wire(each))))
-            whole = arrived if whole is None else whole.merge(arrived)
-    if whole is not None:
-        for state in states:
-            getattr(state, field)["InterPodAffinity"] = whole
+        return self.plugin.normalize(CycleState(1), info, scores, Extremes.of(scores)).tolist()
 
 
 def refusals(plugin, state, info, table):
@@ -145,13 +111,13 @@ def raw_scores(plugin, state, info, table):
 
 def refused(world, facts, **options):
     """{node: reason} of the nodes that are refused."""
-    _, told, *_ = Shards(world, **options).ask(facts)
+    _, told, *_ = Asked(world, **options).ask(facts)
     return {name: reason for name, reason in told.items() if reason}
 
 
 def scored(world, facts, **options):
     """{node: raw score}, or None where PreScore skipped."""
-    *_, status, raw, _ = Shards(world, **options).ask(facts)
+    *_, status, raw, _ = Asked(world, **options).ask(facts)
     return None if status.is_skip else raw
 
 
@@ -193,8 +159,8 @@ def test_affinity_speaks_before_anti_affinity_and_that_before_running_pods():
 
 
 def test_codes_tell_preemption_where_it_can_help():
-    shards = Shards([place("n1")])
-    plugin, table = shards.parts[0]
+    asked = Asked([place("n1")])
+    plugin, table = asked.plugin, asked.table
     info = table.classes.info(near(aff(app("web"))))
     state = CycleState(1)
     plugin.pre_filter(state, info)
@@ -325,20 +291,20 @@ def test_terminating_pods_count():
 def test_filtering_is_skipped_where_nothing_asks_for_it():
     lonely = away(aff(app("db")))
     for world in ([place("n1")], [place("n1", lonely)], [place("n1", liking(aff(EVERYTHING)))]):
-        status, *_ = Shards(world).ask(web())
+        status, *_ = Asked(world).ask(web())
         assert status == SKIP
 
 
 def test_filtering_is_not_skipped_for_terms_that_find_nobody():
     for asking in (near(aff(app("web"))), away(aff(app("web")))):
-        status, *_ = Shards([place("n1")]).ask(asking)
+        status, *_ = Asked([place("n1")]).ask(asking)
         assert status.is_success
 
 
 def test_a_term_that_does_not_parse_makes_the_pod_hopeless():
     asking = pod(pod_affinity=(aff(app("web")), aff(error="bad one")))
 
-    status, *_ = Shards(TWO_ZONES).ask(asking)
+    status, *_ = Asked(TWO_ZONES).ask(asking)
 
     assert status == unresolvable("parsing pod: requiredAffinityTerms: bad one")
 
@@ -351,7 +317,7 @@ def test_every_group_that_does_not_parse_is_told():
         preferred_pod_anti_affinity=(aff(error="four", weight=1),),
     )
 
-    status, _, scoring, *_ = Shards(TWO_ZONES).ask(asking)
+    status, _, scoring, *_ = Asked(TWO_ZONES).ask(asking)
 
     told = (
         "[requiredAffinityTerms: one, requiredAntiAffinityTerms: two, "
@@ -420,7 +386,7 @@ def test_running_pods_preferences_may_be_ignored_for_pods_without_their_own():
 def test_pods_without_preferences_are_not_asked_to_parse_where_those_are_ignored():
     args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
 
-    *_, status, _, _ = Shards(TWO_ZONES, args=args).ask(near(aff(error="bad")))
+    *_, status, _, _ = Asked(TWO_ZONES, args=args).ask(near(aff(error="bad")))
 
     assert status == SKIP
 
@@ -456,11 +422,12 @@ def test_matches_on_nodes_without_the_key_do_not_score():
     ],
 )
 def test_scores_are_spread_from_0_to_100_in_floats(raw, expected):
-    assert Shards([place("n1")])._normalized(web(), raw) == expected
+    assert Asked([place("n1")])._normalized(web(), raw) == expected
 
 
 def test_a_pod_is_affected_by_pods_that_its_terms_mean_and_by_pods_that_mean_it():
-    plugin, table = Shards([place("n1")]).parts[0]
+    asked = Asked([place("n1")])
+    plugin, table = asked.plugin, asked.table
 
     def affected(facts, placed):
         return plugin.affected_by(table.classes.info(facts), table.classes.info(placed))
@@ -476,7 +443,8 @@ def test_a_pod_is_affected_by_pods_that_its_terms_mean_and_by_pods_that_mean_it(
 
 def test_pods_are_not_affected_by_terms_that_count_for_nothing():
     args = InterPodAffinityArgs(0, ignore_preferred_terms_of_existing_pods=True)
-    plugin, table = Shards([place("n1")], args=args).parts[0]
+    asked = Asked([place("n1")], args=args)
+    plugin, table = asked.plugin, asked.table
     info = table.classes.info
 
     assert not plugin.affected_by(info(web()), info(near(aff(app("web")))))
@@ -484,7 +452,7 @@ def test_pods_are_not_affected_by_terms_that_count_for_nothing():
 
 
 def test_the_signature_is_namespace_labels_and_terms():
-    plugin = Shards([]).parts[0][0]
+    plugin = Asked([]).plugin
     term = aff(app("web"), weight=1)
 
     assert plugin.sign(web()) == plugin.sign(web(cpu=5, priority=3))
@@ -498,7 +466,8 @@ def test_it_reads_the_cluster():
 
 
 def test_nothing_is_summed_up_where_nothing_concerns_the_pod():
-    plugin, table = Shards([place("n1", web(), near(aff(app("db"))))]).parts[0]
+    asked = Asked([place("n1", web(), near(aff(app("db"))))])
+    plugin, table = asked.plugin, asked.table
     info = table.classes.info(web())
 
     assert plugin.filter_summary(info, table) is None
@@ -513,7 +482,8 @@ def test_summaries_count_by_key_and_value():
         pod_anti_affinity=(aff(app("web"), ZONE), aff(app("web"), ZONE)),
     )
     world = [place("n1", web(), web(), zone="a"), place("n2", lonely, web(), zone="b")]
-    plugin, table = Shards(world).parts[0]
+    asked = Asked(world)
+    plugin, table = asked.plugin, asked.table
 
     assert plugin.filter_summary(table.classes.info(new), table) == PodCounts(
         existing_anti={ZONE: {"b": 1}, HOST: {"n2": 1}},
@@ -522,25 +492,9 @@ def test_summaries_count_by_key_and_value():
     )
 
 
-def test_summaries_add_up_by_key_and_value():
-    one = PodCounts({ZONE: {"a": 1}}, {HOST: {"n1": 2}}, {ZONE: {"a": 1, "b": 2}})
-    other = PodCounts({ZONE: {"b": 1}}, {RACK: {"r": 1}}, {ZONE: {"b": 3}})
-
-    assert one.merge(other) == PodCounts(
-        existing_anti={ZONE: {"a": 1, "b": 1}},
-        affinity={HOST: {"n1": 2}, RACK: {"r": 1}},
-        anti_affinity={ZONE: {"a": 1, "b": 5}},
-    )
-
-
-def test_scores_that_cancel_one_another_over_shards_stay():
-    one, other = TopologyScores({ZONE: {"a": 5}}), TopologyScores({ZONE: {"a": -5}})
-
-    assert one.merge(other) == TopologyScores({ZONE: {"a": 0}})
-
-
 def test_a_pod_that_is_asked_about_later_sees_what_changed_meanwhile():
-    plugin, table = Shards([place("n1", web()), place("n2", web())]).parts[0]
+    asked = Asked([place("n1", web()), place("n2", web())])
+    plugin, table = asked.plugin, asked.table
     plugin.filter_summary(table.classes.info(away(aff(app("web")))), table)
     put(table, "n2", pod(labels={"app": "db"}))
     table.remove_pod("n1", table.classes.info(web()))
@@ -621,7 +575,7 @@ arguments = st.builds(InterPodAffinityArgs, st.sampled_from([0, 1, 7]), st.boole
 
 
 def expected(world, facts, args):
-    """What `Shards.ask` must say, by upstream's rules."""
+    """What `Asked.ask` must say, by upstream's rules."""
     plugin = Affinity(
         NAMESPACES, args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
     )
@@ -639,7 +593,7 @@ def expected(world, facts, args):
 
 
 def worded(answer):
-    """An answer of `Shards.ask` with its statuses as `expected` gives them."""
+    """An answer of `Asked.ask` with its statuses as `expected` gives them."""
     filtering, refusals, scoring, raw, normalized = answer
     said = [
         "" if each.is_success else upstream.SKIP if each.is_skip else each.message
@@ -650,51 +604,26 @@ def worded(answer):
 
 @given(worlds, pods, arguments)
 def test_answers_are_upstreams(world, facts, args):
-    assert worded(Shards(world, args=args).ask(facts)) == expected(world, facts, args)
-
-
-@given(worlds, pods, arguments, st.lists(st.integers(0, 3), min_size=1, max_size=5))
-def test_any_sharding_says_what_one_shard_says(world, facts, args, shard_of):
-    assert Shards(world, shard_of, args).ask(facts) == Shards(world, args=args).ask(facts)
-
-
-def all_summaries(world, facts, ways):
-    for way in ways:
-        for plugin, table in Shards(world, way).parts:
-            summary = plugin.filter_summary(table.classes.info(facts), table)
-            if summary is not None:
-                yield summary
-
-
-@given(worlds, pods)
-def test_the_order_of_merging_does_not_matter(world, facts):
-    parts = list(all_summaries(world, facts, [(0, 1, 2)]))
-    forward = backward = nested = None
-    for each in parts:
-        forward = each if forward is None else forward.merge(each)
-        backward = each if backward is None else each.merge(backward)
-    for each in reversed(parts):
-        nested = each if nested is None else each.merge(nested)
-
-    assert forward == backward == nested
+    assert worded(Asked(world, args=args).ask(facts)) == expected(world, facts, args)
 
 
 @given(worlds, pods, pods, arguments)
 def test_a_placement_that_does_not_affect_a_pod_changes_no_answer(world, facts, placed, args):
-    shards = Shards(world, args=args)
-    plugin, table = shards.parts[0]
-    before = shards.ask(facts)
+    asked = Asked(world, args=args)
+    plugin, table = asked.plugin, asked.table
+    before = asked.ask(facts)
 
     affected = plugin.affected_by(table.classes.info(facts), table.classes.info(placed))
-    for name in shards.names:
+    for name in table.names:
         put(table, name, placed)
 
-    assert affected or shards.ask(facts) == before
+    assert affected or asked.ask(facts) == before
 
 
 @given(worlds.filter(bool), pods, arguments)
 def test_a_view_of_some_rows_gets_the_answers_of_those_rows(world, facts, args):
-    plugin, table = Shards(world, args=args).parts[0]
+    asked = Asked(world, args=args)
+    plugin, table = asked.plugin, asked.table
     info, state = table.classes.info(facts), CycleState(len(table))
     rows = np.arange(len(table))[::-2]
     view = table.view(rows)
@@ -705,8 +634,8 @@ def test_a_view_of_some_rows_gets_the_answers_of_those_rows(world, facts, args):
         whole = refusals(plugin, state, info, table)
         assert refusals(plugin, state, info, view) == [whole[row] for row in rows]
     part = plugin.filter_summary(info, view)
-    fresh = Shards([world[row] for row in rows], args=args)
-    alone, own = fresh.parts[0]
+    fresh = Asked([world[row] for row in rows], args=args)
+    alone, own = fresh.plugin, fresh.table
     assert part == alone.filter_summary(own.classes.info(facts), own)
 
 
@@ -746,20 +675,20 @@ def world_of(table):
 
 @given(worlds, st.lists(pods, min_size=1, max_size=3), changes)
 def test_counts_kept_up_to_date_are_counts_made_anew(world, asking, history):
-    shards = Shards(world)
-    table = shards.parts[0][1]
+    asked = Asked(world)
+    table = asked.table
 
     for turn, step in enumerate(history):
         change(table, *step)
-        shards.names = list(table.names)
         # Not all are asked each time: some counts fall behind, some start late.
         facts = asking[turn % len(asking)]
-        assert shards.ask(facts) == Shards(world_of(table)).ask(facts)
+        assert asked.ask(facts) == Asked(world_of(table)).ask(facts)
 
 
 @given(worlds.filter(bool), pods, pods)
 def test_what_ifs_are_counted_by_themselves_and_leave_the_table_alone(world, facts, placed):
-    plugin, table = Shards(world).parts[0]
+    asked = Asked(world)
+    plugin, table = asked.plugin, asked.table
     info = table.classes.info(facts)
     before = plugin.filter_summary(info, table)
     overlay = table.overlay(np.arange(len(table)))
@@ -767,13 +696,15 @@ def test_what_ifs_are_counted_by_themselves_and_leave_the_table_alone(world, fac
 
     in_overlay = plugin.filter_summary(info, overlay)
 
-    fresh, own = Shards(world_of(overlay)).parts[0]
+    asked = Asked(world_of(overlay))
+    fresh, own = asked.plugin, asked.table
     assert in_overlay == fresh.filter_summary(own.classes.info(facts), own)
     assert plugin.filter_summary(info, table) == before
 
 
 def test_a_larger_table_takes_over_what_is_kept():
-    plugin, table = Shards([place("n1", web())]).parts[0]
+    asked = Asked([place("n1", web())])
+    plugin, table = asked.plugin, asked.table
     info = table.classes.info(away(aff(app("web"))))
     plugin.filter_summary(info, table)
     larger = table_of(place("n1")[0], place("n2")[0], classes=table.classes)
@@ -789,7 +720,8 @@ def test_a_larger_table_takes_over_what_is_kept():
 
 def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
     monkeypatch.setattr(inter_pod_affinity, "MAX_CELLS", 5)
-    plugin, table = Shards([place("n1", web()), place("n2", web())]).parts[0]
+    asked = Asked([place("n1", web()), place("n2", web())])
+    plugin, table = asked.plugin, asked.table
     asking = [away(aff(app("web"), spaces=("default", space))) for space in "abc"]
 
     for facts in asking * 2:
@@ -799,7 +731,8 @@ def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
 
 
 def test_pods_that_differ_in_requests_alone_share_their_counts():
-    plugin, table = Shards([place("n1", web(), web(cpu=5))]).parts[0]
+    asked = Asked([place("n1", web(), web(cpu=5))])
+    plugin, table = asked.plugin, asked.table
 
     for cpu in (1, 2, 3):
         facts = away(aff(app("web")), cpu=cpu)
@@ -810,7 +743,8 @@ def test_pods_that_differ_in_requests_alone_share_their_counts():
 
 
 def test_a_table_of_other_classes_is_a_mistake():
-    plugin, own = Shards([]).parts[0]
+    asked = Asked([])
+    plugin, own = asked.plugin, asked.table
     table = table_of(place("n1")[0])
 
     with pytest.raises(AssertionError, match="other classes"):

@@ -17,7 +17,6 @@ from roadstead.nodes.table import NodeTable
 from roadstead.plugins import pod_topology_spread_constraints as spread_constraints
 from roadstead.plugins.pod_topology_spread import (
     IGNORED,
-    DomainCounts,
     PodTopologySpread,
     SpreadCounts,
 )
@@ -443,17 +442,6 @@ def test_a_missing_label_is_a_domain_of_its_own_and_the_same_as_an_empty_one():
     summary = plugin.score_summary(CycleState(3), info, table, everywhere)
 
     assert summary == SpreadCounts(3, ((), ("", "a")), ({}, {"": 3}))
-
-
-def test_summaries_add_up_whatever_the_order():
-    one = SpreadCounts(1, (("a",), ()), ({"a": 2}, {}))
-    other = SpreadCounts(2, (("a", "b"), ()), ({"b": 1, "a": 1}, {}))
-
-    assert one.merge(other) == other.merge(one)
-    assert one.merge(other) == SpreadCounts(3, (("a", "b"), ()), ({"a": 3, "b": 1}, {}))
-    assert DomainCounts(({"a": 1},)).merge(DomainCounts(({"a": 0, "b": 0},))) == DomainCounts(
-        ({"a": 1, "b": 0},)
-    )
 
 
 def affects(facts, placed):

@@ -1,6 +1,4 @@
-"""Random worlds: the plugin over any sharding says what upstream's rules say node by node."""
-
-from functools import reduce
+"""Random worlds: the plugin says what upstream's rules say node by node."""
 
 import numpy as np
 from hypothesis import given
@@ -8,21 +6,16 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.config.plugin_args import PodTopologySpreadArgs
-from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.local import LocalShards
-from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.cluster import ClusterFacts, SelectsPods
-from roadstead.facts.pod import Owner, SpreadConstraint
+from roadstead.facts.pod import Owner, PodIdentity, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Extremes, Handle
 from roadstead.framework.profile import Profile
-from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.nodes.table import NodeTable
+from roadstead.parity.paths import open_path
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.pod_topology_spread import IGNORED, PodTopologySpread
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from tests.builders import node, pod, put, require, table_of, taint, term, tolerate
 from tests.plugins.spread_upstream import HOSTNAME, ZONE, Spreader, filter_nodes, score_nodes
 from tests.plugins.upstream import NodeInfo
@@ -162,76 +155,48 @@ def settings_of_plugin(draw):
     return args, owning, Spreader(defaults, False, owning)
 
 
-class Shards:
-    """One plugin per shard, as in one process per shard; summaries travel between them."""
+class Asked:
+    """A table and the plugin."""
 
-    def __init__(self, args, cluster, parts):
-        self.tables = []
-        self.plugins = []
-        for part in parts:
-            table = table_of(*(each.facts for each in part))
-            for each in part:
-                put(table, each.facts.name, *each.pods)
-            self.tables.append(table)
-            self.plugins.append(PodTopologySpread(args, Handle(table.classes, cluster)))
-        self.states = [CycleState(sum(map(len, self.tables))) for _ in parts]
-
-    def _each(self, facts):
-        infos = [table.classes.info(facts) for table in self.tables]
-        return list(zip(self.plugins, self.states, infos, self.tables, strict=True))
+    def __init__(self, args, cluster, nodes):
+        self.table = table_of(*(each.facts for each in nodes))
+        for each in nodes:
+            put(self.table, each.facts.name, *each.pods)
+        self.plugin = PodTopologySpread(args, Handle(self.table.classes, cluster))
+        self.state = CycleState(len(nodes))
 
     def filter(self, facts):
         """{node name: refusal or None}, or None where PreFilter skips."""
-        summaries = [plugin.filter_summary(info, t) for plugin, _, info, t in self._each(facts)]
-        for state, summary in zip(self.states, merged(summaries), strict=True):
-            if summary is not None:
-                state.filter_summaries["PodTopologySpread"] = summary
-        told = {}
-        for plugin, state, info, table in self._each(facts):
-            if plugin.pre_filter(state, info).status.is_skip:
-                return None
-            told |= zip(
-                table.names, refusals(plugin.filter(state, info, table), table), strict=True
-            )
-        return told
+        plugin, table = self.plugin, self.table
+        info = table.classes.info(facts)
+        summary = plugin.filter_summary(info, table)
+        if summary is not None:
+            self.state.filter_summaries["PodTopologySpread"] = summary
+        if plugin.pre_filter(self.state, info).status.is_skip:
+            return None
+        answers = refusals(plugin.filter(self.state, info, table), table)
+        return dict(zip(table.names, answers, strict=True))
 
     def score(self, facts, feasible):
         """({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
-        summaries = [
-            plugin.score_summary(state, info, table, rows_in(table, feasible))
-            for plugin, state, info, table in self._each(facts)
-        ]
-        raw = {}
-        for (plugin, state, info, table), summary in zip(
-            self._each(facts), merged(summaries), strict=True
-        ):
-            if summary is not None:
-                state.score_summaries["PodTopologySpread"] = summary
-            if plugin.pre_score(state, info).is_skip:
-                return None
-            scores = plugin.score(state, info, table).tolist()
-            raw |= {n: s for n, s in zip(table.names, scores, strict=True) if n in feasible}
-        return self._normalized(facts, raw)
+        plugin, table = self.plugin, self.table
+        info = table.classes.info(facts)
+        summary = plugin.score_summary(self.state, info, table, rows_in(table, feasible))
+        if summary is not None:
+            self.state.score_summaries["PodTopologySpread"] = summary
+        if plugin.pre_score(self.state, info).is_skip:
+            return None
+        scores = plugin.score(self.state, info, table).tolist()
+        raw = {n: s for n, s in zip(table.names, scores, strict=True) if n in feasible}
+        return self._normalized(info, raw)
 
-    def _normalized(self, facts, raw):
+    def _normalized(self, info, raw):
+        line = np.array(list(raw.values()), dtype=np.int64)
         scored = [score for score in raw.values() if score != IGNORED]
         extremes = Extremes(min(scored, default=IGNORED), max(scored, default=IGNORED))
-        plugin, state, info, _ = self._each(facts)[0]
-        line = np.array(list(raw.values()), dtype=np.int64)
-        normalized = plugin.normalize(state, info, line, extremes).tolist()
+        normalized = self.plugin.normalize(self.state, info, line, extremes).tolist()
         shown = {name: 0 if score == IGNORED else score for name, score in raw.items()}
         return shown, dict(zip(raw, normalized, strict=True))
-
-
-def merged(summaries):
-    """Every shard's copy of the merged summary, after a journey."""
-    told = [each for each in summaries if each is not None]
-    if not told:
-        return [None] * len(summaries)
-    both_ways = reduce(lambda a, b: a.merge(b), told), reduce(lambda a, b: b.merge(a), told)
-    assert both_ways[0] == both_ways[1]
-    data = pack(to_wire(both_ways[0]))
-    return [from_wire(type(told[0]), unpack(data)) for _ in summaries]
 
 
 def rows_in(table, names):
@@ -245,25 +210,22 @@ def refusals(result, table):
     return [said[code] for code in result.codes.tolist()]
 
 
-def dealt(nodes, shards, random):
-    """The nodes in any order over so many shards, some of them perhaps empty."""
-    parts = [[] for _ in range(shards)]
-    for each in random.sample(nodes, len(nodes)):
-        parts[random.randrange(shards)].append(each)
-    return parts
+def shuffled(nodes, random):
+    """The nodes in any order."""
+    return random.sample(nodes, len(nodes))
 
 
-sharding = (st.integers(1, 4), st.randoms(use_true_random=False))
+randoms = st.randoms(use_true_random=False)
 
 
-@given(settings_of_plugin(), clusters(), pending_pods, *sharding)
-def test_hard_constraints_refuse_as_upstream_over_any_sharding(
-    settings, nodes, pending, shards, random
+@given(settings_of_plugin(), clusters(), pending_pods, randoms)
+def test_hard_constraints_refuse_as_upstream_in_any_order_of_nodes(
+    settings, nodes, pending, random
 ):
     args, owning, spreader = settings
     expected = filter_nodes(spreader, pending, nodes)
 
-    told = Shards(args, ClusterFacts((), owning), dealt(nodes, shards, random)).filter(pending)
+    told = Asked(args, ClusterFacts((), owning), shuffled(nodes, random)).filter(pending)
 
     if expected is None:
         assert told is None
@@ -271,17 +233,13 @@ def test_hard_constraints_refuse_as_upstream_over_any_sharding(
         assert told == dict(zip((each.facts.name for each in nodes), expected, strict=True))
 
 
-@given(settings_of_plugin(), clusters(), pending_pods, *sharding)
-def test_soft_constraints_score_as_upstream_over_any_sharding(
-    settings, nodes, pending, shards, random
-):
+@given(settings_of_plugin(), clusters(), pending_pods, randoms)
+def test_soft_constraints_score_as_upstream_in_any_order_of_nodes(settings, nodes, pending, random):
     args, owning, spreader = settings
     feasible = {each.facts.name for each in nodes if random.random() < 0.7}
     expected = score_nodes(spreader, pending, nodes, feasible)
 
-    told = Shards(args, ClusterFacts((), owning), dealt(nodes, shards, random)).score(
-        pending, feasible
-    )
+    told = Asked(args, ClusterFacts((), owning), shuffled(nodes, random)).score(pending, feasible)
 
     assert told == expected
 
@@ -295,9 +253,9 @@ def test_equal_signatures_mean_equal_answers(settings, nodes, first, second):
         return
     everywhere = {each.facts.name for each in nodes}
     answers = [
-        (shards.filter(each), shards.score(each, everywhere))
+        (asked.filter(each), asked.score(each, everywhere))
         for each in (first, second)
-        for shards in [Shards(args, cluster, [nodes])]
+        for asked in [Asked(args, cluster, nodes)]
     ]
 
     assert answers[0] == answers[1]
@@ -308,8 +266,8 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
     settings, nodes, pending, placed, data
 ):
     args, owning, _ = settings
-    shards = Shards(args, ClusterFacts((), owning), [nodes])
-    plugin, table = shards.plugins[0], shards.tables[0]
+    asked = Asked(args, ClusterFacts((), owning), nodes)
+    plugin, table = asked.plugin, asked.table
     info = table.classes.info
     if not nodes or plugin.affected_by(info(pending), info(placed)):
         return
@@ -319,15 +277,15 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
 
     assert plugin.filter_summary(info(pending), table) == before
     feasible = np.ones(len(table), dtype=np.bool_)
-    assert plugin.score_summary(shards.states[0], info(pending), table, feasible) is None
+    assert plugin.score_summary(asked.state, info(pending), table, feasible) is None
 
 
 @given(clusters(), pending_pods, st.lists(st.tuples(pods_on_nodes, st.integers(0, 6)), max_size=8))
 def test_counts_kept_up_pod_by_pod_equal_counts_from_scratch(nodes, pending, moves):
     if not nodes:
         return
-    shards = Shards(PodTopologySpreadArgs(), ClusterFacts(), [nodes])
-    kept, table = shards.plugins[0], shards.tables[0]
+    asked = Asked(PodTopologySpreadArgs(), ClusterFacts(), nodes)
+    kept, table = asked.plugin, asked.table
     info = table.classes.info(pending)
     for facts, place in moves:
         name = table.names[place % len(table)]
@@ -351,11 +309,6 @@ def profiles_of(cluster):
     return build
 
 
-def in_cycle(number, facts, classes, profiles):
-    signature = profiles["default-scheduler"].signature(facts, f"u{number}")
-    return PodInCycle(f"u{number}", f"default/p{number}", classes.info(facts), signature)
-
-
 def everything_labelled(number):
     labels = {ZONE: f"z{number % 3}", HOSTNAME: f"n{number}", "rack": f"r{number % 2}"}
     return node(f"n{number}", cpu=1000, pods=3 + number % 3, labels=labels)
@@ -369,36 +322,32 @@ spread_pods = st.builds(
 )
 
 
-@given(st.lists(spread_pods, min_size=1, max_size=12), st.integers(1, 3))
-def test_batches_over_shards_decide_as_one_pod_after_another_on_one_table(pods, shards):
+def decided(path, nodes, wanted):
+    """What a path decides of some pods, one batch after another."""
+    path.add_nodes(nodes)
+    left = [
+        path.prepare(PodIdentity(f"u{number}", "default", f"p{number}"), facts)
+        for number, facts in enumerate(wanted)
+    ]
+    found = []
+    while left:
+        decisions = path.decide(left)
+        found += decisions
+        left = left[len(decisions) :]
+    return [told(each) for each in found]
+
+
+@given(st.lists(spread_pods, min_size=1, max_size=12))
+def test_batches_decide_as_one_pod_after_another(pods):
     nodes = [everything_labelled(number) for number in range(6)]
     service = SelectsPods(
         "Service", "default", "web", LabelSelector((require("app", "In", "web"),))
     )
     build = profiles_of(ClusterFacts((), (service,)))
-    table = NodeTable(PodClasses())
-    profiles = build(table.classes)
-    plain = PlainCycle(table, profiles, TieBreak("first"), name_best=True)
-    sharded = LocalShards(shards, build, TieBreak("first"), name_best=True)
-    sharded.add_nodes(nodes)
-    for facts in nodes:
-        plain.table.add_node(facts)
 
-    alone = [
-        plain.decide(in_cycle(number, facts, plain.table.classes, profiles))
-        for number, facts in enumerate(pods)
-    ]
-    waiting = [
-        in_cycle(number, facts, sharded.cycle.classes, sharded.profiles)
-        for number, facts in enumerate(pods)
-    ]
-    together = []
-    while waiting:
-        decided = sharded.decide(waiting)
-        together += decided
-        waiting = waiting[len(decided) :]
+    together, alone = (decided(open_path(name, build), nodes, pods) for name in ("beside", "plain"))
 
-    assert [told(each) for each in together] == [told(each) for each in alone]
+    assert together == alone
 
 
 def told(decision):

@@ -5,7 +5,7 @@ from roadstead.facts.pod import Owner, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.plugins.selector_spread import CountsByZone, SelectorSpread
+from roadstead.plugins.selector_spread import SelectorSpread
 from tests.builders import node, pod, put, require, score_with, table_of
 
 ZONE = "topology.kubernetes.io/zone"
@@ -98,7 +98,7 @@ def test_a_pod_with_spread_constraints_of_its_own_is_left_alone():
     assert scored(web(spread_constraints=(OWN,)), spread_over(1, 0)) is None
 
 
-def test_a_shard_without_such_pods_has_nothing_to_say():
+def test_nodes_without_such_pods_have_no_summary():
     table = spread_over(0, 0)
     told = plugin()
     info = table.classes.info(web())
@@ -107,12 +107,6 @@ def test_a_shard_without_such_pods_has_nothing_to_say():
     assert told.score_summary(None, info, table, everywhere) is None
     put(table, "n1", web())
     assert told.score_summary(None, info, table, table.pod_count == 0) is None
-
-
-def test_summaries_add_up_zone_by_zone():
-    one, other = CountsByZone(2, {"a": 3}), CountsByZone(5, {"a": 1, "b": 5})
-
-    assert one.merge(other) == other.merge(one) == CountsByZone(5, {"a": 4, "b": 5})
 
 
 def test_any_placement_matters_to_a_pod_that_is_spread():

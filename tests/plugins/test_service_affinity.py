@@ -8,7 +8,7 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import ActionType, EventResource
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.plugins.service_affinity import FirstNodes, LikeNode, ServiceAffinity, ServicePods
+from roadstead.plugins.service_affinity import ServiceAffinity
 from tests.builders import node, pod, put, refused, require, score_with, table_of
 
 WEB = LabelSelector((require("app", "In", "web"),))
@@ -114,16 +114,6 @@ def test_of_several_pods_the_one_on_the_node_that_came_first_counts():
     put(table, "early", web())
 
     assert fitting(web(), table, plugin("zone")) == {"early"}
-
-
-def like(arrival, name="m1", pods=1, zone="a"):
-    return LikeNode(arrival, name, pods, (("zone", zone),))
-
-
-def test_the_earliest_two_nodes_of_all_shards_are_kept():
-    one, other = FirstNodes((like(4), like(7))), FirstNodes((like(2, zone="b"),))
-
-    assert one.merge(other) == other.merge(one) == FirstNodes((like(2, zone="b"), like(4)))
 
 
 def after(table, told, facts, name, **moves):
@@ -240,13 +230,6 @@ def test_a_pod_of_no_service_finds_all_labelled_nodes_equal():
 
     assert score_with(plugin(spread=["region"]), pod(), table) == [100] * 5
     assert score_with(plugin("region"), web(), table) == [0] * 5
-
-
-def test_counts_of_shards_add_up():
-    one = ServicePods(3, ({"a": 2, "b": 1},))
-    other = ServicePods(4, ({"a": 4},))
-
-    assert one.merge(other) == other.merge(one) == ServicePods(7, ({"a": 6, "b": 1},))
 
 
 def test_who_is_affected_by_a_placement():

@@ -3,7 +3,7 @@ import pytest
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
-from roadstead.plugins.volume_restrictions import ClaimUses, VolumeRestrictions
+from roadstead.plugins.volume_restrictions import VolumeRestrictions
 from roadstead.protocol.status import SKIP, Code
 from tests.builders import node, pod, table_of
 from tests.storage.world import claim, disk, storage, using
@@ -111,12 +111,6 @@ def test_a_claim_that_is_not_there_stops_the_pod():
 
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ('persistentvolumeclaim "c" not found',)
-
-
-def test_summaries_of_shards_name_each_claim_once():
-    ours, theirs = ClaimUses(("a", "b")), ClaimUses(("b", "c"), moved=-1)
-
-    assert ours.merge(theirs) == theirs.merge(ours) == ClaimUses(("a", "b", "c"), moved=-1)
 
 
 def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():

@@ -4,10 +4,10 @@ from roadstead.facts.pod import HostPort, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
-from roadstead.framework.victims import Candidate, DryRun, Tried
+from roadstead.framework.victims import DryRun, Tried
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.preemption.dry_run import NO_VICTIMS, dry_run, merge
+from roadstead.preemption.dry_run import NO_VICTIMS, dry_run
 from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.run import RunPlan, build_profiles
 from tests.builders import node, pod, profile_of, put, require, table_of, taint
@@ -181,27 +181,6 @@ def test_only_so_many_candidates_are_looked_for():
 
     assert list(world.victims(urgent(), DryRun(2))) == ["n0", "n1"]
     assert len(world.victims(urgent(), DryRun(2, draw=7))) == 2
-
-
-def test_parts_of_shards_are_one_in_the_order_of_the_draw():
-    ask = DryRun(2)
-    parts = [Tried((Candidate(name, ()),)) for name in ("n2", "n0", "n1")]
-
-    assert [each.node_name for each in merge(parts, ask).candidates] == ["n0", "n1"]
-
-
-def test_refusals_of_shards_add_up_unless_there_is_a_candidate():
-    refused = Tried((), 2, (("a", 2), ("b", 1)))
-
-    assert merge([refused, Tried((), 1, (("a", 1),))], ALL) == Tried((), 3, (("a", 3), ("b", 1)))
-    assert merge([refused, Tried((Candidate("n", ()),))], ALL) == Tried((Candidate("n", ()),))
-    assert merge([refused, Tried(waits=True)], ALL) == Tried(waits=True)
-
-
-def test_errors_are_told_where_nothing_was_found():
-    parts = [Tried((), 1, (("x", 1),), errors=("x",)), Tried((), 1, (("x", 1),), errors=("x",))]
-
-    assert merge(parts, ALL).errors == ("x",)
 
 
 class NoLuck(PreFilterPlugin):

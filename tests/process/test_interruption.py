@@ -56,7 +56,7 @@ def command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "nodes.json", *(node(f"n-{number}") for number in range(20)))
     write(tmp_path / "pods.json", *(pod(f"p-{number}", "10m") for number in range(PODS)))
-    (tmp_path / "settings.yaml").write_text("batch: 2\nshards: 2\n")
+    (tmp_path / "settings.yaml").write_text("batch: 2\nworkers: 2\n")
 
     def run(signum, at, *more, runtime="inline"):
         done = subprocess.run(

@@ -121,7 +121,7 @@ def test_a_run_on_ray_imports_nothing_from_there_and_is_its_owners_alone(hostile
     home = tmp_path / "home"
     home.mkdir()
     environment = {"TMPDIR": "/tmp", "PYTHONPATH": isolation.HOME}
-    arguments = (*SCHEDULE, "--runtime", "ray", "--shards", "2")
+    arguments = (*SCHEDULE, "--runtime", "ray", "--workers", "2")
 
     told = run("-P", "-c", ON_RAY, *arguments, home=home, **environment)
 

@@ -1,18 +1,16 @@
-"""The paths that no simulated run takes by itself: the plain cycle, local shards, explanations.
+"""The paths that no simulated run takes by itself: the plain cycle and its explanations.
 
 A judge asks them about some of the pods that it judges, each on a cluster of its own that is made
 anew for the question, and compares all that they say with what it found itself.
 """
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.local import LocalShards
 from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.pod import PodIdentity
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import build_profiles
 
-SHARDS = 2
 EXCLUDED = "excluded"
 
 
@@ -29,15 +27,15 @@ class Bystanders:
         storage). view: the fields of an explanation that the judge found. wanted: its node, how
         many are feasible, their best total, and how many have it.
         """
-        for name, path in (("plain", self._plain(world)), ("shards", self._shards(world))):
-            asked = _asked(path, pod, facts)
-            told = _shown(path.explain(asked), view)
-            if told != view:
-                yield f"{name} explains {pod.key}: {_differing(told, view)}"
-            decision = path.decide(asked) if name == "plain" else path.decide([asked])[0]
-            decided = decision.node_name, decision.feasible, decision.total, decision.best_size
-            if decided != wanted:
-                yield f"{name} decides {pod.key}: {decided}, not {wanted}"
+        path = self._plain(world)
+        asked = _asked(path, pod, facts)
+        told = _shown(path.explain(asked), view)
+        if told != view:
+            yield f"plain explains {pod.key}: {_differing(told, view)}"
+        decision = path.decide(asked)
+        decided = decision.node_name, decision.feasible, decision.total, decision.best_size
+        if decided != wanted:
+            yield f"plain decides {pod.key}: {decided}, not {wanted}"
 
     def _profiles(self, changes):
         def profiles_of(classes):
@@ -62,17 +60,6 @@ class Bystanders:
         profiles = self._profiles(changes)(classes)
         path = PlainCycle(table, profiles, self._tie_break)
         path.classes, path.profiles = classes, profiles
-        return path
-
-    def _shards(self, world):
-        nodes, running, nominated, changes = world
-        path = LocalShards(SHARDS, self._profiles(changes), self._tie_break)
-        path.add_nodes(nodes)
-        for who, facts, name in running:
-            path.add_pod(name, facts, who)
-        for facts, name in nominated:
-            path.nominate(name, facts)
-        path.classes = path.cycle.classes
         return path
 
 

@@ -69,7 +69,7 @@ def _of_acknowledged(records, acknowledged):
 
 def _of_cores(actors):
     for name, actor in sorted(actors.items()):
-        validate = getattr(actor.core, "validate", None)
+        validate = getattr(getattr(actor, "core", None), "validate", None)
         try:
             if validate is not None:
                 validate()
@@ -90,29 +90,30 @@ def _of_tables(actors):
     yield from (f"cache and binder: {line}" for line in _cache_and_binder(actors))
     table = cache.core.placements.store.table
     for name, actor in sorted(actors.items()):
-        worker = actor if name.startswith("worker") else getattr(actor, "_nodes", None)
-        if worker is None:
+        follower = actor if name.startswith("worker") else getattr(actor, "_nodes", None)
+        if follower is None or name in cache._unfilled:
             continue
-        _read_anew(worker)
-        mine = set(worker.table.node_names())
-        shard = next(shard for shard, holders in enumerate(cache._holders) if name in holders)
-        should = {n for n in table.node_names() if cache._shard_of(n) == shard}
+        _read_anew(follower)
+        mine, should = set(follower.table.node_names()), set(table.node_names())
+        if name.startswith("worker"):
+            arrivals = dict(zip(table.names, table.arrivals.tolist(), strict=True))
+            should = {node for node in should if actor._is_mine(arrivals[node])}
         if mine != should:
             yield f"I5: {name} holds {sorted(mine)}, not {sorted(should)}"
         for node_name in sorted(mine & should):
-            here, there = worker.table.row_facts(node_name), table.row_facts(node_name)
+            here, there = follower.table.row_facts(node_name), table.row_facts(node_name)
             if here != there:
                 yield f"I5: {name}: {node_name} is {_differing(here, there)}"
 
 
-def _read_anew(worker):
+def _read_anew(follower):
     """As before the next batch, which may not come: changes that wait are made, and what was
     decided and not assumed is dropped.
     """
-    worker.is_paused = False
-    while (batch := worker._next_batch()) is not None:
-        worker._apply(batch)
-    if tentative := getattr(worker, "tentative", None):
+    follower.is_paused = False
+    while (batch := follower._next_batch()) is not None:
+        follower._apply(batch)
+    if tentative := getattr(follower, "tentative", None):
         tentative.drop_rest()
 
 

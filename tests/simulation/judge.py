@@ -2,7 +2,7 @@
 
 The judge follows one scheduler. It keeps a node table of its own, made of what the scenario did and
 of the effects of the scheduler's core, and for each decision runs every plugin over every node from
-the beginning: no batches, no shards, no candidates, nothing kept from one pod to the next. Of the
+the beginning: no batches, nothing kept from one pod to the next. Of the
 code under test it uses the plugins and the framework alone, none of `roadstead/cycle`.
 """
 
@@ -17,7 +17,7 @@ from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.preemption.dry_run import dry_run, merge
+from roadstead.preemption.dry_run import dry_run
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
 from tests.simulation.bystanders import Bystanders, identity_of
@@ -43,6 +43,7 @@ class Judge:
         self._changes = []
         self._placed = {}
         self._nominated = {}
+        self._forgotten = set()
         self.judged = 0
         self.problems = []
 
@@ -63,6 +64,7 @@ class Judge:
 
     def pod_goes(self, uid):
         """A pod is deleted, evicted, or its assumption is forgotten."""
+        self._forgotten.discard(uid)
         self._withdraw(uid)
         info, name, _ = self._placed.pop(uid, (None, None, None))
         if info is None:
@@ -101,6 +103,14 @@ class Judge:
         info, name = self._nominated.pop(uid, (None, None))
         if info is not None:
             self._table.withdraw(name, info)
+
+    def begins(self, pods, on_table):
+        """A batch begins: of what the core took back, the table may still count what the cache has
+        not answered. on_table: UIDs of the pods that it counts."""
+        again = {pod.uid for pod in pods}
+        for uid in [uid for uid in self._forgotten if uid in again or uid not in on_table]:
+            self._forgotten.discard(uid)
+            self.pod_goes(uid)
 
     def decided(self, decisions, effects):
         """Compare decisions with the judge's own, in order; what was decided is what follows.
@@ -150,8 +160,7 @@ class Judge:
         """What the scheduler's core takes back, and whom it nominates."""
         for effect in effects:
             if isinstance(effect, Forget):
-                for attempt in effect.attempts:
-                    self.pod_goes(attempt.uid)
+                self._forgotten.update(attempt.uid for attempt in effect.attempts)
             elif isinstance(effect, Confirm):
                 for attempt in effect.attempts:
                     # What the pod's claims are bound to, they stay bound to.
@@ -204,7 +213,7 @@ class Judge:
         number, tried = candidates_wanted(profile, facts, diagnosis), None
         if number is not None:
             ask = DryRun(number, draw)
-            tried = merge([dry_run(found.evaluation, ask, profile.budgets)], ask)
+            tried = dry_run(found.evaluation, ask, profile.budgets)
 
         def pick(names):
             return names[in_order(names, draw)[0]]

@@ -14,6 +14,7 @@ from roadstead.actors.binder import recovery as binder_recovery
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.scheduler import actor as scheduler
+from roadstead.actors.scheduler import scorers
 from roadstead.cycle import class_memory, verify
 
 SEGMENT_BYTES = 64 * 1024
@@ -53,6 +54,8 @@ class Shrunk:
             ):
                 most = min(self.max_classes, getattr(module, name))
                 stack.enter_context(patch.object(module, name, most))
+            # Whether to ask workers must not hang on how long they took.
+            stack.enter_context(patch.object(scorers, "WORTH_S", 0.0))
             stack.enter_context(
                 patch.object(binder_recovery, "SNAPSHOT_BYTES", self.snapshot_bytes)
             )

@@ -1,10 +1,9 @@
 """Variants of the scenarios: the same clusters, run in other ways.
 
 plain: as they are. quiet: one scheduler and no faults, each decision judged. modes: many
-schedulers, in every mode and with every knob turned. beside: schedulers that hold all nodes
-themselves. kernel: with the compiled kernel, and enough pods of a class for it. resume: runs as the
-command line makes them, whose process is killed. wide: more of what manifests may say, in each of
-these ways by turns.
+schedulers, in every mode and with every knob turned. kernel: with the compiled kernel, and enough
+pods of a class for it. resume: runs as the command line makes them, whose process is killed. wide:
+more of what manifests may say, in each of these ways by turns.
 sampled: a share of many nodes is scored. strained: plugins of a user and an extender that fail.
 """
 
@@ -38,9 +37,8 @@ def in_some_mode(scenario, seed):
     schedulers = draw.choice((2, 3, 4))
     how = {
         "mode": mode,
-        "nodes_at": _nodes_at(mode, seed),
         "schedulers": schedulers,
-        "shards": max(settings.shards, schedulers) if mode == "partitioned" else settings.shards,
+        "partitions": max(draw.choice((1, 2, 3)), schedulers),
         "conflicts": draw.choice(("fit", "version")),
         "transaction": draw.choice(("incremental", "all-or-nothing")),
         "staleness_s": draw.choice((None, 0.0, 0.2, 2.0)),
@@ -56,22 +54,6 @@ def in_some_mode(scenario, seed):
     settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
     waves = tuple(replace(wave, pods=_jobs(wave.pods)) for wave in scenario.waves)
     return replace(scenario, plan=replace(scenario.plan, settings=settings), waves=waves)
-
-
-def _nodes_at(mode, seed):
-    """Who holds the nodes: in mode shared, each scheduler or the workers."""
-    if mode == "partitioned":
-        return "scheduler"
-    return random.Random(f"nodes at {seed}").choice(("scheduler", "scheduler", "workers"))
-
-
-def beside(scenario, seed):
-    """The scenario with one scheduler, or more, that hold the nodes."""
-    settings = scenario.plan.settings
-    names = set(Settings.model_fields) - {"nodes_at"}
-    kept = {name: getattr(settings, name) for name in names}
-    settings = Settings(**kept, nodes_at="scheduler")
-    return replace(scenario, plan=replace(scenario.plan, settings=settings))
 
 
 def _thinking(draw):
@@ -92,9 +74,7 @@ def with_kernel(scenario, seed):
     draw = random.Random(f"kernel {seed}")
     settings = scenario.plan.settings
     how = {"batch": draw.choice((8, 32, 128)), "kernel": True}
-    if draw.random() < 0.7:
-        how |= {"nodes_at": "scheduler"}
-    names = set(Settings.model_fields) - {"schedulers", "nodes_at", "batch", "kernel"}
+    names = set(Settings.model_fields) - {"schedulers", "batch", "kernel"}
     kept = {name: getattr(settings, name) for name in names}
     settings = Settings(**{"schedulers": draw.choice((1, 2))} | kept | how)
     more = tuple(
@@ -144,11 +124,9 @@ def quiet(scenario, seed):
         scenario = with_kernel(scenario, seed)
     draw = random.Random(f"quiet {seed}")
     settings = scenario.plan.settings
-    how = {"schedulers": 1, "nodes_at": draw.choice(("scheduler", "workers"))}
+    how = {"schedulers": 1, "workers": draw.choice((0, 0, 1, 3))}
     how["kernel"] = seed % 4 == 3 or draw.random() < 0.3
-    if how["nodes_at"] == "workers":
-        how["shards"] = draw.choice((1, 2, 3))
-    names = set(Settings.model_fields) - {"nodes_at", *how}
+    names = set(Settings.model_fields) - how.keys()
     settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
     plan = replace(scenario.plan, settings=settings)
     waves = tuple(part for wave in scenario.waves for part in _one_by_one(wave))
@@ -189,7 +167,6 @@ VARIANTS = {
     "quiet": quiet,
     "plain": lambda scenario, seed: scenario,
     "modes": in_some_mode,
-    "beside": beside,
     "kernel": with_kernel,
     "resume": resumable,
 }
@@ -261,7 +238,7 @@ def sampled(scenario, seed):
 
 VARIANTS["sampled"] = sampled
 
-STRAINED = ("plain", "modes", "beside", "resume")
+STRAINED = ("plain", "modes", "kernel", "resume")
 
 
 def strained(scenario, seed):
@@ -289,7 +266,7 @@ def strained(scenario, seed):
 VARIANTS["strained"] = strained
 
 
-PECULIAR = ("quiet", "plain", "quiet", "beside", "modes", "resume")
+PECULIAR = ("quiet", "plain", "quiet", "kernel", "modes", "resume")
 
 
 def peculiar(scenario, seed):

@@ -22,7 +22,7 @@ from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import preemption
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
-from roadstead.actors.worker import actor as worker_module
+from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.binder import commits
 from roadstead.binder.core import BinderCore
 from roadstead.cache.core import CacheAnswer, CacheCore
@@ -205,26 +205,26 @@ def a_late_copy_of_an_assumption_is_counted(put):
 
 
 @bug(found=0)
-def a_change_is_never_sent_to_its_worker(put):
+def a_change_is_never_sent(put):
     original = cache_actor.CacheActor._send
 
-    async def send(self, shard, batch):
+    async def send(self, name, batch):
         if batch.first_seq % 7:
-            await original(self, shard, batch)
+            await original(self, name, batch)
 
     put(cache_actor.CacheActor, "_send", send)
 
 
 @bug(kinds=("duplicated",), found=0)
 def a_change_is_applied_as_often_as_it_comes(put):
-    original = worker_module.WorkerActor.apply
+    original = TableFollower.apply
 
     async def apply(self, batch):
         if batch.first_seq <= self.applied:
             self.applied = batch.first_seq - 1
         return await original(self, batch)
 
-    put(worker_module.WorkerActor, "apply", apply)
+    put(TableFollower, "apply", apply)
 
 
 @bug(kinds=("slow",), found=3)
@@ -235,15 +235,15 @@ def changes_are_applied_in_the_order_in_which_they_come(put):
             return self._early.pop(first)
         return None
 
-    put(worker_module.WorkerActor, "_next_batch", next_batch)
+    put(TableFollower, "_next_batch", next_batch)
 
 
 @bug(kinds=("slow",), found=0)
-def a_worker_answers_before_it_has_come_so_far(put):
+def a_batch_begins_before_the_table_has_come_so_far(put):
     async def at_once(self, seq):
         return None
 
-    put(worker_module.WorkerActor, "_reach", at_once)
+    put(TableFollower, "_reach", at_once)
     put(Verifier, "verify", _skip_for(lambda facts: True))
 
 
@@ -336,8 +336,8 @@ def removed_pods_are_counted_down_twice(put):
 
 
 @bug(kinds=("lost",), found=8)
-def a_worker_leaves_nominations_out_of_its_changes(put):
-    original = worker_module.WorkerActor._apply
+def a_follower_leaves_nominations_out_of_its_changes(put):
+    original = TableFollower._apply
 
     def apply(self, batch):
         seen = tuple("" if kind == "withdraw" else kind for kind in batch.kinds)
@@ -347,7 +347,7 @@ def a_worker_leaves_nominations_out_of_its_changes(put):
             return
         original(self, batch)
 
-    put(worker_module.WorkerActor, "_apply", apply)
+    put(TableFollower, "_apply", apply)
 
 
 @bug(kinds=("crash",), within=40, found=0)
@@ -371,7 +371,7 @@ def a_new_queue_is_not_told_who_waits(put):
 
 
 @bug(kinds=("crash",), within=40, found=0)
-def a_new_worker_is_not_told_what_there_is(put):
+def a_new_follower_is_not_sent_what_there_is(put):
     original = Refill._tell
 
     async def tell(self, name, method, message):
@@ -458,8 +458,8 @@ def deleted_pods_stay_counted_at_the_cache(put):
 
 
 @bug(kinds=("changes",), within=60, found=0)
-def a_node_that_goes_stays_with_the_workers(put):
-    original = worker_module.WorkerActor._apply
+def a_node_that_goes_stays_in_the_tables(put):
+    original = TableFollower._apply
 
     def apply(self, batch):
         kinds = tuple("withdrawn" if kind == "remove_node" else kind for kind in batch.kinds)
@@ -468,7 +468,7 @@ def a_node_that_goes_stays_with_the_workers(put):
             return
         original(self, batch)
 
-    put(worker_module.WorkerActor, "_apply", apply)
+    put(TableFollower, "_apply", apply)
 
 
 @bug(kinds=(*NETWORK, "crash"), seed=2120, within=20, found=2127)

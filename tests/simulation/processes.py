@@ -55,7 +55,7 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(shadow_of(life.actor, self._queue_limits))
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
-                if life.actor._nodes is not None and not self._watch:
+                if not self._watch:
                     lanes = {id(each): each for each in (life.actor._everywhere, life.actor._own)}
                     self.shadows += [ShadowBatches(lane.cycle) for lane in lanes.values()]
             elif name == BINDER:

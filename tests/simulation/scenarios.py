@@ -282,7 +282,7 @@ def make(seed, journal=None, *, changes=False):
     settings = Settings(
         runtime="inline",
         schedulers=draw.choice((1, 2, 3, 4)),
-        shards=draw.choice((1, 2, 3)),
+        workers=draw.choice((0, 0, 1, 2)),
         control=draw.choice(("together", "apart", "apart")),
         batch=draw.choice((1, 2, 4, 16)),
         seed=draw.randrange(1000),

@@ -1,6 +1,6 @@
-"""A shadow of batches over a table that holds all nodes: some decisions are made again, naively.
+"""A shadow of batches: some decisions are made again, naively.
 
-Where a scheduler holds the nodes itself, what it decides follows from its table alone, whatever
+What a scheduler decides follows from its table alone, whatever
 faults have brought it there. So the shadow is asked on the same table at the same moment; in runs
 without faults the judge asks more (`judge.py`).
 """
@@ -23,12 +23,12 @@ class ShadowBatches:
     def __init__(self, cycle):
         self._profiles = cycle._profiles
         self._naive = Naive(cycle.table, cycle._chooser.tie_break)
-        self._begin = cycle.begin_here
+        self._begin = cycle.begin
         self._asked = 0
         self.problems = []
-        cycle.begin_here = self.begin_here
+        cycle.begin = self.begin
 
-    def begin_here(self, pods):
+    def begin(self, pods):
         batch = self._begin(pods)
         # Of sampled searches the shadow does not know where they begin.
         if type(batch) in (BatchRun, WholeBatch):

@@ -50,15 +50,15 @@ class ShadowCache:
         return self
 
     def _numbered(self, actor, parts_of):
-        """What a new worker gets follows one another, up to the last change that others got."""
+        """What a new follower gets follows one another, up to the last change that others got."""
 
-        def parts(shard):
-            found = parts_of(shard)
+        def parts():
+            found = parts_of()
             begins = [each.first_seq for each in found]
             ends = [each.first_seq + len(each.kinds) for each in found]
-            if [*begins[1:], actor._seqs[shard] + 1] != ends:
-                text = f"begin at {begins} and end at {ends}, {actor._seqs[shard]} are numbered"
-                self.problems.append(f"shadow of the cache: parts of shard {shard} {text}")
+            if [*begins[1:], actor._seq + 1] != ends:
+                text = f"begin at {begins} and end at {ends}, {actor._seq} are numbered"
+                self.problems.append(f"shadow of the cache: parts {text}")
             return found
 
         return parts

@@ -6,20 +6,21 @@ from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, Settle
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodsGone
+from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING
-from roadstead.actors.worker.actor import WorkerActor
-from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of
+from roadstead.nodes.pod_info import PodClasses
+from tests.actors.world import Fake, Fakes, batch_of, plan_of
 from tests.builders import node
 
 
 class Cluster:
-    """A cache that feeds one worker and tells a queue."""
+    """A cache that feeds one scheduler's table and tells a queue."""
 
     def __init__(self, **settings):
-        plan = plan_of(shards=1, **settings)
-        self.worker = WorkerActor("worker-0", plan, NOBODY)
+        plan = plan_of(**settings)
+        self.nodes = HeldNodes("scheduler-0", plan, PodClasses(), is_new=False, epoch=1)
         self.queue = Fake("queue", observe=NOTHING)
-        feeds = Fake("worker-0", apply=self.worker.apply)
+        feeds = Fake("scheduler-0", apply=self.nodes.apply)
         self.cache = CacheActor(plan, Fakes(feeds, self.queue))
 
     async def with_nodes(self, *names):
@@ -44,7 +45,7 @@ async def test_a_version_told_while_its_node_was_away_is_news_when_it_is_there_a
 
     await cluster.settle(rows=(("n2", 7),))
 
-    assert cluster.worker._versions.of("n2") == 7
+    assert cluster.nodes._versions.of("n2") == 7
 
 
 async def deleted_and_then_assumed():

@@ -173,8 +173,8 @@ async def test_anti_affinity_holds_when_the_old_life_was_faster():
 
 
 async def cache_of():
-    worker, queue = Fake("worker-0", apply=NOTHING), Fake("queue", observe=NOTHING)
-    cache = CacheActor(plan_of(shards=1), Fakes(worker, queue))
+    scheduler, queue = Fake("scheduler-0", apply=NOTHING), Fake("queue", observe=NOTHING)
+    cache = CacheActor(plan_of(), Fakes(scheduler, queue))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     return cache, queue
 

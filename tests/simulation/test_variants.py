@@ -48,7 +48,7 @@ def test_wider_scenarios_with_small_limits_break_no_promise_in_any_variant():
 
 
 def test_pods_change_while_they_wait_and_a_full_queue_gets_them_later():
-    problems, happened = run((0, 6, 12), FAULTS, "wide")
+    problems, happened = run((0, 15, 30), FAULTS, "wide")
 
     assert problems == {}
     assert {"update", "full queue"} <= happened.keys()

@@ -109,6 +109,13 @@ class Watch:
             return effects
 
         core.decided = decided
+        begin = actor._nodes.decide
+
+        async def decide(cycle, pods, deciding):
+            judge.begins(pods, actor._nodes.table.residents._info_of)
+            return await begin(cycle, pods, deciding)
+
+        actor._nodes.decide = decide
         for name in CORE_CALLS:
             setattr(core, name, _heeded(getattr(core, name), judge))
 

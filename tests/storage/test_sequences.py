@@ -4,22 +4,17 @@ import pytest
 
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.storage.claims import claim_keys
-from tests.storage.world import Plain, Sharded, random_fleet
+from tests.storage.world import Batches, Plain, random_fleet
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_plain_and_sharded_cycles_place_pods_with_claims_alike(seed):
+def test_pods_with_claims_are_placed_alike_in_batches_and_one_by_one(seed):
     nodes, facts, pods = random_fleet(seed)
+    plain, batches = Plain(nodes, facts), Batches(nodes, facts)
 
-    plain = Plain(nodes, facts)
-    wanted = plain.run(pods)
-
-    for shards in (1, 2, 5):
-        sharded = Sharded(nodes, facts, shards)
-        assert sharded.run(pods) == wanted
-        for storage in sharded.storages:
-            assert storage.claims == plain.storage.claims
-            assert storage.volumes == plain.storage.volumes
+    assert batches.run(pods) == plain.run(pods)
+    assert batches.storage.claims == plain.storage.claims
+    assert batches.storage.volumes == plain.storage.volumes
 
 
 @pytest.mark.parametrize("seed", range(6))

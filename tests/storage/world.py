@@ -4,7 +4,6 @@ import random
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.local import LocalShards
 from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodIdentity, Volume
@@ -26,6 +25,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
+from roadstead.parity.paths import BesidePath
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.builders import GIB, node, pod
 
@@ -141,26 +141,27 @@ class Plain:
         return [told(self.cycle.decide(self.prepared(name, facts))) for name, facts in pods]
 
 
-class Sharded:
-    """The same over some shards."""
+class Batches:
+    """The same in batches."""
 
-    def __init__(self, nodes, facts, shards, seed=0):
-        self.local = LocalShards(shards, profiles_of(facts), TieBreak("random", seed))
-        self.local.add_nodes(nodes)
+    def __init__(self, nodes, facts, seed=0):
+        self.path = BesidePath(
+            profiles_of(facts), names_best=False, tie_break=TieBreak("random", seed)
+        )
+        self.path.add_nodes(nodes)
 
     @property
-    def storages(self):
-        own = next(iter(self.local.profiles.values())).storage
-        return [own, *(shard.storage for shard in self.local.shards)]
+    def storage(self):
+        return next(iter(self.path.profiles.values())).storage
 
     def prepared(self, name, facts):
-        return prepared(name, facts, self.local.cycle.classes, self.local.profiles)
+        return prepared(name, facts, self.path.classes, self.path.profiles)
 
     def run(self, pods):
         left = [self.prepared(name, facts) for name, facts in pods]
         decided = []
         while left:
-            some = self.local.decide(left)
+            some = self.path.decide(left)
             decided += some
             left = left[len(some) :]
         return [told(each) for each in decided]

@@ -1,4 +1,4 @@
-"""A scheduler that holds all nodes itself decides what one table and no batches decide."""
+"""Batches on one node table decide what pods one by one decide."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roadstead.config.model import default_config
 from roadstead.cycle import class_memory
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.replica import ReplicaCycle
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
 from roadstead.facts.pod import SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
@@ -31,8 +31,8 @@ from tests.kernel.test_equality import (
 )
 
 
-class Replica:
-    """A ReplicaCycle, and the cache's part: what was placed is confirmed."""
+class Cycle:
+    """A TableCycle, and the cache's part: what was placed is confirmed."""
 
     def __init__(self, world, config, tie_break, accelerator, narrower=None):
         self.table = NodeTable()
@@ -44,7 +44,7 @@ class Replica:
             self.table.classes,
             profiles_of(config)(self.table.classes),
         )
-        self.cycle = ReplicaCycle(self.table, self.profiles, tie_break, narrower=narrower)
+        self.cycle = TableCycle(self.table, self.profiles, tie_break, narrower=narrower)
         self.cycle.accelerator = accelerator
         self.tentative = Tentative(self.table)
 
@@ -55,7 +55,7 @@ class Replica:
         return decisions
 
     def batch(self, pods):
-        batch, decisions = self.cycle.begin_here(pods), []
+        batch, decisions = self.cycle.begin(pods), []
         while len(decisions) < len(pods):
             coming = pods[len(decisions) :]
             if run := batch.decide_run(coming):
@@ -83,7 +83,7 @@ class Replica:
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
 def test_batches_are_decided_as_one_pod_after_another(world, config, tie_break, with_kernel):
-    ours = Replica(world, config, tie_break, accelerator() if with_kernel else None)
+    ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
 
     assert play(ours, world) == play(Plain(world, config, tie_break, None), world)
 
@@ -94,7 +94,7 @@ def test_pods_with_constraints_across_nodes_are_decided_as_one_after_another(
     inputs, tie_break, with_kernel
 ):
     world, config = fleet_world(inputs), default_config().profiles[0]
-    ours = Replica(world, config, tie_break, accelerator() if with_kernel else None)
+    ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
 
     assert play(ours, world) == play(Plain(world, config, tie_break, None), world)
 
@@ -102,7 +102,7 @@ def test_pods_with_constraints_across_nodes_are_decided_as_one_after_another(
 @given(fleets.inputs(), st.data())
 def test_what_is_kept_of_classes_is_found_anew_where_the_table_changed(inputs, data):
     world, config = fleet_world(inputs), default_config().profiles[0]
-    paths = Replica(world, config, TieBreak(), None), Plain(world, config, TieBreak(), None)
+    paths = Cycle(world, config, TieBreak(), None), Plain(world, config, TieBreak(), None)
     facts = [each for batch in world.batches for each, _ in batch]
     there = []
     for number in range(data.draw(st.integers(1, 8))):
@@ -136,7 +136,7 @@ def spreading(cpu):
 
 def test_what_the_kernel_kept_of_one_class_is_not_taken_for_another_that_spreads_alike():
     zones = [(node(f"n-{zone}", labels={"zone": zone}), []) for zone in "ab"]
-    ours = Replica(World(zones), default_config().profiles[0], TieBreak("first"), accelerator())
+    ours = Cycle(World(zones), default_config().profiles[0], TieBreak("first"), accelerator())
 
     def decided(name, facts):
         info = ours.classes.info(facts)
@@ -169,7 +169,7 @@ def shunned(*, full=False):
 def decided_alike(world, with_kernel=True):
     """What both paths decide of a world: (node, total) per pod."""
     config, tie_break = default_config().profiles[0], TieBreak("first")
-    ours = Replica(world, config, tie_break, accelerator() if with_kernel else None)
+    ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
     found = play(ours, world)
     assert found == play(Plain(world, config, tie_break, None), world)
     return [(each[1], each[3]) for each in found]
@@ -198,8 +198,8 @@ def test_a_class_without_a_feasible_row_does_not_speak_for_another_that_is_like_
 def test_a_class_that_found_no_room_is_scored_by_what_ran_before_once_there_is_room(with_kernel):
     world, config = shunned(full=True)(), default_config().profiles[0]
     web, totals = pod(cpu=2000, labels=WEB), []
-    for path in (Replica, Plain):
-        code = accelerator() if with_kernel and path is Replica else None
+    for path in (Cycle, Plain):
+        code = accelerator() if with_kernel and path is Cycle else None
         ours = path(world, config, TieBreak("first"), code)
         profile, info = ours.profiles["default-scheduler"], ours.classes.info(web)
         asked = PodInCycle("u", "ns/u", info, profile.class_of(info, ""))
@@ -218,7 +218,7 @@ def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
     monkeypatch.setattr(class_memory, "MAX_CELLS", 0)
     table = table_of(*(node(f"n{number}") for number in range(3)))
     profiles = profiles_of(default_config().profiles[0])(table.classes)
-    cycle = ReplicaCycle(table, profiles, TieBreak())
+    cycle = TableCycle(table, profiles, TieBreak())
     (profile,) = profiles.values()
 
     def asked(count, cpu):

@@ -1,12 +1,13 @@
-"""ReplicaCycle: the cycle of a scheduler that holds all nodes itself and asks nobody.
+"""TableCycle: decides batches of pods over a node table that holds all nodes.
 
-    begin_here(pods) ──► BatchRun over the table itself ──► decided pods stand on it
-          ▲                                                        │
-          └── what a class was found to be is kept as long ◄───────┘
-              as nothing that it depends on has changed
+    begin(pods) ──► BatchRun over the table ──► decided pods stand on it
+         ▲                                              │
+         └── what a class was found to be is kept ◄─────┘
+             while nothing that it depends on changes
 
-The table follows the cache's changes, as a worker's does, but not while a batch is decided. The
-decisions are those of `ShardedCycle`: the same evaluation, the same batch, with nothing kept back.
+The table follows the cache's changes, but not while a batch is decided. A pod that extenders look
+at is a batch of its own: `begin` returns a `NarrowTask`, and `narrowed` takes what comes of it. A
+pod that `decide` cannot settle (None) and those behind it go into the next batch.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from roadstead.cycle.alone import Alone
-from roadstead.cycle.batch import BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_memory import ClassMemory
-from roadstead.cycle.class_run import ClassRun, Rest
-from roadstead.cycle.narrowing import Narrower, RosterOf
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.class_memory import ClassMemory, most_classes, most_together, within
+from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.narrowing import Narrower, NarrowTask, Roster, RosterOf
 from roadstead.cycle.searching import SearchingBatch
-from roadstead.cycle.sharded import NarrowTask, ShardedCycle
 from roadstead.cycle.whole import WholeBatch
-from roadstead.framework.diagnosis import Diagnosis
+from roadstead.extenders.chain import Extenders
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.given import Given, answered_elsewhere
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.profile import Profile
-from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
+
+MAX_REACH = 1 << 20
 
 MOST_GIVEN = 512
 """Classes of which what workers found is kept for a batch that comes."""
@@ -50,8 +52,8 @@ class _Held:
     harmless: set[int] = field(default_factory=set)
 
 
-class ReplicaCycle(ShardedCycle):
-    """Decides batches of pods over a table that holds all nodes.
+class TableCycle:
+    """Decides batches of pods over a table that holds all nodes. One batch at a time.
 
     profiles: of the table's classes. sharers: how many such cycles share the memory for classes.
     """
@@ -64,10 +66,18 @@ class ReplicaCycle(ShardedCycle):
         *,
         name_best: bool = False,
         narrower: Narrower | None = None,
+        accelerator: Accelerator | None = None,
         sharers: int = 1,
     ) -> None:
-        super().__init__(table.classes, profiles, tie_break, name_best=name_best, narrower=narrower)
         self.table = table
+        self.roster = Roster()
+        self.accelerator = accelerator
+        self.row_versions: dict[str, int] = {}
+        self._profiles = profiles
+        self._narrower = narrower
+        self._chooser = Chooser(tie_break)
+        self._name_best = name_best
+        self._reach = MAX_REACH
         self._sharers = sharers
         self._held: ClassMemory[_Held] = ClassMemory(sharers)
         self._models: ClassMemory[_Held] = ClassMemory(sharers)
@@ -76,6 +86,61 @@ class ReplicaCycle(ShardedCycle):
         self._alone: Alone | None = None
         self._order = RosterOf()
         self._given: dict[Hashable, Given] = {}
+
+    @property
+    def extenders(self) -> Extenders | None:
+        """The extenders of the configuration, if there are any."""
+        return None if self._narrower is None else self._narrower.extenders
+
+    def narrows(self, pod: PodInCycle) -> bool:
+        """Whether a pod needs `roster`: all nodes in their order, as its cycle begins."""
+        return self._narrower is not None and self._narrower.concerns(pod.info.facts)
+
+    def searches(self, pod: PodInCycle) -> bool:
+        """Whether a pod's nodes are sampled, and no extender has a say."""
+        narrower = self._narrower
+        if narrower is None or not narrower.concerns(pod.info.facts):
+            return False
+        return not narrower.extenders.looks_at(pod.info.facts)
+
+    def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """The first pods, as many as to begin at once; sampled pods together, others that are
+        narrowed alone.
+
+        Where placements keep ending batches early, what would be found of pods that are not settled
+        would only be found again.
+        """
+        pods = self._few_classes(pods[: self._reach])
+        if pods and self.searches(pods[0]):
+            return [*takewhile(self.searches, pods)]
+        for place, pod in enumerate(pods):
+            if self.narrows(pod):
+                return pods[: max(place, 1)]
+        return pods
+
+    def _few_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """The first pods, of no more classes than what is found of them may take of memory."""
+        rows = len(self.table)
+        most = most_classes(rows, self._sharers)
+        if len({pod.signature for pod in pods}) <= most:
+            return pods
+        pods = pods[: within((self._sharing_key(pod) for pod in pods), most)]
+        most = most_together(rows, self._sharers)
+        return pods[: within((pod.signature for pod in pods), most)]
+
+    def _sharing_key(self, pod: PodInCycle) -> Hashable:
+        """Equal for pods that share what is found of them."""
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        shares = self.accelerator is not None and profile.has_kind(pod.info)
+        return pod.info.kind if shares else pod.signature
+
+    def settled(self, asked: int, decided: int) -> None:
+        """Learns from a batch that took effect: ended early, the next is short; whole, longer."""
+        longer = min(MAX_REACH, 2 * self._reach)
+        self._reach = longer if decided == asked else max(1, decided)
+        narrowing = None if self._alone is None else self._alone.run.narrowing
+        if narrowing is not None and self._narrower is not None:
+            self._narrower.settle(narrowing)
 
     def unfound(self, pods: Sequence[PodInCycle], *, with_given: bool = False) -> list[PodInCycle]:
         """One pod of each class of which users' plugins would be asked over all rows.
@@ -103,20 +168,23 @@ class ReplicaCycle(ShardedCycle):
         while len(self._given) > MOST_GIVEN:
             del self._given[next(iter(self._given))]
 
-    def begin_here(self, pods: Sequence[PodInCycle]) -> BatchRun | NarrowTask:
+    def begin(self, pods: Sequence[PodInCycle]) -> BatchRun | NarrowTask:
         """A batch that is ready to be decided; or, of one pod, what extenders are to narrow.
 
         KeyError for a pod of no profile.
         """
-        self._begin(pods)
-        self.node_count = len(self.table)
+        self._alone = None
+        profile_of = {
+            pod.signature: (pod, self._profiles[pod.info.facts.scheduler_name]) for pod in pods
+        }
         if self.narrows(pods[0]):
             self.roster = self._order.take(self.table)
             if not self.searches(pods[0]):
-                return self._look(pods[0])
-        classes = {}
-        for signature, asked in self._asked.items():
-            classes[signature] = self._held_of(signature, asked.pod, asked.profile).given
+                return self._look(*profile_of[pods[0].signature])
+        classes = {
+            signature: self._held_of(signature, pod, profile).given
+            for signature, (pod, profile) in profile_of.items()
+        }
         if self.narrows(pods[0]) and self._narrower is not None:
             return SearchingBatch(
                 self.table,
@@ -130,19 +198,16 @@ class ReplicaCycle(ShardedCycle):
             )
         return WholeBatch(
             self.table,
-            self.node_count,
             classes,
             self._chooser,
             name_best=self._name_best,
             accelerator=self.accelerator,
             kernels=self._kernels,
-            is_whole=True,
         )
 
-    def _look(self, pod: PodInCycle) -> BatchRun | NarrowTask:
+    def _look(self, pod: PodInCycle, profile: Profile) -> BatchRun | NarrowTask:
         """Filter for a pod that extenders look at, which goes alone."""
-        asked = self._asked[pod.signature]
-        run = self._narrowed.get(pod.signature) or self._new_run(asked.profile, pod.info)
+        run = self._narrowed.get(pod.signature) or self._new_run(profile, pod.info)
         self._narrowed.put(pod.signature, run, len(self.table))
         try:
             self._alone = one = Alone(run, pod)
@@ -150,40 +215,13 @@ class ReplicaCycle(ShardedCycle):
             raise _of_pod(missing, pod) from missing
         if one.found is None or self._narrower is None:
             return one.batch(self._chooser, name_best=self._name_best)
-        return NarrowTask(self._narrower, asked.profile, pod, self.roster, one.found)
+        return NarrowTask(self._narrower, profile, pod, self.roster, one.found)
 
-    def narrowed_here(self, narrowing: Narrowing) -> BatchRun:
+    def narrowed(self, narrowing: Narrowing) -> BatchRun:
         """The batch of the pod that was narrowed."""
         assert self._alone is not None, "a pod is looked at before it is narrowed"
-        self._asked[self._alone.pod.signature].narrowing = narrowing
         self._alone.narrow(narrowing)
         return self._alone.batch(self._chooser, name_best=self._name_best)
-
-    def searches(self, pod: PodInCycle) -> bool:
-        """Whether a pod's nodes are sampled, and no extender has a say."""
-        narrower = self._narrower
-        if narrower is None or not narrower.concerns(pod.info.facts):
-            return False
-        return not narrower.extenders.looks_at(pod.info.facts)
-
-    def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """The first pods, as many as to ask about at once; those that are sampled together."""
-        if not pods or not self.searches(pods[0]):
-            return super().together(pods)
-        return [*takewhile(self.searches, self._few_classes(pods[: self.reach(len(pods))]))]
-
-    def _few_named(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """All of them: nobody has to answer."""
-        return pods
-
-    @property
-    def _rows(self) -> int:
-        return len(self.table)
-
-    def _sharing_key(self, pod: PodInCycle) -> Hashable:
-        profile = self._profiles[pod.info.facts.scheduler_name]
-        shares = self.accelerator is not None and profile.has_kind(pod.info)
-        return pod.info.kind if shares else pod.signature
 
     def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:
         held = self._held.get(signature)
@@ -234,10 +272,10 @@ class ReplicaCycle(ShardedCycle):
         return found
 
     def _new_run(self, profile: Profile, info: PodInfo) -> ClassRun:
-        return ClassRun(Evaluation(profile, info, self.table), Rest((), Diagnosis(0)))
+        return ClassRun(Evaluation(profile, info, self.table))
 
     def _summaries(self, evaluation: Evaluation) -> tuple[Summaries, Summaries]:
-        """What there is to merge of a class, before PreFilter and before PreScore.
+        """What looks across nodes for a class, before PreFilter and before PreScore.
 
         The latter also where no row is feasible: one may become so in the same batch, by a pod that
         this one wants to be near, or later, by a pod that leaves.

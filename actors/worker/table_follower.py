@@ -1,0 +1,196 @@
+"""TableFollower: a node table that follows the cache's numbered stream of changes.
+
+    cache ── DeltaBatch ──► in order? ── yes ──► table, `applied`
+                               └── no ──► waits for the changes before it
+
+Schedulers and workers each have one. A new life waits for `restore`: all that the cluster holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+
+from roadstead.actors.messages import STORAGE, VERSION, DeltaBatch
+from roadstead.actors.messages.recovery import Restore
+from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Nothing
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.wire import facts_in
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable
+from roadstead.nodes.touched import Touched
+from roadstead.placements import DeltaKind
+from roadstead.storage import StorageChange
+
+MAX_WAITING_BATCHES = 10_000
+"""Batches of changes that may wait for an earlier one."""
+
+
+class TableFollower:
+    """`applied` is the number of the last change that the table holds.
+
+    call_s: how long to wait for changes. is_new: it takes the place of another one, and first waits
+    for all that the cluster holds. is_paused: changes wait.
+    """
+
+    def __init__(
+        self, name: str, table: NodeTable, call_s: float, *, is_new: bool = False, epoch: int = 1
+    ) -> None:
+        self._name = name
+        self._epoch = epoch
+        self._call_s = call_s
+        self.table = table
+        self.is_paused = False
+        self.applied = -1 if is_new else 0
+        self._parts: dict[tuple[int, int], Restore] = {}
+        self._early: dict[int, DeltaBatch] = {}
+        self._moved = asyncio.Condition()
+        self.touched = Touched()
+
+    async def apply(self, batch: DeltaBatch) -> Nothing:
+        """Deltas of the cache; those that come early wait for the ones before them."""
+        if len(self._early) >= MAX_WAITING_BATCHES:
+            raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
+        self._early[batch.first_seq] = batch
+        await self._advance()
+        return NOTHING
+
+    async def _advance(self) -> None:
+        while (
+            self.applied >= 0
+            and not self.is_paused
+            and (following := self._next_batch()) is not None
+        ):
+            self._apply(following)
+        async with self._moved:
+            self._moved.notify_all()
+
+    def _next_batch(self) -> DeltaBatch | None:
+        if self.is_paused:
+            return None
+        for first in sorted(self._early):
+            if first <= self.applied + 1:
+                return self._early.pop(first)
+        return None
+
+    def _apply(self, batch: DeltaBatch) -> None:
+        names = None if STORAGE in batch.kinds else batch.names
+        self.touched.note(batch.first_seq + batch.count - 1, names)
+        self._nodes_come(batch)
+        first_seq = batch.first_seq + len(batch.came)
+        nodes = zip(batch.nodes, batch.arrivals, strict=True)
+        changes, versions = iter(batch.changes), iter(batch.versions)
+        infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
+        if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
+            self._pods_come(batch, infos, max(0, self.applied + 1 - first_seq))
+            self.applied = max(self.applied, first_seq + len(batch.kinds) - 1)
+            return
+        rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
+        started_s = dict(batch.started_s)
+        for place, (kind, name, pod) in enumerate(rows):
+            seq = first_seq + place
+            with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
+            facts, arrival = next(nodes) if with_node else (None, 0)
+            change = next(changes) if kind == STORAGE else None
+            version = next(versions) if kind == VERSION else 0
+            if seq <= self.applied:
+                continue
+            if change is not None:
+                self._storage_changes(change)
+            elif kind == VERSION:
+                self._version_changes(name, version)
+            elif kind == DeltaKind.ADD_POD:
+                uid, key = batch.uids[place], batch.keys[place]
+                self._pod_comes(name, infos[pod], uid, key, started_s.get(place))
+            elif kind == DeltaKind.REMOVE_POD:
+                self._pod_goes(name, infos[pod], batch.uids[place])
+            elif kind == DeltaKind.NOMINATE:
+                self.table.nominate(name, infos[pod])
+            elif kind == DeltaKind.WITHDRAW:
+                self._nomination_ends(name, infos[pod], batch.uids[place])
+            elif kind == DeltaKind.REMOVE_NODE:
+                self._node_goes(name)
+            elif kind == DeltaKind.ADD_NODE and facts is not None:
+                self._node_comes(facts, arrival)
+            elif facts is not None:
+                self._node_changes(facts)
+            self.applied = seq
+
+    def _nodes_come(self, batch: DeltaBatch) -> None:
+        known = max(0, self.applied + 1 - batch.first_seq)
+        news = batch.came[known:]
+        if news:
+            self.table.add_nodes(news, np.frombuffer(batch.came_at, np.int64)[known:])
+            self.applied += len(news)
+
+    def _node_comes(self, facts: NodeFacts, arrival: int) -> None:
+        self.table.add_node(facts, arrival)
+
+    def _node_changes(self, facts: NodeFacts) -> None:
+        self.table.update_node(facts)
+
+    def _node_goes(self, name: str) -> None:
+        self.table.remove_node(name)
+
+    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
+        """All changes of a batch are pods that come; those from a place on are news."""
+        names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
+        self._come_together(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
+
+    def _come_together(
+        self,
+        names: Sequence[str],
+        uids: Sequence[str],
+        keys: Sequence[str],
+        infos: Sequence[PodInfo],
+    ) -> None:
+        """Pods, each once, come to nodes."""
+        rows = [self.table.row_of(name) for name in names]
+        self.table.residents.add_all(names, uids, infos, keys)
+        self.table.add_pods(rows, infos)
+
+    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+        self.table.remove_pod(name, info, uid=uid)
+
+    def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
+        self.table.withdraw(name, info)
+
+    def _pod_comes(
+        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+    ) -> None:
+        self.table.add_pod(name, info, uid=uid, key=key, started_s=started_s)
+
+    def _version_changes(self, name: str, version: int) -> None:
+        """The binder changed a node's row; who does not check versions needs none."""
+
+    def _storage_changes(self, change: StorageChange) -> None:
+        """Claims or volumes changed; a scheduler learns of it with the next answer of the cache."""
+
+    async def restore(self, part: Restore) -> Nothing:
+        """All that the cluster holds, in parts: what a new life begins with."""
+        if self.applied >= 0 or part.epoch != self._epoch:
+            return NOTHING
+        self._parts[part.seq, part.part] = part
+        numbers = [(part.seq, number) for number in range(part.parts)]
+        if all(number in self._parts for number in numbers):
+            whole = [self._parts[number].batch for number in numbers]
+            self.applied = whole[0].first_seq - 1
+            for batch in whole:
+                self._apply(batch)
+            self.touched = Touched(self.applied)
+            self._parts.clear()
+            await self._advance()
+        return NOTHING
+
+    async def _reach(self, seq: int) -> None:
+        if self.applied >= seq:
+            return
+        try:
+            async with asyncio.timeout(self._call_s), self._moved:
+                await self._moved.wait_for(lambda: self.applied >= seq)
+        except TimeoutError:
+            raise DeadlineError(
+                f"{self._name} waited {self._call_s:g} s for change {seq}, has {self.applied}"
+            ) from None

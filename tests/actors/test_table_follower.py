@@ -1,0 +1,145 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.messages import RunningPods, node_batch
+from roadstead.actors.seam import NOTHING, ActorError, DeadlineError
+from roadstead.actors.worker import table_follower
+from roadstead.actors.worker.table_follower import TableFollower
+from roadstead.nodes.table import NodeTable
+from tests.actors.world import Fake, Fakes, batch_of, lines, plan_of, turns
+from tests.builders import GPU, node, pod
+
+
+def follower(call_s=30.0):
+    return TableFollower("scheduler-0", NodeTable(), call_s)
+
+
+async def stream():
+    """What a cache sends to its only follower: (batches of deltas, the table it ends with)."""
+    sink = Fake("scheduler-0", apply=NOTHING)
+    cache = CacheActor(plan_of(), Fakes(sink))
+    await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))
+    await cache.add_running(RunningPods(batch_of("p", "q"), ("n1", "n2")))
+    await cache.add_nodes(node_batch((node("n3"),)))
+    await cache._deliver(cache.core.update_node(node("n1", cpu=9000)))
+    await cache.add_running(RunningPods(batch_of("r", facts=pod(others={GPU: 1})), ("n2",)))
+    await cache._deliver(cache.core.remove_pods(["uid-p"]))
+    await cache._deliver(cache.core.remove_node("n3"))
+    return sink.told("apply"), cache.core.placements.store.table
+
+
+async def with_nodes(held):
+    batches, _ = await stream()
+    await held.apply(batches[0])
+    return batches
+
+
+async def test_deltas_in_order_bring_the_table_to_that_of_the_cache():
+    held, (batches, table) = follower(), await stream()
+
+    for batch in batches:
+        await held.apply(batch)
+
+    assert lines(held.table) == lines(table)
+    assert held.applied == batches[-1].first_seq + batches[-1].count - 1
+
+
+async def test_deltas_that_come_early_wait_for_those_before_them():
+    held, (batches, _) = follower(), await stream()
+
+    await held.apply(batches[1])
+    assert (held.applied, len(held.table)) == (0, 0)
+
+    await held.apply(batches[0])
+    assert held.applied == 4
+
+
+async def test_deltas_that_come_twice_count_once():
+    held, (batches, _) = follower(), await stream()
+    for batch in (*batches[:2], *batches[:2]):
+        await held.apply(batch)
+
+    held.table.validate()
+    assert held.applied == 4
+    assert lines(held.table)["n1"]["pod_count"] == 1
+
+
+async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
+    held, (batches, _) = follower(), await stream()
+    first, second = batches[:2]
+    both = replace(
+        second,
+        first_seq=1,
+        kinds=first.kinds + second.kinds,
+        names=first.names + second.names,
+        pods=first.pods + second.pods,
+        uids=first.uids + second.uids,
+        keys=first.keys + second.keys,
+        came=first.came,
+        came_at=first.came_at,
+    )
+    await held.apply(first)
+
+    await held.apply(both)
+
+    assert held.applied == 4
+    assert lines(held.table)["n2"]["pod_count"] == 1
+
+
+@given(st.data())
+async def test_any_order_and_any_copies_of_the_deltas_give_one_table(data):
+    held, (batches, table) = follower(), await stream()
+    copies = data.draw(st.lists(st.sampled_from(range(len(batches))), max_size=5))
+    order = data.draw(st.permutations([*range(len(batches)), *copies]))
+
+    for index in order:
+        await held.apply(batches[index])
+
+    assert lines(held.table) == lines(table)
+    held.table.validate()
+
+
+async def test_a_gap_that_never_closes_is_an_error_before_memory_runs_out(monkeypatch):
+    monkeypatch.setattr(table_follower, "MAX_WAITING_BATCHES", 2)
+    held, (batches, _) = follower(), await stream()
+    await held.apply(batches[1])
+    await held.apply(batches[2])
+
+    with pytest.raises(ActorError, match="scheduler-0: delta 1 never came"):
+        await held.apply(batches[3])
+
+
+async def test_who_needs_a_change_waits_until_it_is_there():
+    held = follower()
+    batches = await with_nodes(held)
+    waiting = asyncio.create_task(held._reach(4))
+    await turns()
+    assert not waiting.done()
+
+    await held.apply(batches[1])
+
+    await waiting
+
+
+async def test_a_change_that_never_comes_is_waited_for_until_the_deadline():
+    held = follower(call_s=0.02)
+    await with_nodes(held)
+
+    with pytest.raises(DeadlineError, match=r"scheduler-0 waited 0\.02 s for change 9, has 2"):
+        await held._reach(9)
+
+
+async def test_a_delta_that_does_not_fit_the_table_is_an_error():
+    held, (batches, _) = follower(), await stream()
+    for batch in batches[:2]:
+        await held.apply(batch)
+
+    with pytest.raises(KeyError):
+        await held.apply(replace(batches[5], first_seq=5, names=("n9",)))
+
+    assert held.applied == 4
