@@ -14,6 +14,7 @@ import click
 from roadstead.cli.options import NO_JOURNAL, STDIN, PlanOptions
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.given import answered_elsewhere
 from roadstead.isolation import working_directory
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
@@ -131,9 +132,14 @@ def make_plan(
     if plan.config_text:
         # Addresses and certificates of extenders.
         build_narrower(plan)
-    if plan.plugins:
-        # A plugin that cannot be built is told before actors are started for it.
-        build_profiles(plan, PodClasses())
+    # A plugin that cannot be built is reported before actors are started for it.
+    profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
+    if settings.workers and not any(map(answered_elsewhere, profiles.values())):
+        click.echo(
+            f"workers: {settings.workers} will be asked nothing: they ask plugins of yours that "
+            "look at one node at a time, and there is none.",
+            err=True,
+        )
     return plan
 
 

@@ -109,3 +109,10 @@ def test_a_scheduler_for_a_profile_that_is_not_there_is_refused(refused):
 )
 def test_flags_that_make_no_sense_are_refused_in_words(refused, flags, words):
     assert words in refused(*flags)
+
+
+def test_workers_that_have_nothing_to_do_are_reported(run, cluster, pods):
+    how = ("schedule", "--cluster", cluster, "--pods", pods)
+
+    assert "workers: 2 will be asked nothing" in run(*how, "--workers", "2").stderr
+    assert "workers:" not in run(*how).stderr
