@@ -31,7 +31,7 @@ from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, Pod
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import unnominated
-from roadstead.nodes.sharding import sharding_over
+from roadstead.nodes.partitioning import partitioning_over
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
@@ -58,7 +58,7 @@ class CacheActor(CacheRecovery):
         self._table = store.table
         self._followers = follower_names(plan.settings)
         self._refs: dict[str, Ref] = {}
-        self.sharding = sharding_over(plan.settings.part_count)
+        self.partitioning = partitioning_over(plan.settings.part_count)
         self._seq = 0
         self._unfilled = {*self._followers} if is_new else set()
         self._streams: set[asyncio.Task[None]] = set()
@@ -84,14 +84,14 @@ class CacheActor(CacheRecovery):
             await self._deliver(())
         else:
             if is_first:
-                self.sharding.plan(news)
+                self.partitioning.plan(news)
             await self._deliver([delta for facts in news for delta in self._add_node(facts)])
         return NOTHING
 
     def _stream_nodes(self, nodes: NodeList) -> None:
         """Streams nodes that have just come."""
         arrivals = self._table.arrivals[-len(nodes) :]
-        self.sharding.deal(nodes)
+        self.partitioning.deal(nodes)
         self._start_sending(
             nodes_batch(self._seq + 1, nodes, arrivals, self._parts_of(nodes.names))
         )
@@ -100,10 +100,10 @@ class CacheActor(CacheRecovery):
         """The partition of each node; () where the nodes are not partitioned."""
         if self._plan.settings.part_count == 1:
             return ()
-        return tuple(map(self.sharding.shard_of, node_names))
+        return tuple(map(self.partitioning.partition_of, node_names))
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
-        self.sharding.place(facts)
+        self.partitioning.place(facts)
         return self.core.add_node(facts)
 
     async def add_running(self, batch: RunningPods) -> Nothing:
@@ -223,7 +223,7 @@ class CacheActor(CacheRecovery):
             return
         for delta in deltas:
             if delta.kind is DeltaKind.REMOVE_NODE:
-                self.sharding.remove(delta.node_name)
+                self.partitioning.remove(delta.node_name)
                 self._versions.drop(delta.node_name)
         self._start_sending(self._packed(self._seq + 1, deltas))
 
@@ -284,7 +284,7 @@ class CacheActor(CacheRecovery):
             nodes=tuple(nodes),
             arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
             uids=tuple(delta.uid for delta in deltas),
-            shards=self._parts_of([facts.name for facts in nodes]),
+            partitions=self._parts_of([facts.name for facts in nodes]),
             keys=self._keys_of(deltas),
             started_s=tuple(
                 (place, self._started_s[delta.uid])

@@ -69,7 +69,7 @@ from roadstead.actors.messages.queueing import (
     Renewed,
     Submitted,
 )
-from roadstead.actors.messages.shards import (
+from roadstead.actors.messages.stream import (
     APPLY,
     SCORE,
     STORAGE,

@@ -172,7 +172,7 @@ class Client:
             await self._call(QUEUE, RESTORED, Restored(self._bound_before))
 
     async def _nominate(self, pods: Sequence[Pod]) -> None:
-        """Pods that come with a nomination are known to the shards by it."""
+        """Pods that come with a nomination keep its room from the start."""
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)

@@ -81,7 +81,7 @@ class SchedulerActor(Leasing):
         self._own = self._everywhere = Lane(self._new_cycle(self._profiles))
         self._partition: Partition | None = None
         if settings.concurrency == "partitioned":
-            self._partition = part = Partition(settings, index_of(name), self._nodes.shard_of)
+            self._partition = part = Partition(settings, index_of(name), self._nodes.partition_of)
             bounded = {name: each.within(part.nodes) for name, each in self._profiles.items()}
             self._own = Lane(self._new_cycle(bounded), is_own=True)
         self._thinking = Thinking(settings.decision_time)

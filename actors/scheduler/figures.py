@@ -21,7 +21,7 @@ class Figures:
     busy_s: between the beginning of a reading and the decision, thinking included. reads: how often
     the state was read. asked: binds that were asked for; transactions: as many jobs, each time;
     conflicted: those of which a bind was refused. retries: pods that came again. passed_on: pods
-    that found nothing on own shards.
+    that found nothing on own partitions.
     """
 
     busy_s: float = 0.0

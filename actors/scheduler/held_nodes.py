@@ -26,8 +26,8 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
 
-SPARE_SHARDS = 1024
-"""Of how many nodes that are gone the shard may be kept, beside as many as there are."""
+SPARE_NAMES = 1024
+"""Of how many nodes that are gone the partition may be kept, beside as many as there are."""
 
 Deciding = Callable[[BatchRun], Awaitable[tuple[list[Decision], int]]]
 """Decisions for the first pods of a batch, and how many of its pods are settled by them."""
@@ -40,7 +40,7 @@ class UnsettledError(RoadsteadError):
 class HeldNodes(TableFollower):
     """The table of one scheduler, and batches on it.
 
-    shard_of: node name → shard, where schedulers own some.
+    partition_of: node name → partition, where schedulers own some.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class HeldNodes(TableFollower):
         self._versions = KnownVersions()
         self._checks_versions = settings.conflicts == "version"
         self.tentative = Tentative(table)
-        self.shard_of: dict[str, int] = {}
+        self.partition_of: dict[str, int] = {}
 
     async def catch_up(self, seq: int) -> None:
         """The table as of change `seq`, without what was decided and did not come to be.
@@ -69,9 +69,9 @@ class HeldNodes(TableFollower):
         except DeadlineError as late:
             raise UnsettledError(str(late)) from late
         self.tentative.drop_rest()
-        if len(self.shard_of) > 2 * len(self.table) + SPARE_SHARDS:
-            for gone in [name for name in self.shard_of if not self.table.has_node(name)]:
-                del self.shard_of[gone]
+        if len(self.partition_of) > 2 * len(self.table) + SPARE_NAMES:
+            for gone in [name for name in self.partition_of if not self.table.has_node(name)]:
+                del self.partition_of[gone]
         self.is_paused = self._stays or self._thinks
 
     async def _reach(self, seq: int) -> None:
@@ -126,8 +126,8 @@ class HeldNodes(TableFollower):
         return decisions, settled
 
     def _nodes_come(self, batch: DeltaBatch) -> None:
-        if batch.shards:
-            self.shard_of |= zip(batch.node_names(), batch.shards, strict=True)
+        if batch.partitions:
+            self.partition_of |= zip(batch.node_names(), batch.partitions, strict=True)
         super()._nodes_come(batch)
 
     def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:

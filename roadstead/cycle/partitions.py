@@ -1,4 +1,4 @@
-"""Partitions: which shards of nodes are a scheduler's own, and which pods go to them alone.
+"""Partitions: which parts of the nodes are a scheduler's own, and which pods go to them alone.
 
     pod ─ local? ─ yes ─► own nodes ─ feasible ─► assumed, bound
             │                  └───── not ──┐
@@ -6,7 +6,7 @@
 
 `latency-first` looks at own nodes first, `quality-first` at all of them, `adaptive` at own ones
 while the queue is long. Partitions change hands at an interval, each to the next scheduler, so that
-no two own the same shard in the same turn.
+no two own the same partition in the same turn.
 
 A scheduler holds all nodes, so that what looks across them is judged by all of them; only the pod
 goes to one of its own. Pods whose hard constraints look across nodes go to all of them at once (a
@@ -37,10 +37,14 @@ Policy = Literal["latency-first", "quality-first", "adaptive"]
 _OF_OTHERS = unresolvable("node(s) were of another scheduler's partition")
 
 
-def owned(shards: int, rank: int, schedulers: int, turn: int) -> tuple[int, ...]:
-    """The shards of the scheduler at `rank` among `schedulers`, after so many turns."""
-    assert 0 <= rank < schedulers <= shards, f"{schedulers} schedulers cannot own {shards} shards"
-    return tuple(shard for shard in range(shards) if (shard + turn) % schedulers == rank)
+def owned(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, ...]:
+    """The partitions of the scheduler at `rank` among `schedulers`, after so many turns."""
+    assert 0 <= rank < schedulers <= partitions, (
+        f"{schedulers} schedulers cannot own {partitions} partitions"
+    )
+    return tuple(
+        partition for partition in range(partitions) if (partition + turn) % schedulers == rank
+    )
 
 
 def looks_across(facts: PodFacts) -> bool:
@@ -50,19 +54,19 @@ def looks_across(facts: PodFacts) -> bool:
 
 
 class OwnNodes(FilterPlugin):
-    """Leaves the nodes of some shards. shard_of: node name → shard, of every node of the table."""
+    """Leaves the nodes of some partitions. partition_of: node name → partition, for every row."""
 
     name = "OwnNodes"
     reads = Reads.NODE
     alike_by_kind = True
 
-    def __init__(self, shard_of: Mapping[str, int], own: tuple[int, ...]) -> None:
-        self._shard_of = shard_of
+    def __init__(self, partition_of: Mapping[str, int], own: tuple[int, ...]) -> None:
+        self._partition_of = partition_of
         self.own = own
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
-        shards = np.array([self._shard_of[name] for name in table.names], dtype=np.int64)
-        return FilterResult.refuse(~np.isin(shards, self.own), _OF_OTHERS)
+        partitions = np.array([self._partition_of[name] for name in table.names], dtype=np.int64)
+        return FilterResult.refuse(~np.isin(partitions, self.own), _OF_OTHERS)
 
     def sign(self, pod: PodFacts) -> Hashable:
         return ()
@@ -74,26 +78,28 @@ class OwnNodes(FilterPlugin):
 class Partition:
     """A scheduler's part of the nodes, `nodes`.
 
-    index: of the scheduler among all of the run; those of one profile share the shards. shard_of:
-    node name → shard, kept up to date by its owner.
+    index: of the scheduler among all of the run; those of one profile share the partitions.
+    partition_of: node name → partition, kept up to date by its owner.
     """
 
-    def __init__(self, settings: Settings, index: int, shard_of: Mapping[str, int]) -> None:
+    def __init__(self, settings: Settings, index: int, partition_of: Mapping[str, int]) -> None:
         profiles = settings.scheduler_profiles
-        self._shards = settings.partitions
+        self._partitions = settings.partitions
         self._policy: Policy = settings.partition_policy
         self._long_queue_pods = settings.partition_long_queue_pods
         self._rank = profiles[:index].count(profiles[index])
         self._schedulers = profiles.count(profiles[index])
         self._is_long = True
         self._passed_on: set[tuple[str, int]] = set()
-        self.nodes = OwnNodes(shard_of, owned(self._shards, self._rank, self._schedulers, 0))
+        self.nodes = OwnNodes(
+            partition_of, owned(self._partitions, self._rank, self._schedulers, 0)
+        )
 
     def leased(self, waiting: int, turn: int) -> None:
         """A new lease: how many pods wait behind it, and whose turn it is."""
         self._is_long = waiting > self._long_queue_pods
         self._passed_on.clear()
-        self.nodes.own = owned(self._shards, self._rank, self._schedulers, turn)
+        self.nodes.own = owned(self._partitions, self._rank, self._schedulers, turn)
 
     def is_local(self, pod: PodInCycle) -> bool:
         """Whether a pod is to go to one of the own nodes."""

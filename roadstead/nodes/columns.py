@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 
 
 def name_hash(name: str) -> int:
-    """A stable 64-bit hash of a name: tie-breaks must not depend on process, shard or order."""
+    """A stable 64-bit hash of a name: tie-breaks must not depend on process or order."""
     return int(name_hashes((name,))[0])
 
 

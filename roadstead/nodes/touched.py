@@ -1,4 +1,4 @@
-"""Touched: which nodes the last changes of a stream concerned, so that two holders can compare."""
+"""Touched: which nodes the last changes of a stream concerned, so that tables can be compared."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Nominator: which waiting pods are nominated to which nodes.
 
 A nomination stands in the pod's facts, so that whoever leases the pod sees it; here it is only
-found by node. The shards learn of it through the cache.
+found by node. Schedulers learn of it through the cache.
 Upstream: pkg/scheduler/backend/queue/nominator.go and framework/preemption (prepareCandidate).
 """
 

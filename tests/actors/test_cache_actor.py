@@ -85,8 +85,8 @@ async def test_nodes_of_a_partition_are_sent_with_its_number():
     await cache.add_nodes(node_batch((node("b2", labels={ZONE: "b"}),)))
 
     first, second = scheduler.told("apply")
-    assert sorted(first.shards) == [0, 1]
-    assert second.shards == first.shards[1:]
+    assert sorted(first.partitions) == [0, 1]
+    assert second.partitions == first.partitions[1:]
 
 
 async def test_adding_nodes_waits_until_the_schedulers_have_them():
@@ -233,7 +233,7 @@ async def test_a_removed_node_takes_its_pods_along_and_leaves_its_partition():
 
     assert [kind for _, kind, _ in world.streamed()[3:]] == ["remove_pod", "remove_node"]
     with pytest.raises(KeyError):
-        world.cache.sharding.shard_of("a1")
+        world.cache.partitioning.partition_of("a1")
 
 
 async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache():

@@ -86,20 +86,20 @@ async def test_who_owns_a_node_is_told_with_the_node():
     await world.with_nodes(node("a2", labels={ZONE: "a"}))
     await world.pass_on()
 
-    of = world.nodes.shard_of
-    assert of == {name: world.cache.sharding.shard_of(name) for name in ("a1", "b1", "a2")}
+    of = world.nodes.partition_of
+    assert of == {name: world.cache.partitioning.partition_of(name) for name in ("a1", "b1", "a2")}
     assert of["a1"] != of["b1"]
 
 
 async def test_shards_of_nodes_that_are_gone_are_forgotten(monkeypatch):
-    monkeypatch.setattr(held_nodes, "SPARE_SHARDS", 0)
+    monkeypatch.setattr(held_nodes, "SPARE_NAMES", 0)
     world = await World(mode="partitioned").with_nodes()
     await world.pass_on()
-    world.nodes.shard_of |= dict.fromkeys(("c1", "c2", "c3"), 0)
+    world.nodes.partition_of |= dict.fromkeys(("c1", "c2", "c3"), 0)
 
     await world.nodes.catch_up(2)
 
-    assert sorted(world.nodes.shard_of) == ["a1", "b1"]
+    assert sorted(world.nodes.partition_of) == ["a1", "b1"]
 
 
 async def test_where_no_stale_state_is_allowed_changes_are_made_as_they_come():

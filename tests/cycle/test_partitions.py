@@ -1,4 +1,4 @@
-"""Who owns which shards, and which pods are decided on them alone."""
+"""Who owns which partitions, and which pods are decided on them alone."""
 
 import pytest
 from hypothesis import given
@@ -24,17 +24,17 @@ def waiting(uid="a", attempt=1, **facts):
 
 
 def partition(index=0, **settings):
-    given_too = {"schedulers": 2, "shards": 4, **settings}
+    given_too = {"schedulers": 2, "partitions": 4, **settings}
     return Partition(Settings(mode="partitioned", **given_too), index, SHARD_OF)
 
 
 @given(st.integers(1, 8), st.integers(0, 8), st.integers(0, 50))
 def test_in_every_turn_each_shard_has_one_owner_and_each_owner_a_shard(schedulers, more, turn):
-    shards = schedulers + more
+    partitions = schedulers + more
 
-    parts = [owned(shards, rank, schedulers, turn) for rank in range(schedulers)]
+    parts = [owned(partitions, rank, schedulers, turn) for rank in range(schedulers)]
 
-    assert sorted(shard for part in parts for shard in part) == list(range(shards))
+    assert sorted(partition for part in parts for partition in part) == list(range(partitions))
     assert all(parts)
 
 
@@ -43,7 +43,7 @@ def test_partitions_go_to_the_next_one_each_turn_and_come_round():
 
 
 def test_more_schedulers_than_shards_are_a_broken_invariant():
-    with pytest.raises(AssertionError, match="3 schedulers cannot own 2 shards"):
+    with pytest.raises(AssertionError, match="3 schedulers cannot own 2 partitions"):
         owned(2, 0, 3, 0)
 
 

@@ -26,8 +26,8 @@ class DeltaBatch:
     UID is another text; started_s: (place among the deltas, start time) of pods that have one.
     changes: of the storage, one for each delta of kind STORAGE. versions: of rows, one for each
     delta of kind VERSION. came: nodes that nobody knew, ahead of all else, one number each;
-    came_at: int64[node], as `arrivals`. shards: of all these nodes, `came` first; empty where no
-    scheduler has shards of its own.
+    came_at: int64[node], as `arrivals`. partitions: of all these nodes, `came` first; empty where
+    no scheduler has partitions of its own.
     """
 
     first_seq: int
@@ -44,7 +44,7 @@ class DeltaBatch:
     versions: tuple[int, ...] = ()
     came: NodeList = NO_NODES
     came_at: bytes = b""
-    shards: tuple[int, ...] = ()
+    partitions: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -52,7 +52,7 @@ class DeltaBatch:
         return len(self.came) + len(self.kinds)
 
     def node_names(self) -> list[str]:
-        """The nodes that come or are changed, in the order of `shards`."""
+        """The nodes that come or are changed, in the order of `partitions`."""
         return [*self.came.names, *(facts.name for facts in self.nodes)]
 
 
@@ -64,12 +64,14 @@ VERSION = "version"
 
 
 def nodes_batch(
-    first_seq: int, nodes: NodeList, came_at: NDArray[np.int64], shards: tuple[int, ...] = ()
+    first_seq: int, nodes: NodeList, came_at: NDArray[np.int64], partitions: tuple[int, ...] = ()
 ) -> DeltaBatch:
     """Nodes that nobody knew as they are streamed. came_at: int64[node]."""
     nothing: tuple[()] = ()
     columns = (nothing,) * 6
-    return DeltaBatch(first_seq, *columns, came=nodes, came_at=came_at.tobytes(), shards=shards)
+    return DeltaBatch(
+        first_seq, *columns, came=nodes, came_at=came_at.tobytes(), partitions=partitions
+    )
 
 
 APPLY = method("apply", DeltaBatch, Nothing)

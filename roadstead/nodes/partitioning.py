@@ -1,0 +1,115 @@
+"""Which partition a node belongs to: by zone, large zones split, small ones sharing a partition.
+
+A fleet that is known at the start is dealt out at once (`plan`): zones in order of size go to the
+partition with the fewest nodes, and a zone larger than a fair share is cut into parts first. A node
+that comes later joins the smallest partition that has its zone, or the smallest of all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.nodes.view import Rows
+
+
+class Partitioning:
+    """Node name → partition number, and how many nodes each partition has."""
+
+    __slots__ = ("_partition_of", "_zones", "sizes")
+
+    def __init__(self, partitions: int) -> None:
+        assert partitions >= 1, "at least one partition"
+        self.sizes = [0] * partitions
+        self._zones: list[Counter[str]] = [Counter() for _ in range(partitions)]
+        self._partition_of: dict[str, tuple[int, str]] = {}
+
+    def plan(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
+        """Deals out a fleet; the nodes of each partition, in their given order."""
+        by_zone: dict[str, list[NodeFacts]] = {}
+        for facts in nodes:
+            by_zone.setdefault(facts.zone, []).append(facts)
+        total = sum(map(len, by_zone.values()))
+        fair = -(-total // len(self.sizes)) or 1
+        parts = [
+            zone[at : at + fair] for zone in by_zone.values() for at in range(0, len(zone), fair)
+        ]
+        parts.sort(key=lambda part: (-len(part), part[0].name))
+        dealt: list[list[NodeFacts]] = [[] for _ in self.sizes]
+        for part in parts:
+            partition = self._smallest(range(len(self.sizes)))
+            for facts in part:
+                self._put(facts, partition)
+            dealt[partition] += part
+        return dealt
+
+    def place(self, facts: NodeFacts) -> int:
+        """The partition of a node that comes (or comes again with changed facts)."""
+        known = self._partition_of.get(facts.name)
+        if known is not None:
+            return known[0]
+        having = [partition for partition, zones in enumerate(self._zones) if zones[facts.zone]]
+        fair = -(-(sum(self.sizes) + 1) // len(self.sizes))
+        roomy = [partition for partition in having if self.sizes[partition] < fair]
+        partition = self._smallest(roomy or range(len(self.sizes)))
+        self._put(facts, partition)
+        return partition
+
+    def deal(self, nodes: NodeList) -> list[Rows]:
+        """Deals out nodes that come: the places of each partition's in the list."""
+        if not any(self.sizes):
+            self.plan(nodes)
+        partitions = np.array([self.place(facts) for facts in nodes], dtype=np.intp)
+        return [np.flatnonzero(partitions == partition) for partition in range(len(self.sizes))]
+
+    def partition_of(self, node_name: str) -> int:
+        """The partition of a known node. KeyError for another."""
+        return self._partition_of[node_name][0]
+
+    def remove(self, node_name: str) -> int:
+        """A node goes; the partition it was in. KeyError for an unknown node."""
+        partition, zone = self._partition_of.pop(node_name)
+        self.sizes[partition] -= 1
+        self._zones[partition][zone] -= 1
+        return partition
+
+    def _put(self, facts: NodeFacts, partition: int) -> None:
+        self._partition_of[facts.name] = (partition, facts.zone)
+        self.sizes[partition] += 1
+        self._zones[partition][facts.zone] += 1
+
+    def _smallest(self, partitions: Iterable[int]) -> int:
+        return min(partitions, key=lambda partition: (self.sizes[partition], partition))
+
+
+class OnePartition(Partitioning):
+    """Everything is in the one partition that there is: nothing has to be known of a node."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def plan(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
+        return [list(nodes)]
+
+    def place(self, facts: NodeFacts) -> int:
+        return 0
+
+    def deal(self, nodes: NodeList) -> list[Rows]:
+        return [np.arange(len(nodes))]
+
+    def partition_of(self, node_name: str) -> int:
+        return 0
+
+    def remove(self, node_name: str) -> int:
+        return 0
+
+
+def partitioning_over(partitions: int) -> Partitioning:
+    """How nodes are dealt to so many partitions."""
+    return OnePartition() if partitions == 1 else Partitioning(partitions)
