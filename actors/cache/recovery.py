@@ -221,14 +221,16 @@ class CacheRecovery:
             BinderWord(each.uid, each.token, node or None)
             for each, node in zip(asks, words.nodes, strict=True)
         ]
+        # By then: who is gone may be forgotten at once, where many expire together.
+        counted = [each.uid for each in answers if self.core.node_of(each.uid) is not None]
+        pods = {uid: self._pod(uid) for uid in counted}
         answer = self.core.resolve(answers)
         self._stream(answer.deltas)
         unheeded = {each.uid for each in answer.refused}
         heeded = [each for each in answers if each.uid not in unheeded]
         self._volumes_end(heeded)
         log(CACHE, "assumptions were over", asked=len(asks), unheeded=len(unheeded))
-        expired = [each.uid for each in heeded if each.node_name is None]
-        await self._tell_of_room([self._pod(uid) for uid in expired])
+        await self._tell_of_room([pods[each.uid] for each in heeded if each.node_name is None])
 
     def _pod(self, uid: str) -> tuple[PodIdentity, PodFacts]:
         return identity_of(uid, self.core.key_of(uid)), self.core.facts_of(uid)

@@ -84,19 +84,21 @@ def pod_columns(uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFac
 class ClassColumn:
     """Builds a class table and the column of places in it; equal objects are looked up by id."""
 
-    __slots__ = ("_by_id", "_index_of", "column")
+    __slots__ = ("_by_id", "_index_of", "_kept", "column")
 
     def __init__(self) -> None:
         self.column: list[int] = []
         self._by_id: dict[int, int] = {}
+        self._kept: list[PodFacts] = []
         self._index_of: dict[PodFacts, int] = {}
 
     def add(self, facts: PodFacts) -> None:
         index = self._by_id.get(id(facts))
         if index is None:
             index = self._index_of.setdefault(facts, len(self._index_of))
-            if index == len(self._index_of) - 1:
-                self._by_id[id(facts)] = index
+            self._by_id[id(facts)] = index
+            # An object that is freed leaves its id to others, of other classes.
+            self._kept.append(facts)
         self.column.append(index)
 
     @property

@@ -297,7 +297,8 @@ class _Replay:
             pod = core._find(record.uid)
             if pod is None:
                 # A snapshot tells who is gone, not what it was.
-                pod = PodRecord(record.uid, record.key, record.facts or PodFacts())
+                namespace, _, _ = record.key.partition("/")
+                pod = PodRecord(record.uid, record.key, record.facts or PodFacts(namespace))
                 self._go(pod, PodEvent.ADD)
                 event = PodEvent.DELETE
             if pod.state in COUNTED:

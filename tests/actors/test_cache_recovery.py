@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.recovery import is_of_earlier_life
@@ -21,7 +22,7 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING, DeadlineError
-from roadstead.cache import PodState
+from roadstead.cache import CacheSettings, PodState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.nodes.pod_info import PodClasses
 from tests.actors.world import Fake, Fakes, batch_of, lines, plan_of, turns, until
@@ -83,6 +84,16 @@ async def test_the_queue_learns_of_the_room_that_expired_assumptions_leave():
     await world.cache.expire()
 
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
+
+
+async def test_more_assumptions_expire_at_once_than_pods_that_are_gone_are_remembered(monkeypatch):
+    few = CacheSettings(max_gone_remembered=1)
+    monkeypatch.setattr(cache_actor, "CacheSettings", lambda **_: few)
+    world = await World().assuming("a", "b", "c")
+
+    await world.cache.expire()
+
+    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("a", "b", "c"))]
 
 
 async def test_the_queue_is_told_nothing_where_all_is_bound():

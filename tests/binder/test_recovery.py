@@ -424,3 +424,9 @@ def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
     assert cause("bound", "t-4") == "already_bound"
     (same,) = again.bind([first])
     assert (same.decision.node_name, same.decision.lsn) == ("n1", core.pods()[0].lsn)
+
+
+def test_of_who_went_before_a_snapshot_name_and_namespace_are_left():
+    core, _ = told(JournalRecord(0, RecordKind.DELETE, "a", "blue/a", "n1"))
+
+    assert core.pod("a") == ("blue/a", PodFacts("blue"))

@@ -1,0 +1,16 @@
+"""Pods as they travel: which facts each of a batch has, whoever made them."""
+
+from roadstead.actors.messages import pod_batch
+from roadstead.facts.pod import PodFacts, PodIdentity
+
+NAMESPACES = ("red", "red", "red", "blue", "blue", "red")
+
+
+def test_facts_that_live_for_a_moment_are_those_of_their_pods():
+    """An object that is freed leaves its place in memory, and so its id, to the next one."""
+    pods = [PodIdentity(f"u{n}", namespace, f"p{n}") for n, namespace in enumerate(NAMESPACES)]
+
+    batch = pod_batch((who, PodFacts(who.namespace)) for who in pods)
+
+    assert [facts.namespace for _, facts in batch.pods()] == list(NAMESPACES)
+    assert len(batch.classes) == 2
