@@ -2,10 +2,10 @@
 
 import asyncio
 
-from roadstead.actors.names import BINDER
+from roadstead.actors.names import BINDER, QUEUE
 from roadstead.actors.seam import NOTHING
 from roadstead.journal.segments import Reader
-from tests.simulation import older, reborn
+from tests.simulation import older, ramble_binder, ramble_cache, ramble_queue, reborn
 from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.damage import judged, read, unnoticed
 from tests.simulation.disk_faults import rot
@@ -50,6 +50,18 @@ async def checked(run, seed):
         problems += unnoticed(disk, seed)
         problems += unreported(list(Reader(disk).records()), seed)
         problems += _of_other_journals(disk, seed)
+    return problems + await _rambled(run)
+
+
+async def _rambled(run):
+    """What does not hold of cores that are called at random, with what the run is about."""
+    plan, scenario, drawn = run.process.plan, run.scenario, run.network.trace
+    queue = run.process.actors[QUEUE]
+    problems = ramble_queue.problems_of(queue, scenario, drawn)
+    problems += await ramble_cache.problems_of(plan, scenario, drawn)
+    if not run.disk.lied:
+        copy = reborn.copy_of(run.disk)
+        problems += ramble_binder.problems_of(plan, scenario, copy, scenario.limits, drawn)
     return problems
 
 

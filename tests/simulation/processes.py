@@ -21,6 +21,7 @@ from tests.simulation.shadow_cycle import ShadowCycle
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
 from tests.simulation.shadow_queue import shadow_of
+from tests.simulation.shadow_refill import ShadowRefill
 from tests.simulation.shadow_verifier import ShadowVerifier
 
 MANY = 1000
@@ -50,7 +51,10 @@ class _Runtime(SimulatedRuntime):
                 continue
             self._watched[name] = life
             if name == CACHE:
-                self.shadows.append(ShadowCache(life.actor.core).follow_actor(life.actor))
+                shadow = ShadowCache(life.actor.core)
+                faults = self.network.faults
+                ShadowRefill(life.actor, shadow, faults.late and faults.late_max_s)
+                self.shadows.append(shadow)
             if name == QUEUE:
                 self.shadows.append(shadow_of(life.actor, self._queue_limits))
             elif name.startswith("scheduler"):

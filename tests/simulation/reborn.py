@@ -13,13 +13,18 @@ from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
 
 
-def problems_of(plan, disk, limits, core):
-    """What of a binder's core is otherwise in those that are recovered from its disk."""
-    problems, beside = [], []
+def copy_of(disk):
+    """A disk with the same files, all of them durable."""
     copy = SimulatedDisk(short_writes=0.0)
     copy.contents = dict(disk.contents)
     copy.durable = {name: len(data) for name, data in copy.contents.items()}
     copy.lasting = set(copy.contents)
+    return copy
+
+
+def problems_of(plan, disk, limits, core):
+    """What of a binder's core is otherwise in those that are recovered from its disk."""
+    problems, beside, copy = [], [], copy_of(disk)
     # A snapshot may be taken at once.
     shadow = ShadowJournal.begun(copy, replace(limits, snapshot_bytes=-1), problems)
     for what in ("its journal", "a snapshot"):

@@ -32,7 +32,7 @@ from tests.simulation.plain_binder import (
     listed,
     short,
 )
-from tests.simulation.shadow_groups import Batch
+from tests.simulation.shadow_groups import Batch, gang_of
 
 CALLS = (
     *("bind", "flushed", "flush_failed", "add_pods", "load", "update_pods", "delete", "evict"),
@@ -45,6 +45,12 @@ SAY_WHY = (
     *(RejectCause.TRANSACTION, RejectCause.CHANGED),
 )
 PAST_EPOCHS = (None, RejectCause.UNKNOWN_NODE, RejectCause.VERSION, RejectCause.CHANGED)
+
+
+def asked_for(request):
+    """What must be the same under one token."""
+    who = request.uid, request.key, request.facts
+    return *who, request.node_name, request.owner, request.epoch
 
 
 class FilterError(Exception):
@@ -72,6 +78,8 @@ class ShadowBinder(PlainBinder):
                 what = what if isinstance(what[0], str) else (listed(what[0]), *what[1:])
             self._is_inside = True
             version = self._core.version
+            if name == "bind":
+                self._compare_needs(*what)
             try:
                 answer = original(*what, **how)
             except BaseException:
@@ -123,6 +131,22 @@ class ShadowBinder(PlainBinder):
 
         return decided
 
+    def _compare_needs(self, requests):
+        """What gangs need, before anything is committed; and which tokens name other requests."""
+        needs = self._gangs.missing(self, requests)
+        for facts in (each.facts for each in requests if each.facts.pod_group is not None):
+            if self._core._missing(facts) != needs.get(gang_of(facts), 0):
+                self._wrong(f"{gang_of(facts)} lacks {self._core._missing(facts)}, not {needs}")
+
+    def _contradicted(self, requests):
+        """Tokens that name other requests than before, or within a batch."""
+        known = {token: asked_for(request) for token, (request, _) in self.tokens.items()}
+        found = set()
+        for each in requests:
+            if known.setdefault(each.token, asked_for(each)) != asked_for(each):
+                found.add(each.token)
+        return found
+
     # What there is.
 
     def compare(self, name, version=None):
@@ -161,6 +185,8 @@ class ShadowBinder(PlainBinder):
             record = here.get(uid) or gone.get(uid)
             if record is None:
                 continue
+            if not record.history or not record.history[-1].endswith(f"→{record.state.value}"):
+                self._wrong(f"after {name}: {uid} is {record.state}, by {record.history}")
             told = (record.state.value, record.key, record.node_name, record.token)
             told = (*told, record.owner, record.epoch, record.lsn)
             if told != pod.told or record.version != pod.version or record.facts != pod.facts:
@@ -172,6 +198,8 @@ class ShadowBinder(PlainBinder):
     # What is asked for.
 
     def _bind(self, requests, answer, version):
+        if wrong := self._contradicted(requests):
+            self._wrong(f"tokens name other requests than before, and are answered: {wrong}")
         decisions, taken = {}, set()
         for effect in answer:
             if isinstance(effect, AppendJournal):
@@ -342,8 +370,8 @@ class ShadowBinder(PlainBinder):
 
     def _release(self, uids, kind, **more):
         records = []
-        for uid in dict.fromkeys(uids):
-            pod = self.find(uid)
+        # Who goes first may be forgotten for those that go with it.
+        for uid, pod in {uid: self.find(uid) for uid in uids}.items():
             if pod.state == DELETED:
                 continue
             record = self._number(pod, kind, **more)

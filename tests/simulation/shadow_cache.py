@@ -1,106 +1,171 @@
 """A shadow of the cache: what is counted where, kept plainly and compared after each call.
 
 It knows uid → (is it confirmed, node, token, facts), until when each attempt has time, which are
-over and who is gone, within their bounds, and nothing of batches, groups of deadlines, deltas or
-transition tables. A difference is told in the run in which it arises, before something else repairs
-it.
+over and who is gone, within their bounds, who is nominated where and which nodes there are, and
+nothing of batches, groups of deadlines or transition tables. Of the deltas that are answered it
+makes a copy, as their readers do, which must hold the same. A difference is told in the run in
+which it arises, before something else repairs it.
 """
 
+from roadstead.placements import TableStore
+from roadstead.protocol.errors import IllegalTransitionError
+from tests.simulation.cache_copy import CacheCopy
+
 CALLS = (
-    "assume",
-    "forget",
-    "finish_binding",
-    "confirm",
-    "confirm_assumed",
-    "update_pod",
-    "remove_pods",
-    "resolve",
-    "expire",
+    *("assume", "forget", "finish_binding", "confirm", "confirm_assumed", "update_pod"),
+    *("remove_pods", "resolve", "expire", "nominate", "withdraw"),
+    *("add_node", "add_nodes", "update_node", "remove_node"),
 )
+SINGLE = ("update_pod", "expire", "nominate", "add_node", "add_nodes", "update_node", "remove_node")
+"""Calls that are not about a batch, which may be an iterator."""
+
+REBUILT_EVERY = 25
+"""Calls after which the cache is made anew, and compared with itself."""
 
 
 class ShadowCache:
-    """Follows one life of a cache core. problems: where they differ, the first few."""
+    """Follows one life of a cache core. problems: where they differ, the first few.
+
+    expired: attempts that ended by the binder's word, of whose room the queue is to be told. asks:
+    (uid, token) of those that were last asked about. words: (uid, token, node or "") of the
+    binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod that was
+    ever counted, as it was then.
+    """
 
     def __init__(self, core):
         self._core = core
-        self._pods, self._over, self._gone = {}, {}, {}
-        self._until_s, self._asked, self._expired = {}, set(), set()
+        self.pods, self._over, self._gone = {}, {}, {}
+        self.keys, self.facts = {}, {}
+        self._until_s, self._asked, self.expired = {}, set(), set()
+        self.asks, self.words = [], None
+        self.nodes, self.named = {}, {}
+        self._copy = CacheCopy()
         self._bound = core.settings.max_gone_remembered
+        self._calls = self._is_inside = 0
         self.problems = []
         for name in CALLS:
             setattr(core, name, self._followed(name, getattr(core, name)))
 
     def look(self):
-        """Nothing more is to be compared in the end: all is, after each call."""
+        """Compares with a cache made anew; all else is compared after each call."""
+        self._compare_anew("all")
 
-    def follow_actor(self, actor):
-        """The queue hears of the room of attempts that expired: no scheduler gives these back."""
-        tell = actor._tell_of_room
-
-        async def told(pods):
-            if self._expired and {who.uid for who, _ in pods} != self._expired:
-                self.problems.append(
-                    f"shadow of the cache: {sorted(self._expired)}: {pods} is told"
-                )
-            self._expired = set()
-            await tell(pods)
-
-        actor._tell_of_room, actor._parts = told, self._numbered(actor, actor._parts)
-        return self
-
-    def _numbered(self, actor, parts_of):
-        """What a new follower gets follows one another, up to the last change that others got."""
-
-        def parts():
-            found = parts_of()
-            begins = [each.first_seq for each in found]
-            ends = [each.first_seq + len(each.kinds) for each in found]
-            if [*begins[1:], actor._seq + 1] != ends:
-                text = f"begin at {begins} and end at {ends}, {actor._seq} are numbered"
-                self.problems.append(f"shadow of the cache: parts {text}")
-            return found
-
-        return parts
+    def wrong(self, text):
+        if len(self.problems) < 3:
+            self.problems.append(f"shadow of the cache: {text}")
 
     def _followed(self, name, original):
         def call(*what, **how):
+            if self._is_inside:
+                return original(*what, **how)
             # Batches may be iterators, which are read once.
-            is_batch = name not in ("update_pod", "expire")
-            what = (list(what[0]), *what[1:]) if is_batch else what
-            answer = original(*what, **how)
-            about = getattr(self, f"_{name}")(*what)
-            self._compare(name, about, answer)
+            what = what if name in SINGLE else (list(what[0]), *what[1:])
+            self._is_inside, is_forbidden = True, self._forbids(name, *what)
+            try:
+                answer = original(*what, **how)
+            except IllegalTransitionError:
+                if not is_forbidden:
+                    self.wrong(f"{name} of {what} is refused")
+                self._compare(f"{name}, which was refused")
+                raise
+            finally:
+                self._is_inside = False
+            if is_forbidden:
+                self.wrong(f"{name} of {what} is allowed")
+                return answer
+            about = getattr(self, f"_{name}")(*what, **how)
+            self._compare_answer(name, about, answer)
+            self._compare(name)
             return answer
 
         return call
 
-    def _compare(self, name, refused, answer):
-        if len(self.problems) >= 3:
+    # What there is.
+
+    def _compare(self, name):
+        if self.problems:
             return
-        of = answer if name == "expire" else getattr(answer, "refused", ())
-        told = sorted(each.uid for each in of)
-        if told != sorted(refused):
-            self.problems.append(f"shadow of the cache: {name} refuses {told}, not {refused}")
-        core = self._core
         self._compare_times(name)
-        here = {uid: core.node_of(uid) for uid in self._pods}
-        should = {uid: node for uid, (_, node, _, _) in self._pods.items()}
-        if here != should or len(core.placements) != len(should):
-            wrong = {uid: (here[uid], should[uid]) for uid in here if here[uid] != should[uid]}
-            sizes = f"{len(core.placements)} pods, not {len(should)}"
-            self.problems.append(f"shadow of the cache: after {name}: {wrong or sizes}")
-        if self._pods.keys() & {each.uid for each in core.on_trial()} != {
-            uid for uid, (is_added, *_) in self._pods.items() if not is_added
-        }:
-            self.problems.append(f"shadow of the cache: after {name}: others are assumed")
+        self._compare_pods(name)
+        core, known = self._core, self._core.placements
+        counted = {u: (node, f) for u, (_, node, _, f) in self.pods.items() if node in self.nodes}
+        named = {uid: one for uid, one in self.named.items() if one[0] in self.nodes}
+        counts = core.counts()
+        for what, here, there in (
+            ("nodes", dict(known.nodes), self.nodes),
+            ("nominations", known.nominated, self.named),
+            ("nodes by deltas", self._copy.nodes, self.nodes),
+            ("pods by deltas", self._copy.pods, counted),
+            ("nominations by deltas", self._copy.named, named),
+            ("deltas", (core.version, self._copy.problems), (self._copy.version, [])),
+            (
+                "numbers",
+                (counts.nodes, counts.aside, len(known)),
+                (len(self.nodes), len(self.pods) - len(counted), len(self.pods)),
+            ),
+        ):
+            if here != there:
+                self.wrong(f"after {name}: {what}: {_short(here, there)}")
+        self._calls += 1
+        if self._calls % REBUILT_EVERY == 0:
+            self._compare_anew(name)
+
+    def _forbids(self, name, *what):
+        """Whether a call contradicts what is known: it raises, and nothing changes."""
+        if name == "confirm":
+            told = {(item.uid, item.node_name) for item in what[0]}
+            told |= {(u, self.pods[u][1]) for u, _ in told if u in self.pods and self.pods[u][0]}
+            return len(told) > len({uid for uid, _ in told})
+        if name == "update_pod":
+            uid, _, node = what
+            known = self.pods.get(uid)
+            if known is None:
+                return self._gone.get(uid, ("deleted",))[0] == "deleted"
+            return known[0] and known[1] != node
+        if name == "remove_pods":
+            return any(uid not in self.pods and uid not in self._gone for uid in what[0])
+        return name == "remove_node" and what[0] not in self.nodes
+
+    def _compare_answer(self, name, refused, answer):
+        if name == "expire":
+            told = [(each.uid, each.key, each.token, each.node_name) for each in answer]
+        elif name == "add_nodes":
+            told = answer
+        else:
+            told = sorted(each.uid for each in getattr(answer, "refused", ()))
+            refused = sorted(refused)
+        if told != refused:
+            self.wrong(f"{name} refuses {told}, not {refused}")
+        if name not in ("expire", "add_nodes", "confirm_assumed"):
+            self._copy.take(answer if isinstance(answer, list) else answer.deltas)
+
+    def _compare_pods(self, name):
+        core = self._core
+        here = {uid: core.node_of(uid) for uid in self.pods}
+        should = {uid: node for uid, (_, node, _, _) in self.pods.items()}
+        if here != should:
+            self.wrong(f"after {name}: {_short(here, should)}")
+        for uid, (is_added, node, token, facts) in self.pods.items():
+            state = "added" if is_added else "asked" if uid in self._asked else "assumed"
+            placed, history = core.placement_of(uid), core._records[uid].history
+            if not history or not history[-1].endswith(f"→{state}"):
+                self.wrong(f"after {name}: {uid} is {state}, by {history}")
+            told = core.state_of(uid).value, core.token_of(uid), core.key_of(uid)
+            told = *told, placed.node_name, placed.key
+            wanted = state, token, self.keys[uid], node, self.keys[uid]
+            if told != wanted:
+                self.wrong(f"after {name}: {uid} is {told}, not {wanted}")
+            if not facts == placed.facts == core.facts_of(uid) == core.placements.facts_of(uid):
+                self.wrong(f"after {name}: {uid} has other facts")
+        for uid, (state, token) in self._gone.items():
+            told = core.state_of(uid).value, core.token_of(uid), core.key_of(uid)
+            if told != (state, token, self.keys[uid]):
+                self.wrong(f"after {name}: {uid}, which is gone, is {told}, not {(state, token)}")
 
     def _compare_times(self, name):
         """Until when attempts have time, which of them are asked about or over, and who is gone."""
-        core, trial = (
-            self._core,
-            {uid for uid, (is_added, *_) in self._pods.items() if not is_added},
-        )
+        core = self._core
+        trial = {uid for uid, (is_added, *_) in self.pods.items() if not is_added}
         self._until_s = {uid: at_s for uid, at_s in self._until_s.items() if uid in trial}
         self._asked &= trial
         counts = core.counts()
@@ -112,14 +177,37 @@ class ShadowCache:
                 (counts.asked, counts.assumed + counts.asked),
                 (len(self._asked), len(trial)),
             ),
-            ("added", counts.added, len(self._pods) - len(trial)),
+            ("added", counts.added, len(self.pods) - len(trial)),
             ("over", list(core._forgotten), list(self._over)),
             ("gone", list(core._gone), list(self._gone)),
         ):
             if here != there:
-                self.problems.append(
-                    f"shadow of the cache: after {name}: {what}: {here}, not {there}"
-                )
+                self.wrong(f"after {name}: {what}: {here}, not {there}")
+
+    def _compare_anew(self, name):
+        """A cache made anew says the same, and so does what a new copy of it begins with."""
+        if self.problems:
+            return
+        core = self._core
+        again, copy = core.rebuild(TableStore()), CacheCopy()
+        copy.begin(core.snapshot(), core.version)
+        here = copy.nodes, copy.pods, copy.named, copy.problems
+        if here != (self._copy.nodes, self._copy.pods, self._copy.named, []):
+            self.wrong(f"after {name}: a snapshot holds {here}")
+        times = {each.uid: (each.state, each.deadline_s) for each in again.on_trial()}
+        first_s, trial = again.next_deadline_s(), core.on_trial()
+        if times != {each.uid: (each.state, each.deadline_s) for each in trial}:
+            self.wrong(f"after {name}: one made anew has the deadlines {times}")
+        if core.compare(again) or again.counts() != core.counts():
+            self.wrong(f"after {name}: one made anew differs: {core.compare(again)}")
+        if first_s != core.next_deadline_s():
+            self.wrong(f"after {name}: one made anew asks at {first_s} first")
+        for uid in self.pods:
+            if again.placement_of(uid) != core.placement_of(uid):
+                self.wrong(f"after {name}: one made anew has {again.placement_of(uid)}")
+        again.validate()
+
+    # What becomes of attempts.
 
     def _end(self, uid, token):
         """An attempt is over."""
@@ -127,93 +215,159 @@ class ShadowCache:
         while len(self._over) > self._bound:
             del self._over[next(iter(self._over))]
 
-    def _leave(self, uid):
+    def _leave(self, uid, state, token):
         """A pod is gone, or its attempt has expired: it is remembered, if not for ever."""
-        self._gone.setdefault(uid)
+        self._gone[uid] = state, token
         while len(self._gone) > self._bound:
             del self._gone[next(iter(self._gone))]
 
+    def _place(self, uid, is_added, node, token, facts):
+        self.pods[uid] = is_added, node, token, facts
+        self.facts[uid] = facts
+        self._gone.pop(uid, None)
+        self.named.pop(uid, None)
+
+    def _token_of(self, uid):
+        """The attempt by which a pod is here, or was."""
+        return self.pods[uid][2] if uid in self.pods else self._gone.get(uid, ("", ""))[1]
+
+    def _take_time(self, uid, at_s):
+        # Behind all that have the same time.
+        self._until_s.pop(uid, None)
+        self._until_s[uid] = at_s
+
     def _expire(self, now_s):
-        if self._expired:
-            self.problems.append(f"shadow of the cache: nobody is told of {sorted(self._expired)}")
+        if self.expired:
+            self.wrong(f"nobody is told of {sorted(self.expired)}")
         late = [uid for uid, at_s in self._until_s.items() if at_s <= now_s]
-        self._until_s |= dict.fromkeys(late, now_s + self._core.settings.ask_again_s)
+        late.sort(key=lambda uid: self._until_s[uid])
+        for uid in late:
+            self._take_time(uid, now_s + self._core.settings.ask_again_s)
         self._asked |= set(late)
-        return late
+        self.asks = [(uid, self.pods[uid][2]) for uid in late]
+        return [(uid, self.keys[uid], self.pods[uid][2], self.pods[uid][1]) for uid in late]
 
     def _assume(self, batch, now_s):
         refused = []
-        for uid, _, facts, node, token in batch:
-            known = self._pods.get(uid)
+        for uid, key, facts, node, token in batch:
+            known = self.pods.get(uid)
             if known == (False, node, token, facts):
                 continue
             if known is not None or (uid, token) in self._over:
                 refused.append(uid)
                 continue
-            self._pods[uid] = False, node, token, facts
-            self._gone.pop(uid, None)
-            self._until_s[uid] = now_s + self._core.settings.assume_s
+            self._place(uid, False, node, token, facts)
+            self.keys[uid] = key
+            self._take_time(uid, now_s + self._core.settings.assume_s)
         return refused
 
     def _forget(self, batch):
         refused = []
         for uid, token in batch:
             self._end(uid, token)
-            is_added, _, holder, _ = self._pods.get(uid, (None, None, None, None))
+            is_added, _, holder, _ = self.pods.get(uid, (None, None, None, None))
             if is_added is None:
                 continue
             if is_added or holder != token:
                 refused.append(uid)
             else:
-                del self._pods[uid]
+                del self.pods[uid]
         return refused
 
     def _finish_binding(self, batch, now_s):
-        pods = [(uid, token, self._pods.get(uid)) for uid, token in batch]
+        pods = [(uid, token, self.pods.get(uid)) for uid, token in batch]
         ours = [uid for uid, token, known in pods if known and not known[0] and known[2] == token]
-        self._until_s |= dict.fromkeys(ours, now_s + self._core.settings.bind_s)
+        for uid in dict.fromkeys(ours):
+            self._take_time(uid, now_s + self._core.settings.bind_s)
         self._asked -= set(ours)
         return [uid for uid, token, known in pods if known and not known[0] and known[2] != token]
 
+    # What the cluster shows.
+
     def _confirm(self, batch):
         for item in batch:
-            known = self._pods.get(item.uid)
-            token = known[2] if known else ""
-            self._pods[item.uid] = True, item.node_name, token, item.facts
-            self._gone.pop(item.uid, None)
+            if item.uid not in self.pods and item.uid not in self._gone:
+                self.keys[item.uid] = item.key
+            self._place(item.uid, True, item.node_name, self._token_of(item.uid), item.facts)
         return []
 
     def _confirm_assumed(self, uids):
         for uid in uids:
-            if uid in self._pods:
-                self._pods[uid] = True, *self._pods[uid][1:]
+            if uid in self.pods:
+                self.pods[uid] = True, *self.pods[uid][1:]
         return []
 
     def _update_pod(self, uid, facts, node_name):
-        known = self._pods.get(uid)
-        self._pods[uid] = True, node_name, known[2] if known else "", facts
-        self._gone.pop(uid, None)
+        self._place(uid, True, node_name, self._token_of(uid), facts)
         return []
 
     def _remove_pods(self, uids):
         for uid in uids:
-            known = self._pods.pop(uid, None)
-            token = known[2] if known is not None else self._core.token_of(uid)
+            token = self._token_of(uid)
+            self.pods.pop(uid, None)
             if token:
                 self._end(uid, token)
-            self._leave(uid)
+            self._leave(uid, "deleted", token)
         return []
 
     def _resolve(self, words):
         refused = []
+        told = [(word.uid, word.token, word.node_name or "") for word in words]
+        if self.words not in (None, told):
+            self.wrong(f"the binder said {self.words}, and the core is told {told}")
+        self.words = None
         for word in words:
-            known = self._pods.get(word.uid)
+            known = self.pods.get(word.uid)
             if known is None or known[0] or known[2] != word.token or word.uid not in self._asked:
                 refused.append(word.uid)
             elif word.node_name is None:
-                del self._pods[word.uid]
-                self._leave(word.uid)
-                self._expired.add(word.uid)
+                del self.pods[word.uid]
+                self._leave(word.uid, "expired", word.token)
+                self.expired.add(word.uid)
             else:
-                self._pods[word.uid] = True, word.node_name, *known[2:]
+                self.pods[word.uid] = True, word.node_name, *known[2:]
         return refused
+
+    def _nominate(self, uid, node_name, facts, *, preempts=False):
+        if not node_name:
+            self.named.pop(uid, None)
+            return []
+        for other, (where, known) in list(self.named.items()):
+            if preempts and where == node_name and known.priority < facts.priority:
+                del self.named[other]
+        if uid not in self.pods:
+            self.named[uid] = node_name, facts
+        return []
+
+    def _withdraw(self, uids):
+        for uid in uids:
+            self.named.pop(uid, None)
+        return []
+
+    def _add_node(self, facts):
+        self.nodes[facts.name] = facts
+        return []
+
+    _update_node = _add_node
+
+    def _add_nodes(self, nodes):
+        """All of them, where nothing is known of any; whether they did."""
+        names = set(nodes.names)
+        known = {node for _, node, _, _ in self.pods.values()} | self.nodes.keys()
+        known |= {node for node, _ in self.named.values()}
+        if len(names) < len(nodes) or known & names:
+            return False
+        self.nodes |= {facts.name: facts for facts in nodes}
+        self._copy.come(nodes)
+        return True
+
+    def _remove_node(self, name):
+        del self.nodes[name]
+        return []
+
+
+def _short(here, there):
+    if isinstance(here, dict):
+        names = {n for n in here.keys() | there.keys() if here.get(n) != there.get(n)}
+        here, there = ({n: each.get(n) for n in sorted(names)[:2]} for each in (here, there))
+    return f"{str(here)[:300]}, not {str(there)[:300]}"

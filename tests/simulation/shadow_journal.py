@@ -4,6 +4,8 @@ After each call the new bytes are read by `plain_journal`, which knows the forma
 product's reader. What a life finds when it begins is compared with what was appended before it.
 """
 
+from itertools import zip_longest
+
 from roadstead.journal import JournalError
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
@@ -19,14 +21,17 @@ from tests.simulation.plain_journal import (
     plain,
     raw,
 )
-from tests.simulation.snapshots import Kept
+from tests.simulation.snapshots import TOKENS_KEPT, Kept
 
 ENOUGH = 5
 """Problems of one run that are told."""
 
 
 class ShadowJournal:
-    """Follows one disk. problems: get what differs. found: what the present life began with."""
+    """Follows one disk. problems: get what differs. found: what the present life began with.
+
+    should_stand: what a snapshot must say, by the account of who follows the binder.
+    """
 
     def __init__(self, disk, limits, problems):
         self._disk, self.limits, self.problems = disk, limits, problems
@@ -36,6 +41,7 @@ class ShadowJournal:
         self.found = None
         self._file, self._told, self._grown = None, 0, 0
         self._is_due = False
+        self.should_stand = None
         disk.removing = self._removed
 
     @classmethod
@@ -202,6 +208,10 @@ class ShadowJournal:
         if self._grown <= self.limits.snapshot_bytes:
             self.wrong("a snapshot is taken of a journal that has not grown")
         standing, lsn = list(standing), self.last_lsn
+        wanted = standing if self.should_stand is None else list(self.should_stand())
+        for one, other in zip_longest(standing, wanted):
+            if one != other:
+                self.wrong(f"a snapshot says {one}, not {other}")
         self._bases[lsn] = self.plain(standing)
         for number, kind, *_ in self._bases[lsn]:
             if not 0 <= number <= (lsn if kind == "load" else 0):
@@ -222,7 +232,8 @@ class ShadowJournal:
         self.same("what has grown", journal.grown_bytes, 0)
         self._file, self._told = now.segments[-1], 0
         if before is not None:
-            self.problems += before.lost(Kept.of(Reader(self._disk).records()))
+            tokens = min(TOKENS_KEPT, self.limits.binder.get("max_tokens", TOKENS_KEPT))
+            self.problems += before.lost(Kept.of(Reader(self._disk).records()), tokens)
 
     def _removed(self, name):
         """What is left must say all that was durable, also if the machine stops now."""

@@ -6,14 +6,29 @@ journal ─► the product's reader and recovery ──────┘ then foll
 
 from roadstead.binder import BinderSettings
 from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.run_mark import EPOCH, VOID, RunMark
+from roadstead.journal import JournalRecord, RecordKind
 from tests.simulation.plain_binder import COUNTED, PENDING, replayed, short
 from tests.simulation.shadow_binder import ShadowBinder
 from tests.simulation.shadow_groups import Gangs
 
 ANSWERS = (
     *("standing", "resolve", "standing_page", "nodes_page", "evicted_pods", "storage_log"),
-    *("bound", "preempted", "fence_owner"),
+    *("bound", "preempted", "fence_owner", "revisions"),
 )
+DURABLE = (
+    *("add_nodes", "add_running", "add_pending", "remove_nodes", "update_pods", "delete_pods"),
+    *("evict", "resolve", "fence_owner", "end_run"),
+)
+"""Whoever is answered takes what was asked for as durable."""
+
+KINDS = {
+    "ClusterFacts": RecordKind.CLUSTER,
+    "Rules": RecordKind.CLUSTER,
+    "RunMark": RecordKind.RUN,
+    "BoundClaims": RecordKind.STORAGE,
+}
 
 
 class ShadowLife:
@@ -29,6 +44,9 @@ class ShadowLife:
         self._begin(journal.found.records)
         for name in ANSWERS:
             setattr(actor, name, self._checked(name, getattr(actor, name)))
+        for name in DURABLE:
+            setattr(actor, name, self._durable(name, getattr(actor, name)))
+        journal.should_stand = self._should_stand
 
     def _wrong(self, text):
         if len(self._problems) < 3:
@@ -126,24 +144,34 @@ class ShadowLife:
 
         return handler
 
-    @staticmethod
-    def _told(name, answer):
+    def _durable(self, name, original):
+        async def handler(message):
+            answer = await original(message)
+            if self._actor.core.halted is not None:
+                self._wrong(f"{name} is answered, and the journal has failed")
+            return answer
+
+        return handler
+
+    def _told(self, name, answer):
         if name == "fence_owner":
             return None
+        if name == "revisions":
+            return answer.nodes, answer.pods
         if name in ("standing", "resolve"):
             return answer.nodes
         if name == "standing_page":
-            pods = [(who.uid, facts) for who, facts in answer.pods.pods()]
-            return pods, answer.nodes, answer.total, answer.ran
+            pods = list(answer.pods.keyed())
+            return pods, answer.nodes, answer.total, answer.ran, answer.pods.revision
         if name == "nodes_page":
-            return [each.name for each in answer.nodes], answer.total
+            return list(answer.nodes), answer.total, answer.revision
         if name == "evicted_pods":
-            return sorted(answer.uids)
+            return list(answer.keyed())
         if name == "storage_log":
             return _claims(answer.changes)
         if name == "bound":
             return answer.uids, answer.nodes, answer.total
-        return len(answer.notes), answer.total
+        return answer.notes, answer.total
 
     def _word(self, uid):
         pod = self._binder.pods.get(uid)
@@ -168,14 +196,23 @@ class ShadowLife:
         counted = [each.state in COUNTED for each in page]
         nodes = tuple(each.node if here else "" for each, here in zip(page, counted, strict=True))
         ran = tuple(n for n, each in enumerate(page) if counted[n] and not each.token)
-        return [(each.uid, each.facts) for each in page], nodes, len(pods), ran
+        rows = [(each.uid, each.key, each.facts) for each in page]
+        return rows, nodes, len(pods), ran, self._actor._pods_known.latest
 
     def _nodes_page(self, ask):
-        names = list(self._actor.core.placements.nodes)
-        return names[ask.start : ask.start + ask.count], len(self._binder.nodes)
+        nodes = [self._binder.nodes[name] for name in self._actor.core.placements.nodes]
+        page = nodes[ask.start : ask.start + ask.count]
+        return page, len(self._binder.nodes), self._actor._nodes_known.latest
 
     def _evicted_pods(self, _):
-        return sorted(note.uid for note in self._actor._preempted)
+        """Of those that went too long ago the name is left."""
+        pods = [(note.uid, note.key) for note in self._actor._preempted]
+        known = {uid: self._binder.find(uid) for uid, _ in pods}
+        nothing = {uid: PodFacts(key.partition("/")[0]) for uid, key in pods}
+        return [(u, key, known[u].facts if known[u] else nothing[u]) for u, key in pods]
+
+    def _revisions(self, _):
+        return self._actor._nodes_known.all(), self._actor._pods_known.all()
 
     def _storage_log(self, _):
         return _claims(each for each in self._actor._told if isinstance(each, BoundClaims))
@@ -186,8 +223,50 @@ class ShadowLife:
         return tuple(uid for uid, _ in page), tuple(node for _, node in page), len(bound)
 
     def _preempted(self, ask):
-        notes = len(self._actor._preempted)
-        return len(range(notes)[ask.start : ask.start + ask.count]), notes
+        notes = self._actor._preempted
+        return tuple(notes[ask.start : ask.start + ask.count]), len(notes)
+
+    # What a snapshot says.
+
+    def _should_stand(self):
+        """Each thing once, in the order in which it is to be recovered."""
+        actor, binder = self._actor, self._binder
+        revisions, pods_known = dict(actor._nodes_known.all()), dict(actor._pods_known.all())
+        nobody = "", "", ""
+        for subject in actor._told:
+            yield JournalRecord(0, KINDS[type(subject).__name__], *nobody, subject=subject)
+        for name in actor.core.placements.nodes:
+            facts, revision = binder.nodes[name], revisions.pop(name, 0)
+            yield JournalRecord(0, RecordKind.NODE, *[name] * 3, epoch=revision, subject=facts)
+        for name, revision in revisions.items():
+            yield JournalRecord(0, RecordKind.NODE_GONE, *[name] * 3, epoch=revision)
+        for owner, epoch in binder.epochs.items():
+            how = {"owner": owner, "epoch": epoch, "subject": RunMark(EPOCH)}
+            yield JournalRecord(0, RecordKind.RUN, *nobody, **how)
+        for token in binder.voided:
+            yield JournalRecord(0, RecordKind.RUN, *nobody, token, subject=RunMark(VOID))
+        for pod in sorted(binder.pods.values(), key=lambda pod: pod.lsn):
+            yield from self._pod_stands(pod, pods_known.get(pod.uid, 0))
+        gone = {each.uid: each for each in actor._preempted if each.uid not in binder.pods}
+        for note in gone.values():
+            kind = RecordKind.EVICT if note.preemptor else RecordKind.DELETE
+            who, by = (note.uid, note.key, note.node_name), note.preemptor
+            yield JournalRecord(0, kind, *who, owner=by, epoch=pods_known.get(note.uid, 0))
+        for uid, pod in binder.gone.items():
+            if uid not in gone:
+                who, revision = (uid, pod.key, ""), pods_known.get(uid, 0)
+                yield JournalRecord(0, RecordKind.DELETE, *who, epoch=revision)
+
+    def _pod_stands(self, pod, revision):
+        who = pod.uid, pod.key, pod.node
+        if pod.state not in COUNTED:
+            yield JournalRecord(pod.lsn, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
+            return
+        request, _ = self._binder.tokens.get(pod.token, (pod, None))
+        by = pod.token, pod.owner, pod.epoch
+        yield JournalRecord(pod.lsn, RecordKind.LOAD, *who, *by, facts=request.facts)
+        if revision or request.facts != pod.facts:
+            yield JournalRecord(0, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
 
 
 def _claims(changes):

@@ -183,6 +183,8 @@ class ShadowQueue:
                 self._differ(name, f"{uid} is {here}", should)
             return
         here, should = _fields(entry), _fields(pod)
+        if not entry.history or not entry.history[-1].endswith(f"→{pod.state.value}"):
+            self._differ(name, f"{uid} is there by {entry.history}", pod.state)
         if here != should:
             wrong = {
                 field: (one, other)
@@ -261,15 +263,19 @@ def shadow_of(actor, limits):
     } | limits
     ours = ("max_in_flight_events", "max_done_remembered", "max_passed")
     usual = {name: getattr(actor.core.settings, name) for name in ours}
+    return ShadowQueue(actor.core, SimpleNamespace(**usual | known), rules_for(actor))
+
+
+def rules_for(actor):
+    """What a queue's core asks of others, with the part of the queue's own rules written again."""
     hints = actor._hints
-    rules = Rules(
+    return Rules(
         gate=actor._gate,
         hint=hints.may_help,
         registered=hints.is_registered,
         concerns=lambda seen, facts, rejected_by: concerns(hints.cluster, seen, facts, rejected_by),
         sort=next(iter(actor._profiles.values())).queue_sort.sort_key,
     )
-    return ShadowQueue(actor.core, SimpleNamespace(**usual | known), rules)
 
 
 def concerns(cluster, seen, facts, rejected_by):

@@ -54,8 +54,11 @@ class Kept:
     def _fence(self, record):
         self.epochs[record.owner] = max(record.epoch, self.epochs.get(record.owner, 0))
 
-    def lost(self, after):
-        """What a snapshot, of which `after` is made, does not keep of this."""
+    def lost(self, after, tokens=TOKENS_KEPT):
+        """What a snapshot, of which `after` is made, does not keep of this.
+
+        tokens: how many void ones must be kept.
+        """
         for name in ("pods", "nodes"):
             before, now = getattr(self, name), getattr(after, name)
             changed = [each for each in before.keys() | now.keys() if _other(each, before, now)]
@@ -63,7 +66,7 @@ class Kept:
                 yield f"I4: a snapshot changes {name} {sorted(changed)[:3]}"
         if behind := [own for own, e in self.epochs.items() if after.epochs.get(own, -1) < e]:
             yield f"I8: a snapshot forgets epochs of {sorted(behind)}"
-        void = list(self.void)[-TOKENS_KEPT:]
+        void = list(self.void)[-tokens:]
         if missing := [each for each in void if each not in after.void]:
             yield f"I6: a snapshot forgets void tokens {missing[:3]}"
         if self.told != after.told:

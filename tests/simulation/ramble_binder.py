@@ -1,0 +1,332 @@
+"""What runs do to a binder seldom or never: lives of it on a copy of a run's journal are called at
+random, followed by their shadows, and recovered again and again.
+
+Late copies and contradictions of all that may be sent: of binds, removals, updates, evictions,
+fences; gangs, transactions and claims among them; small segments and snapshots; in the end a disk
+that fails.
+"""
+
+import random
+from dataclasses import replace
+
+from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.cache.volumes import CacheVolumes
+from roadstead.actors.messages import (
+    BindBatch,
+    BoundVolumes,
+    Evict,
+    PageAsk,
+    RunEnds,
+    RunningPods,
+    node_batch,
+    pod_batch,
+)
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids
+from roadstead.actors.seam import NOTHING
+from roadstead.binder import BindConflictError, BinderHaltedError
+from roadstead.facts.pod import GroupMembership, PodIdentity
+from roadstead.facts.pod import Owner as PodOwner
+from roadstead.journal import JournalError
+from tests.builders import GIB, pod
+from tests.simulation.disk_faults import DiskFault
+from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
+from tests.simulation.shadow_life import ShadowLife
+
+LIVES, CALLS = 3, 30
+PODS, NEW = 12, 6
+OWNERS = ("scheduler-0", "scheduler-1", "nobody")
+
+
+def problems_of(plan, scenario, disk, limits, drawn):
+    """Where a binder that is called at random differs from its shadows, the first few.
+
+    disk: a copy of what a run left, which is written to.
+    """
+    draw = random.Random(f"ramble binder {drawn}")
+    snapshot_bytes = draw.choice((600, 3000, 10**9))
+    segment_bytes = draw.choice((300, 2000, limits.segment_bytes))
+    binder = {**limits.binder, "max_gone_remembered": draw.choice((1, 4, 65_536))}
+    sizes = {"snapshot_bytes": snapshot_bytes, "segment_bytes": segment_bytes}
+    limits = replace(limits, binder=binder, **sizes)
+    problems = []
+    shadow = ShadowJournal.begun(disk, limits, problems)
+    with limits.applied():
+        for life in range(LIVES):
+            ramble = _Ramble(plan, scenario, disk, shadow, draw)
+            ramble.go_on(CALLS)
+            if not problems and life == LIVES - 1:
+                ramble.fail()
+            if problems:
+                return [f"called at random: {each}" for each in problems[:2]]
+            ramble.end(is_last=life == LIVES - 1)
+    return [f"called at random: {each}" for each in problems[:2]]
+
+
+class _Ramble:
+    """One life. revision: of the last change that was told."""
+
+    def __init__(self, plan, scenario, disk, shadow, draw):
+        journal = WatchedJournal(disk, shadow, segment_bytes=shadow.limits.segment_bytes)
+        self._actor, self._draw, self._disk = BinderActor(plan, None, journal), draw, disk
+        self._problems, self._journal = shadow.problems, journal
+        ShadowLife(self._actor, plan, shadow, shadow.problems)
+        self._core = self._actor.core
+        self._volumes = CacheVolumes(plan)
+        self._volumes.take(self._actor._volumes.log)
+        known = (self._actor._nodes_known.latest, self._actor._pods_known.latest)
+        self._revision, self._tokens, self._sent = max(known) + 1, 0, []
+        pods = scenario.pods
+        self._pods = draw.sample(pods, min(PODS, len(pods))) + self._new_pods(pods)
+        self._classes = [facts for _, facts in self._pods]
+        self._plain = pod(cpu=1)
+        # Some of the run's, which are full, and large ones.
+        large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 20))
+        few = list(scenario.nodes[:4])
+        self._nodes = few + [
+            replace(node, name=f"r-{node.name}", allocatable=large) for node in few[:3]
+        ]
+        self._do("add_nodes", node_batch(self._nodes, self._revision))
+
+    def _new_pods(self, pods):
+        facts = [facts for _, facts in self._draw.sample(pods, min(NEW, len(pods)))]
+        plain = replace(facts[0], pod_group=None, volumes=())
+        facts += [
+            replace(plain, pod_group=GroupMembership("ramble", 2)),
+            replace(plain, pod_group=GroupMembership("ramble", 2), labels=(("a", "b"),)),
+            replace(plain, owner=PodOwner("Job", "ramble", "")),
+        ]
+        return [
+            (PodIdentity(f"uid-r{number}-{each.namespace}", each.namespace, f"r{number}"), each)
+            for number, each in enumerate(facts)
+        ]
+
+    def go_on(self, calls):
+        kinds = (
+            *(
+                (self._bind, 8),
+                (self._bind_plain, 3),
+                (self._add_pending, 4),
+                (self._delete, 2),
+                (self._evict, 2),
+            ),
+            *((self._update, 2), (self._nodes_come, 3), (self._nodes_go, 1), (self._run, 1)),
+            *((self._resolve, 2), (self._fence, 1), (self._ask, 3), (self._again, 2)),
+        )
+        for _ in range(calls):
+            (kind,) = self._draw.choices([k for k, _ in kinds], [weight for _, weight in kinds])
+            kind()
+            if self._problems:
+                return
+
+    def fail(self):
+        """The disk fails: from then on all is refused."""
+        kind = self._draw.choice(("sync", "stops", "short"))
+        at = self._disk.steps + self._draw.randint(1, 8)
+        self._disk.fault = DiskFault(kind, at, 0.0)
+        self.go_on(CALLS)
+        self._disk.fault = None
+
+    def end(self, *, is_last):
+        if self._core.halted is None and self._draw.random() < 0.5:
+            self._do("stop", NOTHING)
+        if self._core.halted is None:
+            self._core.validate()
+        self._journal.close()
+        if is_last or self._draw.random() < 0.5:
+            self._disk.crash()
+
+    def _do(self, name, message):
+        """A handler that waits for nobody. What it raises where its journal has failed is due."""
+        try:
+            getattr(self._actor, name)(message).send(None)
+        except StopIteration as done:
+            return done.value
+        except BinderHaltedError:
+            if self._core.halted is None:
+                self._problems.append(f"{name} is refused, and the journal has not failed")
+        except JournalError:
+            # A snapshot was tried.
+            if not self._disk.met:
+                raise
+        except BindConflictError:
+            pass
+        return None
+
+    def _some(self, things, least=0, most=3):
+        things = list(things)
+        return self._draw.sample(things, min(len(things), self._draw.randint(least, most)))
+
+    def _next_revision(self):
+        """Of a change; at times it is a late copy, or of no count."""
+        draw = self._draw.random()
+        self._revision += draw < 0.6
+        return self._revision if draw < 0.8 else 0 if draw < 0.9 else max(0, self._revision - 2)
+
+    def _as_now(self, pods):
+        """Pods as the binder has them, but for some."""
+        for who, facts in pods:
+            record = self._core._find(who.uid)
+            known = facts if record is None else record.facts
+            yield who, self._other(who) if self._draw.random() < 0.05 else known
+
+    def _other(self, who):
+        """Facts that a pod may have, too."""
+        return replace(self._draw.choice(self._classes), namespace=who.namespace)
+
+    # Pods.
+
+    def _add_pending(self):
+        pods = self._some(self._pods, 1, 5)
+        some = [
+            (who, self._other(who) if self._draw.random() < 0.2 else facts) for who, facts in pods
+        ]
+        self._do("add_pending", pod_batch(some, self._next_revision()))
+
+    def _update(self):
+        pods = [(who, self._other(who)) for who, _ in self._some(self._pods, 1)]
+        self._do("update_pods", pod_batch(pods, self._next_revision()))
+
+    def _delete(self):
+        uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
+        self._do("delete_pods", PodsGone(uids, self._next_revision()))
+
+    def _evict(self):
+        uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
+        node = self._draw.choice(self._nodes).name
+        self._do("evict", Evict("e", uids, "default/preemptor", node))
+
+    def _run(self):
+        """Pods that run already; those that wait here do not."""
+        pods = [
+            (who, facts)
+            for who, facts in self._some(self._pods)
+            if self._core.standing(who.uid)[0].value in ("unknown", "deleted")
+        ]
+        nodes = tuple(self._draw.choice(self._nodes).name for _ in pods)
+        self._do("add_running", RunningPods(pod_batch(pods), nodes))
+
+    # Binds.
+
+    def _bind(self):
+        draw = self._draw
+        if self._sent and draw.random() < 0.15:
+            self._do("bind", draw.choice(self._sent))
+            return
+        owner = draw.choice(OWNERS)
+        epoch = max(1, (self._core.current_epoch(owner) or 1) + draw.choice((0, 0, 0, 1, -1)))
+        pending = [each for each in self._pods if self._is_pending(each[0].uid)]
+        pods = self._some(pending, 1, 6) + (
+            self._some(self._pods, 0, 1) if draw.random() < 0.2 else []
+        )
+        pods = list(self._as_now(pods))
+        nodes = tuple(draw.choice(self._nodes).name for _ in pods)
+        if draw.random() < 0.05:
+            nodes = ("away",) * len(pods)
+        rows = self._core.rows
+        read = [max(0, rows.of(node) - (draw.random() < 0.1)) for node in nodes]
+        tokens = tuple(self._token(owner, epoch) for _ in pods)
+        jobs = draw.choice(((), (), ("job",) * len(pods), ("", "job") * len(pods)))[: len(pods)]
+        jobs = jobs if len(jobs) == len(pods) else ()
+        volumes = self._reserved(pods, nodes, tokens)
+        batch = BindBatch(
+            *(owner, epoch, pod_batch(pods), nodes, tokens, volumes, tuple(read), jobs)
+        )
+        self._sent.append(batch)
+        if (answers := self._do("bind", batch)) is not None:
+            self._settle(answers)
+
+    def _bind_plain(self):
+        """Pods with nothing special to nodes with room: committed at once, unless one changed."""
+        draw, owner = self._draw, self._draw.choice(OWNERS)
+        self._do("add_nodes", node_batch(self._nodes[-3:]))
+        here = [who for who, _ in self._pods if who.namespace == self._plain.namespace]
+        some = [(who, self._plain) for who in self._some(here, 1, 3)]
+        self._do("add_pending", pod_batch(some))
+        waiting = [each for each in some if self._is_pending(each[0].uid)]
+        pods = [each for each in self._as_now(waiting) if each[1] == self._plain]
+        if pods and draw.random() < 0.3:
+            pods[-1] = pods[-1][0], replace(self._plain, labels=(("other", "now"),))
+        epoch = max(1, self._core.current_epoch(owner) or 1)
+        nodes = tuple(draw.choice(self._nodes[-3:]).name for _ in pods)
+        tokens = tuple(self._token(owner, epoch) for _ in pods)
+        read = tuple(self._core.last_lsn for _ in pods)
+        batch = BindBatch(owner, epoch, pod_batch(pods), nodes, tokens, read_versions=read)
+        self._sent.append(batch)
+        self._do("bind", batch)
+
+    def _is_pending(self, uid):
+        return self._core.standing(uid)[0].value == "pending"
+
+    def _token(self, owner, epoch):
+        if self._draw.random() < 0.04:
+            # Voided at times before it comes.
+            return f"nobody/1/{self._draw.randint(0, 3)}"
+        self._tokens += 1
+        return f"{owner}/{epoch}/r{len(self._core._tokens)}-{self._core.last_lsn}-{self._tokens}"
+
+    def _reserved(self, pods, nodes, tokens):
+        """What claims are bound to, as a cache would find it."""
+        found = []
+        for (who, facts), name, token in zip(pods, nodes, tokens, strict=True):
+            node = self._core.placements.nodes.get(name)
+            if facts.volumes and (bindings := self._volumes.assume(who.uid, facts, node)):
+                found.append(BoundVolumes(token, bindings))
+        return tuple(found)
+
+    def _settle(self, answers):
+        for each in answers.answers:
+            if each.cause:
+                self._volumes.forget([each.uid])
+            else:
+                self._volumes.ledger.confirm(each.uid)
+
+    def _again(self):
+        """A batch of before, of which each asks for another node, or under a later epoch."""
+        if not self._sent:
+            return
+        batch = self._draw.choice(self._sent)
+        if self._draw.random() < 0.5:
+            batch = replace(batch, nodes=batch.nodes[::-1])
+        else:
+            batch = replace(batch, tokens=tuple(f"{each}x" for each in batch.tokens), volumes=())
+        self._do("bind", batch)
+
+    # Nodes, and lives of schedulers.
+
+    def _nodes_come(self):
+        nodes = self._some(self._nodes, 1, 7)
+        if self._draw.random() < 0.3:
+            grown = lambda node: tuple((n, v * 2) for n, v in node.allocatable)  # noqa: E731
+            nodes = [replace(node, allocatable=grown(node)) for node in nodes]
+        self._do("add_nodes", node_batch(nodes, self._next_revision()))
+
+    def _nodes_go(self):
+        names = tuple(node.name for node in self._some(self._nodes, 1, 1))
+        self._do("remove_nodes", NodeNames(names, self._next_revision()))
+
+    def _resolve(self):
+        pairs = [(who.uid, self._known_token()) for who, _ in self._some(self._pods)]
+        self._do("resolve", Attempts(tuple(u for u, _ in pairs), tuple(t for _, t in pairs)))
+
+    def _known_token(self):
+        tokens = [token for batch in self._sent[-3:] for token in batch.tokens]
+        return self._draw.choice([*tokens, f"nobody/1/{self._draw.randint(0, 3)}"])
+
+    def _fence(self):
+        owner = self._draw.choice(OWNERS)
+        epoch = (self._core.current_epoch(owner) or 0) + self._draw.choice((-1, 0, 1))
+        self._do("fence_owner", Owner(owner, max(1, epoch)))
+
+    def _ask(self):
+        page = PageAsk(self._draw.randint(0, 3), self._draw.choice((0, 2, 5000)))
+        for name, message in self._some(
+            (
+                ("standing", Uids(tuple(who.uid for who, _ in self._some(self._pods)))),
+                *((name, page) for name in ("standing_page", "nodes_page", "bound", "preempted")),
+                *((name, NOTHING) for name in ("evicted_pods", "storage_log", "revisions")),
+                ("end_run", RunEnds("digest")),
+            ),
+            1,
+        ):
+            self._do(name, message)

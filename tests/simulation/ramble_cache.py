@@ -1,0 +1,299 @@
+"""What runs do to a cache seldom or never: a new one, with a run's plan, nodes and pods and with
+small limits, is called at random, and followed by its shadows.
+
+Attempts that come late or twice, pods and nodes that go and come again, claims, nominations, lives
+of schedulers that end, new holders, and a binder whose word is drawn.
+"""
+
+import asyncio
+import random
+from dataclasses import replace
+from unittest.mock import patch
+
+from roadstead.actors.cache import actor as cache_actor
+from roadstead.actors.cache import recovery
+from roadstead.actors.messages import (
+    AssumeBatch,
+    Nominations,
+    RunningPods,
+    Settle,
+    node_batch,
+    pod_batch,
+)
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.recovery import (
+    RESOLVE,
+    STORAGE_LOG,
+    Owner,
+    OwnerEnds,
+    PodsGone,
+    Restream,
+    Revised,
+    StorageLog,
+    Uids,
+    Words,
+)
+from roadstead.actors.names import BINDER
+from roadstead.actors.seam import NOBODY, NOTHING
+from roadstead.cache import CacheSettings, Placement
+from roadstead.facts.pod import PodIdentity, Volume
+from roadstead.protocol.errors import IllegalTransitionError
+from tests.builders import GIB, pod
+from tests.simulation.shadow_cache import ShadowCache
+from tests.simulation.shadow_refill import ShadowRefill
+
+CALLS = 120
+PODS = 12
+OWNERS = ("scheduler-0", "scheduler-1")
+
+
+async def problems_of(plan, scenario, drawn):
+    """Where a cache that is called at random differs from its shadows, the first few."""
+    draw = random.Random(f"ramble cache {drawn}")
+    settings = {
+        "assume_s": draw.choice((1.5, 6.0)),
+        "bind_s": draw.choice((0.5, 3.0)),
+        "ask_again_s": draw.choice((0.5, 2.0)),
+        "max_gone_remembered": draw.choice((1, 4, 1000)),
+    }
+    with (
+        patch.object(cache_actor, "CacheSettings", lambda **_: CacheSettings(**settings)),
+        patch.object(recovery, "PAGE", draw.choice((1, 3, 5000))),
+        patch.object(recovery, "COMPARE_S", 2.0),
+        patch.object(recovery, "COMPARE_MOST", draw.choice((8, 100_000))),
+    ):
+        ramble = _Ramble(plan, scenario, draw)
+        try:
+            for number in range(CALLS):
+                await ramble.step()
+                if ramble.shadow.problems:
+                    return [f"call {number} at random: {each}" for each in ramble.shadow.problems]
+            ramble.shadow.look()
+            ramble.actor.core.validate()
+        finally:
+            ramble.actor.crashed()
+    return ramble.shadow.problems
+
+
+class _Others:
+    """A directory of all others: the binder says what is drawn, the rest take what comes."""
+
+    def __init__(self, ramble):
+        self._ramble = ramble
+
+    def find(self, name, stamp=NOBODY):
+        return _Other(name, self._ramble)
+
+
+class _Other:
+    def __init__(self, name, ramble):
+        self.name, self._ramble = name, ramble
+
+    async def call(self, method, message, *, timeout_s):
+        if self.name == BINDER:
+            await asyncio.sleep(self._ramble.draw.choice((0.0, 0.0, 0.3)))
+        if method is RESOLVE:
+            return Words(self._ramble.words(message.uids))
+        return StorageLog(self._ramble.log()) if method is STORAGE_LOG else NOTHING
+
+
+class _Ramble:
+    """One cache. attempts: (uid, token, facts, node) of those that were assumed, in order."""
+
+    def __init__(self, plan, scenario, draw):
+        self.draw, self._plan = draw, plan
+        self.actor = cache_actor.CacheActor(plan, _Others(self), is_new=draw.random() < 0.5)
+        self.shadow = ShadowCache(self.actor.core)
+        ShadowRefill(self.actor, self.shadow, 0.0)
+        self._core, self._epochs = self.actor.core, dict.fromkeys(OWNERS, 1)
+        self._tokens, self._revision, self._attempts = 0, 1, []
+        self._pods = self._some_pods(scenario)
+        self._classes = [facts for _, facts in self._pods]
+        large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 40))
+        self._nodes = [replace(each, allocatable=large) for each in scenario.nodes[:4]]
+
+    def _some_pods(self, scenario):
+        pods = self.draw.sample(scenario.pods, min(PODS, len(scenario.pods)))
+        volumes = [
+            Volume("data", "persistentVolumeClaim", (("claimName", f"local{number}"),))
+            for number in (0, 0, 1, 2)
+        ]
+        plain = [pod(cpu=50, priority=n * 10, volumes=(v,)) for n, v in enumerate(volumes)]
+        plain.append(pod(cpu=50, volumes=(volumes[0], replace(volumes[2], name="more"))))
+        return pods + [
+            (PodIdentity(f"uid-r{number}", each.namespace, f"r{number}"), each)
+            for number, each in enumerate(plain)
+        ]
+
+    async def step(self):
+        kinds = (
+            *((self._assume, 12), (self._settle, 6), (self._add_nodes, 3), (self._remove_nodes, 1)),
+            *((self._run, 2), (self._update_running, 1), (self._nominate, 3), (self._gone, 3)),
+            *((self._owner_ends, 3), (self._restream, 2), (self._know, 1), (self._ask, 2)),
+            *((self._time, 5), (self._contradict, 2), (self._begin_anew, 2)),
+        )
+        (kind,) = self.draw.choices([k for k, _ in kinds], [weight for _, weight in kinds])
+        await kind()
+
+    async def _do(self, name, message):
+        try:
+            return await getattr(self.actor, name)(message)
+        except IllegalTransitionError:
+            return None
+
+    def _some(self, things, least=0, most=3):
+        things = list(things)
+        return self.draw.sample(things, min(len(things), self.draw.randint(least, most)))
+
+    def _names(self, count):
+        names = [*(node.name for node in self._nodes), "away"]
+        weights = [*(5 for _ in self._nodes), 1]
+        return tuple(self.draw.choices(names, weights, k=count))
+
+    def _next_revision(self):
+        draw = self.draw.random()
+        self._revision += draw < 0.6
+        return self._revision if draw < 0.7 else 0 if draw < 0.9 else max(0, self._revision - 2)
+
+    def words(self, uids):
+        """The binder's: mostly the node where a pod is, or none."""
+        draw = self.draw
+        return tuple(
+            draw.choice((self._core.node_of(uid), self._core.node_of(uid), "", None))
+            for uid in uids
+        )
+
+    def log(self):
+        """Of the changes that were made here, those that commits made."""
+        return tuple(each for each in self.actor._volumes.log if self.draw.random() < 0.5)
+
+    # Attempts.
+
+    async def _assume(self):
+        draw = self.draw
+        pods = self._some(self._pods, 1, 5)
+        owner = draw.choice(OWNERS)
+        epoch = max(1, self._epochs[owner] - (draw.random() < 0.3))
+        nodes, tokens = self._names(len(pods)), []
+        for _ in pods:
+            self._tokens += 1
+            tokens.append(f"{owner}/{epoch}/{self._tokens}")
+        rows = list(zip(pods, nodes, tokens, strict=True))
+        if self._attempts and draw.random() < 0.3:
+            # A late copy, at times in the midst of others.
+            rows = (
+                [draw.choice(self._attempts), *rows]
+                if draw.random() < 0.5
+                else ([draw.choice(self._attempts)])
+            )
+        self._attempts += rows
+        batch = pod_batch(pod for pod, _, _ in rows)
+        nodes, tokens = tuple(n for _, n, _ in rows), tuple(t for _, _, t in rows)
+        await self._do("assume", AssumeBatch(batch, nodes, tokens))
+
+    def _pairs(self, most=3):
+        chosen = self._some(self._attempts[-20:], 0, most)
+        pairs = [(who.uid, token) for (who, _), _, token in chosen]
+        now = [(each.uid, each.token) for each in self._core.on_trial()]
+        return (*pairs[:1], *self._some(now, 0, most)) if self.draw.random() < 0.9 else (*pairs,)
+
+    async def _settle(self):
+        rows = tuple((name, self.draw.randint(1, 30)) for name in self._names(2))
+        confirm = tuple(uid for uid, _ in self._pairs(2))
+        finish = tuple(dict.fromkeys(self._pairs()))
+        message = Settle(tuple(dict.fromkeys(self._pairs())), finish, confirm, rows=rows)
+        await self._do("settle", message)
+
+    async def _owner_ends(self):
+        name = self.draw.choice(OWNERS)
+        owner = Owner(name, self._epochs[name])
+        held = await self._do("assumed_by", owner)
+        uids = held.uids if self.draw.random() < 0.8 else held.uids[1:]
+        await self._do("owner_ends", OwnerEnds(owner, uids, self.words(uids)))
+
+    async def _begin_anew(self):
+        self._epochs[self.draw.choice(OWNERS)] += 1
+
+    async def _time(self):
+        await asyncio.sleep(self.draw.choice((0.1, 0.5, 1.0, 2.0)))
+
+    # The cluster.
+
+    async def _add_nodes(self):
+        nodes = self._some(self._nodes, 1, 4)
+        if self.draw.random() < 0.3:
+            nodes = [replace(each, labels=(*each.labels, ("z", "z"))) for each in nodes]
+        await self._do("add_nodes", node_batch(nodes, self._next_revision()))
+
+    async def _remove_nodes(self):
+        names = tuple(node.name for node in self._some(self._nodes, 1, 1))
+        await self._do("remove_nodes", NodeNames(names, self._next_revision()))
+
+    async def _run(self):
+        pods = self._some(self._pods, 1, 2)
+        nodes = tuple(
+            self._core.node_of(who.uid) or node
+            for (who, _), node in zip(pods, self._names(len(pods)), strict=True)
+        )
+        message = RunningPods(pod_batch(pods, self._next_revision()), nodes)
+        await self._do("add_running", message)
+
+    async def _update_running(self):
+        pods = [
+            (who, replace(self.draw.choice(self._classes), namespace=who.namespace))
+            for who, _ in self._some(self._pods, 1, 2)
+        ]
+        nodes = tuple(self._core.node_of(who.uid) or "away" for who, _ in pods)
+        message = RunningPods(pod_batch(pods, self._next_revision()), nodes)
+        await self._do("update_running", message)
+
+    async def _gone(self):
+        uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
+        await self._do("gone", PodsGone(uids, self._next_revision()))
+
+    async def _nominate(self):
+        pods = self._some(self._pods, 1, 2)
+        nodes = tuple(self.draw.choice((name, name, "")) for name in self._names(len(pods)))
+        preempts = tuple(self.draw.random() < 0.4 for _ in pods)
+        gone = tuple(who.uid for who, _ in self._some(self._pods, 0, 1))
+        await self._do("nominate", Nominations(pod_batch(pods), nodes, preempts, gone))
+
+    async def _contradict(self):
+        """Events of the cluster that contradict what is known, asked of the core itself."""
+        who, facts = self.draw.choice(self._pods)
+        (node,) = self._names(1)
+        name, what = self.draw.choice(
+            (
+                ("update_pod", (who.uid, facts, node)),
+                ("confirm", ([Placement(who.uid, who.key, facts, node)],)),
+                ("remove_pods", ((who.uid,),)),
+                ("remove_node", (node,)),
+                ("confirm_assumed", ((who.uid, who.uid),)),
+                ("resolve", ((),)),
+            )
+        )
+        try:
+            deltas = getattr(self._core, name)(*what)
+        except IllegalTransitionError:
+            return
+        if isinstance(deltas, list):
+            self.actor._stream(deltas)
+
+    # New lives.
+
+    async def _restream(self):
+        shard = self.draw.randrange(len(self.actor._holders))
+        holder = self.draw.choice(self.actor._holders[shard])
+        await self._do("restream", Restream(shard, holder, self.draw.randint(1, 3)))
+
+    async def _know(self):
+        some = [
+            (who.uid, self.draw.randint(0, self._revision)) for who, _ in self._some(self._pods)
+        ]
+        nodes = [(name, self.draw.randint(0, self._revision)) for name in self._names(1)]
+        await self._do("take_revisions", Revised(tuple(nodes), tuple(some)))
+        await self._do("take_storage", StorageLog(()))
+
+    async def _ask(self):
+        await self._do("nominated", Uids(()))
+        await self._do("compare", NOTHING)

@@ -1,0 +1,391 @@
+"""A shadow of the cache's part in recoveries: what new lives get, what ends with a scheduler, what
+the binder is asked.
+
+It stands between the cache's actor and its core, its stream and whomever it calls, and holds each
+of these against the plain account of `shadow_cache`: all that the core changed is sent on, in
+order; a new holder gets all there is; and of each attempt whose scheduler or time is over it comes
+to what the binder says.
+"""
+
+from dataclasses import dataclass, field
+
+from roadstead.actors.cache import recovery
+from roadstead.actors.messages import STORAGE, VERSION
+from roadstead.actors.messages.recovery import RESOLVE, RESTORE, STORAGE_LOG, Attempts, Restore
+from roadstead.actors.seam import clock_s
+from roadstead.placements import DeltaKind
+from tests.simulation.overheard import Overheard, OverheardRef, change_row, rows_of
+
+LOOKS_EVERY_S = 1.0
+"""How often the cache looks for attempts whose time is over."""
+
+HANDLERS = (
+    *("add_nodes", "add_running", "update_running", "remove_nodes", "assume", "settle", "nominate"),
+    *("take_storage", "restream", "gone", "take_revisions", "nominated", "assumed_by"),
+    *("owner_ends", "expire"),
+)
+
+
+@dataclass(eq=False)
+class _Filling:
+    """What one new life gets. parts: all there was. sent: (holder, message)."""
+
+    parts: list = field(default_factory=list)
+    sent: list = field(default_factory=list)
+
+
+class ShadowRefill:
+    """Follows the actor of a cache. cache: the shadow of its core. late_s: how late timers may be.
+
+    streamed: the version up to which changes are sent. filling: the last new life. ends:
+    what a scheduler's end must come to, until it has.
+    """
+
+    def __init__(self, actor, cache, late_s):
+        self._actor, self._core, self._cache, self._late_s = actor, actor.core, cache, late_s
+        self._streamed, self._changes = actor.core.version, list(actor._volumes.log)
+        self._filling, self._should_stay = _Filling(), {}
+        self._ends = self._owner = self._looked_s = self._compared_s = None
+        self._is_due = self._is_reported = self._is_looking = False
+        holder, actor._directory = actor._holder, Overheard(actor._directory, self._asked)
+        actor._holder = lambda name: OverheardRef(holder(name), self._sent)
+        for name in ("_stream", "_stream_nodes", "_stream_changes", "_start_sending"):
+            before = getattr(self, name)
+            setattr(actor, name, _preceded(before, getattr(actor, name)))
+        self._tell, self._parts_of = actor._tell_of_room, actor._parts
+        self._report, self._end_claims = actor._report, actor._end_claims
+        actor._tell_of_room, actor._parts = self._told, self._parts
+        actor._report, actor._end_claims = self._reported, self._claims_end
+        self._look_once, actor.expire = actor.expire, self._looked
+        self._compare, actor.compare = actor.compare, self._compared
+        for name in HANDLERS:
+            setattr(actor, name, self._followed(name, getattr(actor, name)))
+
+    def _wrong(self, text):
+        self._cache.wrong(text)
+
+    def _same(self, what, here, there):
+        if here != there:
+            self._wrong(f"{what}: {str(here)[:400]}, not {str(there)[:400]}")
+
+    def _followed(self, name, handler):
+        check = getattr(self, f"_{name}", None)
+
+        async def followed(*what):
+            finish = check(*what) if check is not None else None
+            answer = await handler(*what)
+            if finish is not None:
+                finish(answer)
+            if not self._actor._lost:
+                self._same(f"{name}: sent up to", self._streamed, self._core.version)
+                self._same(f"{name}: claims sent", self._changes, self._actor._volumes.log)
+            return answer
+
+        return followed
+
+    # What is sent on.
+
+    def _stream(self, deltas):
+        for delta in () if self._actor._lost else deltas:
+            self._same("a change is sent", delta.version, self._streamed + 1)
+            self._streamed = delta.version
+
+    def _stream_nodes(self, nodes):
+        self._streamed += len(nodes)
+
+    def _stream_changes(self, changes):
+        self._changes += changes
+
+    def _start_sending(self, shard, batch):
+        self._same("changes are numbered from", batch.first_seq, self._actor._seqs[shard] + 1)
+        rows = [row for row in rows_of(batch) if row[0] == STORAGE]
+        if rows:
+            self._same("claims go", rows, [change_row(row[-2]) for row in rows])
+
+    def _sent(self, name, method, message):
+        if method is RESTORE:
+            self._filling.sent.append((name, message))
+
+    def _asked(self, name, method, message):
+        if method is STORAGE_LOG:
+            if not self._orphaned():
+                self._wrong("the binder is asked for claims, and nobody holds any who is gone")
+            return self._note_settled
+        if method is not RESOLVE:
+            return None
+        asks = self._cache.asks
+        uids, tokens = tuple(uid for uid, _ in asks), tuple(token for _, token in asks)
+        self._same("the binder is asked", message, Attempts(uids, tokens))
+        return lambda answer: self._heard(message, answer)
+
+    def _heard(self, ask, answer):
+        nodes = (node or "" for node in answer.nodes)
+        self._cache.words = list(zip(ask.uids, ask.tokens, nodes, strict=True))
+
+    # New lives.
+
+    def _take_storage(self, message):
+        log = self._actor._volumes.log
+        wanted = list(log) or list(message.changes)
+
+        def finish(_):
+            self._same("claims of commits", log[: len(wanted)], wanted)
+            claims = self._actor._volumes.ledger.storage.claims
+            last = {claim.key: claim for change in log for claim in change.claims}
+            self._same("claims", {key: claims.get(key) for key in last}, last)
+
+        return finish
+
+    def _take_revisions(self, known):
+        actor = self._actor
+        both = (actor._nodes_known, known.nodes), (actor._pods_known, known.pods)
+        wanted = [{n: max(r, here.of(n)) for n, r in there} for here, there in both]
+
+        def finish(_):
+            told = [{n: here.of(n) for n, _ in there} for here, there in both]
+            self._same("revisions", told, wanted)
+
+        return finish
+
+    def _restream(self, ask):
+        self._filling = filling = _Filling()
+        actor, seq = self._actor, self._actor._seqs[ask.shard]
+
+        def finish(_):
+            count = len(filling.parts)
+            wanted = [
+                (ask.holder, Restore(seq, number, count, part, ask.epoch))
+                for number, part in enumerate(filling.parts)
+            ]
+            self._same("a new life gets", filling.sent, wanted)
+            if ask.holder in actor._unfilled:
+                self._wrong(f"{ask.holder} has all, and gets no changes")
+
+        return finish
+
+    def _parts(self, shard):
+        """All there is follows one another, up to the last change that others got."""
+        found = self._filling.parts = self._parts_of(shard)
+        begins = [each.first_seq for each in found]
+        ends = [each.first_seq + each.count for each in found]
+        if [*begins[1:], self._actor._seqs[shard] + 1] != ends:
+            text = f"begin at {begins} and end at {ends}, {self._actor._seqs[shard]} are numbered"
+            self._wrong(f"parts of shard {shard} {text}")
+        sizes = [each.count for each in found[1:-1]]
+        if any(size > recovery.PAGE for size in sizes) or any(
+            size < recovery.PAGE for size in sizes[:-1]
+        ):
+            self._wrong(f"parts have {sizes} changes, where a page has {recovery.PAGE}")
+        self._check_content(shard, found)
+        return found
+
+    def _check_content(self, shard, parts):
+        actor, cache = self._actor, self._cache
+        changes, nodes, pods, named, versions, order = [], {}, {}, {}, {}, []
+        for batch in parts:
+            for kind, name, uid, facts, key, started_s, node, arrival, change, version in rows_of(
+                batch
+            ):
+                order.append(kind)
+                if kind == STORAGE:
+                    changes.append(change)
+                elif kind == VERSION:
+                    versions[name] = version
+                elif kind == DeltaKind.ADD_NODE:
+                    nodes[name] = node, arrival
+                elif kind == DeltaKind.ADD_POD and name in nodes:
+                    pods[uid] = name, facts, key or uid, started_s
+                elif kind == DeltaKind.NOMINATE and name in nodes:
+                    named[uid] = name, facts
+                else:
+                    self._wrong(f"a new life gets {kind} of {uid or name}")
+        here = {n: f for n, f in cache.nodes.items() if actor._shard_of(n) == shard}
+        table, known = actor.core.placements.store.table, actor._versions
+        started = actor._started_s
+        for what, told, wanted in (
+            ("changes of claims", changes, list(actor._volumes.log)),
+            (
+                "nodes",
+                nodes,
+                {n: (f, int(table.arrivals[table.row_of(n)])) for n, f in here.items()},
+            ),
+            (
+                "pods",
+                pods,
+                {
+                    uid: (node, facts, cache.keys[uid], started.get(uid))
+                    for uid, (_, node, _, facts) in cache.pods.items()
+                    if node in here
+                },
+            ),
+            ("nominations", named, {u: one for u, one in cache.named.items() if one[0] in here}),
+            ("versions", versions, {n: known.of(n) for n in here if known.of(n)}),
+            ("changes", len(order), sum(map(len, (changes, nodes, pods, named, versions)))),
+        ):
+            self._same(f"{what} that a new life gets", told, wanted)
+
+    # What ends.
+
+    def _gone(self, message):
+        cache = self._cache
+        over = {uid for uid in message.uids if self._is_over(uid, message.revision)}
+        before = cache.pods.keys() - over, cache.named.keys() - over
+        # It waits for nothing: no other call comes between.
+        return lambda _: self._same(
+            f"{sorted(over)} are gone; left", (cache.pods.keys(), cache.named.keys()), before
+        )
+
+    def _is_over(self, uid, revision):
+        known = self._actor._pods_known
+        return not revision or revision > known.of(uid) or known.is_gone(uid)
+
+    def _nominated(self, _):
+        named = self._cache.named.items()
+        wanted = [(uid, facts.namespace, node, facts) for uid, (node, facts) in named]
+
+        def finish(answer):
+            pods = zip(answer.pods.pods(), answer.nodes, strict=True)
+            told = [(who.uid, who.namespace, node, facts) for (who, facts), node in pods]
+            self._same("nominated", (told, answer.none), (wanted, ()))
+
+        return finish
+
+    def _orphans(self, owner):
+        """uid → token of what earlier lives of a scheduler assume."""
+        pods = self._cache.pods.items()
+        trial = {uid: token for uid, (is_added, _, token, _) in pods if not is_added}
+        return {uid: token for uid, token in trial.items() if _is_earlier(token, owner)}
+
+    def _assumed_by(self, owner):
+        wanted = tuple(self._orphans(owner))
+        return lambda answer: self._same("assumed by earlier lives", answer.uids, wanted)
+
+    def _owner_ends(self, end):
+        """When the queue is told of the room, all else has come to an end."""
+        word, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
+        bound, over = {}, []
+        for uid in self._orphans(end.owner):
+            if word.get(uid):
+                bound[uid] = word[uid]
+            else:
+                over.append(uid)
+        is_gone = self._actor._pods_known.is_gone
+        late = [uid for uid in over if is_gone(uid)]
+        should = {uid: pod for uid, pod in pods.items() if uid not in over}
+        should |= {uid: (True, node, *pods[uid][2:]) for uid, node in bound.items()}
+        self._ends = should, sorted(late), {*bound, *over}
+
+        def finish(_):
+            if self._ends is not None:
+                self._wrong(f"{end.owner} ends, and the queue would not hear of the room")
+            for uid in self._actor._volumes.ledger.holders():
+                if uid not in self._cache.pods and _is_earlier(self._core.token_of(uid), end.owner):
+                    self._wrong(f"{uid} of {end.owner} holds claims, and is gone")
+
+        return finish
+
+    async def _told(self, pods):
+        """The queue hears of the room of attempts that no scheduler gives back."""
+        cache, uids = self._cache, sorted(who.uid for who, _ in pods)
+        for who, facts in pods:
+            namespace, _, name = cache.keys[who.uid].partition("/")
+            self._same("the queue hears of", (who.namespace, who.name), (namespace, name))
+            self._same("it had", facts, cache.facts[who.uid])
+        if self._ends is not None:
+            (should, late, over), self._ends = self._ends, None
+            self._same("at the end of a scheduler there are", cache.pods, should)
+            self._same("the queue hears of", uids, late)
+            held = over.intersection(self._actor._volumes.ledger.holders())
+            self._same("claims held by attempts that are over", held, set())
+        elif cache.expired:
+            self._same("the queue hears of", uids, sorted(cache.expired))
+            held = cache.expired.intersection(self._actor._volumes.ledger.holders())
+            self._same("claims held by attempts that expired", held, set())
+        cache.expired = set()
+        await self._tell(pods)
+
+    async def _claims_end(self, owner):
+        """What commits bound of claims stays, what nobody else holds is free."""
+        self._owner = owner
+        await self._end_claims(owner)
+        ledger, self._owner = self._actor._volumes.ledger, None
+        for key, stays in self._should_stay.items():
+            claim = ledger.storage.claims[key]
+            if key in ledger._open or bool(claim.volume_name) != stays:
+                self._wrong(f"{key} is on {claim.volume_name!r}; it stays bound: {stays}")
+
+    def _note_settled(self, answer):
+        """What must become of the claims that attempts of lives that are over hold alone."""
+        ledger, orphans = self._actor._volumes.ledger, self._orphaned()
+        settled = {claim.key for change in answer.changes for claim in change.claims}
+        self._should_stay = {
+            key: any(settled.issuperset(ledger.held(uid)) for uid in each.holders)
+            for key, each in ledger._open.items()
+            if each.holders <= orphans
+        }
+
+    def _orphaned(self):
+        """Pods that hold claims, and went while a life that is over assumed them."""
+        return {
+            uid
+            for uid in self._actor._volumes.ledger.holders()
+            if uid not in self._cache.pods and _is_earlier(self._core.token_of(uid), self._owner)
+        }
+
+    # Time.
+
+    def _assume(self, _):
+        if self._looked_s is None:
+            self._looked_s = self._compared_s = clock_s()
+        self._look()
+
+    def _look(self):
+        waited_s = clock_s() - self._looked_s
+        if not self._is_looking and waited_s > LOOKS_EVERY_S + self._late_s + 1e-6:
+            self._wrong(f"nobody looked for {waited_s:g} s whose time is over")
+
+    async def _looked(self):
+        """The cache looks for attempts whose time is over, and compares itself now and then."""
+        if self._looked_s is None:
+            await self._look_once()
+            return
+        self._look()
+        self._same("compared with one made anew", self._is_reported, self._is_due)
+        self._is_looking = True
+        try:
+            await self._look_once()
+        finally:
+            now_s, self._is_looking, self._is_reported = clock_s(), False, False
+            size, self._looked_s = len(self._cache.nodes) + len(self._cache.pods), now_s
+            is_time = now_s - self._compared_s >= recovery.COMPARE_S
+            self._is_due = is_time and size <= recovery.COMPARE_MOST
+            self._compared_s = now_s if self._is_due else self._compared_s
+
+    async def _compared(self, message):
+        """Whoever asks is answered; when the cache compares itself does not hang on it."""
+        before = self._is_reported
+        answer = await self._compare(message)
+        self._is_reported = before
+        self._same("one made anew", answer.lines, ())
+        return answer
+
+    def _reported(self, lines):
+        self._is_reported = True
+        self._same("one made anew", lines, [])
+        self._report(lines)
+
+
+def _preceded(before, method):
+    def call(*what):
+        what = [[*each] if hasattr(each, "__next__") else each for each in what]
+        before(*what)
+        return method(*what)
+
+    return call
+
+
+def _is_earlier(token, owner):
+    """Tokens are owner/epoch/number."""
+    name, _, rest = token.partition("/")
+    epoch = rest.split("/")[0]
+    return name == owner.name and epoch.isdigit() and int(epoch) < owner.epoch
