@@ -67,10 +67,10 @@ class NodeBook(PodBook):
         self._check_running()
         known = self.placements.nodes.get(facts.name, facts)
         self.placements.update_node(facts)
-        effects = self._tell(RecordKind.NODE, facts.name, facts, revision)
-        if facts != known:
-            # Versions need a number, whether or not a journal tells of the change.
-            self.last_lsn += not effects
+        is_other = facts != known
+        # Versions need a number, and numbers a record, whether or not a journal is kept.
+        effects = self._tell(RecordKind.NODE, facts.name, facts, revision, is_due=is_other)
+        if is_other:
             self.rows.changed(facts.name, self.last_lsn)
         return effects
 
@@ -87,10 +87,17 @@ class NodeBook(PodBook):
         return self._tell(kind, "", subject)
 
     def _tell(
-        self, kind: RecordKind, node_name: str, subject: Subject | None, revision: int = 0
+        self,
+        kind: RecordKind,
+        node_name: str,
+        subject: Subject | None,
+        revision: int = 0,
+        *,
+        is_due: bool = False,
     ) -> list[Effect]:
+        """is_due: also where the journal is not told of all."""
         self._check_running()
-        if not self._tells_all:
+        if not (self._tells_all or is_due):
             return []
         self.last_lsn += 1
         record = JournalRecord(

@@ -6,6 +6,48 @@ and values that are overwritten before they are read.
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
+        "actors/binder/recovery.py",
+        "BinderRecovery._note_revisions",
+        "True",
+        "False",
+    ): "columns of one run are of one length",
+    (
+        "roadstead/binder/commits.py",
+        "Commits._all_pending",
+        "if told != facts: ...",
+        "if True: ...",
+    ): "the batch is decided one by one, with the same answers",
+    (
+        "roadstead/binder/commits.py",
+        "Commits._all_pending",
+        "if told is not facts and (id(told), id(facts)) not in same: ...",
+        "if True: ...",
+    ): "facts are compared that are known to be equal",
+    (
+        "roadstead/binder/commits.py",
+        "Commits.__init__",
+        "fits or verify",
+        "fits and verify",
+    ): "what a trial commits of claims is undone as what it tries out is",
+    (
+        "roadstead/journal/frames.py",
+        "decode",
+        "True",
+        "False",
+    ): "columns of other lengths were refused before",
+    (
+        "roadstead/journal/disk.py",
+        "RealDisk.sync_names",
+        "os.O_RDONLY | os.O_CLOEXEC",
+        "os.O_RDONLY & os.O_CLOEXEC",
+    ): "Python opens no descriptor that processes inherit",
+    (
+        "roadstead/journal/segments.py",
+        "Reader._broken",
+        "if end.header.format != 1: ...",
+        "if True: ...",
+    ): "the text of an error, which names the place in both",
+    (
         "roadstead/cycle/verify.py",
         "Verifier._holds",
         "break",

@@ -38,12 +38,14 @@ def problems_of(records, seed):
     if not records:
         # Nothing was written, so that there is nothing to be read otherwise.
         return
-    classes, used = _classes([each.facts or each.subject for each in records])
+    classes, used = _classes_of(records)
     fewer = _earlier(draw, classes, used)
     kinds = [each.value for each in RecordKind]
     draw.shuffle(kinds)
+    one = draw.choice([name for name in sorted(classes) if fewer[name] != classes[name]])
     for what, data in (
         ("an earlier release", _format_2(records, kinds, fewer)),
+        (f"a release with another {one}", _format_2(records, kinds, classes | {one: fewer[one]})),
         ("format 1", _format_1(records)),
     ):
         disk = _disk(data)
@@ -91,6 +93,7 @@ def _torn(records, draw):
     size_bytes = len(data) - last
     if found != records[: len(found)] or reader.tail is None or reader.tail.offset != last:
         yield f"a torn end of format 1, {size_bytes} bytes: {reader.tail}"
+    yield from _torn_header(records, data, draw)
     if last > OLD_HEADER_BYTES:
         place = draw.randrange(OLD_HEADER_BYTES, last)
         flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
@@ -99,6 +102,27 @@ def _torn(records, draw):
             yield f"format 1: a bit at {place} is another one, and nothing is said"
         except JournalError:
             pass
+
+
+def _torn_header(records, data, draw):
+    """Format 1: a next file may have been torn when it was made; behind format 2 it is damaged."""
+    name = f"journal-{records[-1].lsn + 1:020}.segment"
+    torn = data[: draw.randrange(OLD_HEADER_BYTES)]
+    kinds, (classes, _) = [each.value for each in RecordKind], _classes_of(records)
+    for what, first in (("1", data), ("2", _format_2(records, kinds, classes))):
+        disk = _disk(first)
+        disk.contents[name], disk.durable[name] = torn, 0
+        disk.lasting.add(name)
+        try:
+            found = list(Reader(disk).records())
+        except JournalError:
+            found = None
+        if found != (records if what == "1" else None):
+            yield f"format {what}, with a torn header behind it, is read as {found and len(found)}"
+
+
+def _classes_of(records):
+    return _classes([each.facts or each.subject for each in records])
 
 
 OLD_HEADER_BYTES = 36

@@ -31,12 +31,12 @@ class _Runtime(SimulatedRuntime):
     """code: of the kernel, which schedulers have from their beginning; no thread brings it in.
 
     watch: is shown every life of an actor. histories: of all calls, and of lives of the queue.
-    shadows: of the cores that have one, a life each. queue_limits: settings of the queue's core.
+    shadows: of the cores that have one, a life each. shrunk: settings of the cores.
     """
 
-    def __init__(self, network, limits, instead, histories, code=None, watch=None, queue_limits=()):
+    def __init__(self, network, limits, instead, histories, code=None, watch=None, shrunk=USUAL):
         super().__init__(network, limits, instead)
-        self._histories, self._queue_limits = histories, dict(queue_limits)
+        self._histories, self._shrunk = histories, shrunk
         self.called = histories.listen
         self._code, self._watch = code, watch
         self._watched = {}
@@ -54,9 +54,10 @@ class _Runtime(SimulatedRuntime):
                 shadow = ShadowCache(life.actor.core)
                 faults = self.network.faults
                 ShadowRefill(life.actor, shadow, faults.late and faults.late_max_s)
+                shadow.expect_settings(life.actor._plan, self._shrunk.cache)
                 self.shadows.append(shadow)
             if name == QUEUE:
-                self.shadows.append(shadow_of(life.actor, self._queue_limits))
+                self.shadows.append(shadow_of(life.actor, self._shrunk.queue))
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
                 if not self._watch:
@@ -95,7 +96,7 @@ class Process:
         self.plan, self.network = plan, network
         self.journal = journal or ShadowJournal(disk, limits, histories.snapshots)
         binder = _binder(plan, disk, limits.segment_bytes, self.journal)
-        of_run = histories, code, watch, limits.queue
+        of_run = histories, code, watch, limits
         self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, *of_run)
         self.runtime.listen = _listen(plan, heard)
         caller_of = None if outside is None else outside.caller_of

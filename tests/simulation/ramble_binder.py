@@ -12,6 +12,7 @@ from dataclasses import replace
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
+    BindAnswers,
     BindBatch,
     BoundVolumes,
     Evict,
@@ -27,8 +28,9 @@ from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod import Owner as PodOwner
-from roadstead.journal import JournalError
+from roadstead.journal import JournalError, NullJournal
 from tests.builders import GIB, pod
+from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.disk_faults import DiskFault
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
@@ -60,6 +62,10 @@ def problems_of(plan, scenario, disk, limits, drawn):
             if problems:
                 return [f"called at random: {each}" for each in problems[:2]]
             ramble.end(is_last=life == LIVES - 1)
+        if not problems and plan.settings.conflicts == "fit":
+            shadow = ShadowJournal(SimulatedDisk(short_writes=0.0), limits, problems)
+            twins = _Twins(plan, scenario, shadow._disk, shadow, draw)
+            twins.go_on(CALLS)
     return [f"called at random: {each}" for each in problems[:2]]
 
 
@@ -87,6 +93,9 @@ class _Ramble:
             replace(node, name=f"r-{node.name}", allocatable=large) for node in few[:3]
         ]
         self._do("add_nodes", node_batch(self._nodes, self._revision))
+
+    def _called(self, name, message):
+        return _done(getattr(self._actor, name)(message))
 
     def _new_pods(self, pods):
         facts = [facts for _, facts in self._draw.sample(pods, min(NEW, len(pods)))]
@@ -139,9 +148,7 @@ class _Ramble:
     def _do(self, name, message):
         """A handler that waits for nobody. What it raises where its journal has failed is due."""
         try:
-            getattr(self._actor, name)(message).send(None)
-        except StopIteration as done:
-            return done.value
+            return self._called(name, message)
         except BinderHaltedError:
             if self._core.halted is None:
                 self._problems.append(f"{name} is refused, and the journal has not failed")
@@ -240,13 +247,14 @@ class _Ramble:
         """Pods with nothing special to nodes with room: committed at once, unless one changed."""
         draw, owner = self._draw, self._draw.choice(OWNERS)
         self._do("add_nodes", node_batch(self._nodes[-3:]))
-        here = [who for who, _ in self._pods if who.namespace == self._plain.namespace]
-        some = [(who, self._plain) for who in self._some(here, 1, 3)]
-        self._do("add_pending", pod_batch(some))
-        waiting = [each for each in some if self._is_pending(each[0].uid)]
-        pods = [each for each in self._as_now(waiting) if each[1] == self._plain]
-        if pods and draw.random() < 0.3:
-            pods[-1] = pods[-1][0], replace(self._plain, labels=(("other", "now"),))
+        facts = self._plain
+        if draw.random() < 0.2:
+            facts = replace(facts, pod_group=GroupMembership(f"few{self._tokens}", 2))
+        names = [f"p{self._core.last_lsn}-{number}" for number in range(draw.randint(1, 3))]
+        pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name in names]
+        self._do("add_pending", pod_batch(pods))
+        if draw.random() < 0.3:
+            pods[-1] = pods[-1][0], replace(facts, labels=(("other", "now"),))
         epoch = max(1, self._core.current_epoch(owner) or 1)
         nodes = tuple(draw.choice(self._nodes[-3:]).name for _ in pods)
         tokens = tuple(self._token(owner, epoch) for _ in pods)
@@ -330,3 +338,41 @@ class _Ramble:
             1,
         ):
             self._do(name, message)
+
+
+class _Twins(_Ramble):
+    """Two binders, one of which has no journal: both answer the same, but for numbers."""
+
+    def __init__(self, plan, *what):
+        self._twin = BinderActor(plan, None, NullJournal())
+        super().__init__(plan, *what)
+
+    def _called(self, name, message):
+        answer = other = None
+        try:
+            answer = super()._called(name, message)
+        except BindConflictError as conflict:
+            answer = type(conflict)
+        try:
+            other = _done(getattr(self._twin, name)(message))
+        except BindConflictError as conflict:
+            other = type(conflict)
+        if _but_numbers(answer) != _but_numbers(other):
+            said = f"{str(_but_numbers(other))[:300]}, not {str(_but_numbers(answer))[:300]}"
+            self._problems.append(f"without a journal {name} is answered by {said}")
+        return None if isinstance(answer, type) else answer
+
+
+def _done(handler):
+    """What a handler that waits for nobody comes to."""
+    try:
+        handler.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits")
+
+
+def _but_numbers(answer):
+    if isinstance(answer, BindAnswers):
+        return [(a.token, a.uid, a.node_name, a.cause, a.reasons) for a in answer.answers]
+    return answer

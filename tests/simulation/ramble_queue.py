@@ -19,15 +19,16 @@ from tests.simulation.scenarios import HOSTNAME
 from tests.simulation.scenarios import _term as term
 from tests.simulation.shadow_queue import ShadowQueue, rules_for
 
-CALLS = 150
+CALLS = 220
 PODS = 14
 LOOK_EVERY = 4
 """Calls after which all there is is compared."""
 
 PLUGINS = (
-    *("NodeResourcesFit", "PodTopologySpread", "InterPodAffinity", "TaintToleration", "NodePorts"),
-    *("NodeAffinity", "Coscheduling", "SchedulingGates", "NodeUnschedulable", "fails"),
+    *("NodeResourcesFit", "PodTopologySpread", "TaintToleration", "NodePorts", "NodeAffinity"),
+    *("Coscheduling", "SchedulingGates", "fails", *("InterPodAffinity",) * 4),
 )
+"""The last one often: it alone looks at what others were assigned."""
 OWNERS = ("s", "t")
 
 
@@ -88,8 +89,9 @@ class _Ramble:
         gang = replace(plain, pod_group=GroupMembership("g", 2))
         near = pod(labels={"app": "near0"}, pod_affinity=(term("near0", HOSTNAME),))
         gangs = [gang, replace(gang, priority=7)] * draw.choice((1, 1, 6))
+        near = [near] * draw.choice((2, 2, 12))
         return [
-            *(*some, *some, *some, plain, urgent, *gangs, near, near),
+            *(*some, *some, *some, plain, urgent, *gangs, *near),
             *(replace(each, nominated_node_name=self._names[0]) for each in some[:2]),
             replace(plain, scheduling_gates=("wait",)),
             replace(plain, scheduling_gates=("wait",), nominated_node_name=self._names[-1]),

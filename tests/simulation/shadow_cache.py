@@ -7,6 +7,8 @@ makes a copy, as their readers do, which must hold the same. A difference is tol
 which it arises, before something else repairs it.
 """
 
+from dataclasses import asdict
+
 from roadstead.placements import TableStore
 from roadstead.protocol.errors import IllegalTransitionError
 from tests.simulation.cache_copy import CacheCopy
@@ -49,6 +51,13 @@ class ShadowCache:
     def look(self):
         """Compares with a cache made anew; all else is compared after each call."""
         self._compare_anew("all")
+
+    def expect_settings(self, plan, limits):
+        """Those that a run has, but for limits that are smaller."""
+        usual = {"assume_s": 900.0, "ask_again_s": 5.0, "max_gone_remembered": 65_536}
+        wanted = {**usual, "bind_s": plan.settings.deadlines.assume_s, **limits}
+        if asdict(self._core.settings) != wanted:
+            self.wrong(f"the settings are {self._core.settings}, not {wanted}")
 
     def wrong(self, text):
         if len(self.problems) < 3:

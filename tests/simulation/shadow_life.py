@@ -4,7 +4,8 @@ journal ─► plain_journal ─► plain_binder.replayed ─┐ the same?
 journal ─► the product's reader and recovery ──────┘ then followed by ShadowBinder
 """
 
-from roadstead.binder import BinderSettings
+from dataclasses import asdict
+
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
@@ -23,6 +24,9 @@ DURABLE = (
 )
 """Whoever is answered takes what was asked for as durable."""
 
+USUAL = {"max_unflushed": 100_000, "max_tokens": 65_536, "max_gone_remembered": 65_536}
+"""Settings of a run, but for limits that are smaller."""
+
 KINDS = {
     "ClusterFacts": RecordKind.CLUSTER,
     "Rules": RecordKind.CLUSTER,
@@ -37,8 +41,8 @@ class ShadowLife:
     def __init__(self, actor, plan, journal, problems):
         self._actor, self._journal, self._problems = actor, journal, problems
         checks_versions = plan.settings.conflicts == "version"
-        limits = {"checks_versions": checks_versions, **journal.limits.binder}
-        self._same("settings", actor.core.settings, BinderSettings(**limits))
+        limits = {**USUAL, "checks_versions": checks_versions, **journal.limits.binder}
+        self._same("settings", asdict(actor.core.settings), limits)
         self._binder = ShadowBinder(actor.core, Gangs(plan), self._wrong)
         self._has_begun = not journal.found.records
         self._begin(journal.found.records)

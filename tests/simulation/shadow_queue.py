@@ -5,6 +5,7 @@ times all there is. A core and its model do the same with floats in the same ord
 rounded. A difference is told in the run in which it arises: most queue bugs only delay pods.
 """
 
+from dataclasses import asdict
 from operator import attrgetter
 from types import SimpleNamespace
 
@@ -260,10 +261,14 @@ def shadow_of(actor, limits):
         # backoffQOrderingWindowDuration and DefaultPodMaxInUnschedulablePodsDuration.
         "backoff_window_s": 1.0,
         "unschedulable_max_s": 300.0,
+        "max_in_flight_events": 10_000,
+        "max_done_remembered": 65_536,
+        "max_passed": 10_000,
     } | limits
-    ours = ("max_in_flight_events", "max_done_remembered", "max_passed")
-    usual = {name: getattr(actor.core.settings, name) for name in ours}
-    return ShadowQueue(actor.core, SimpleNamespace(**usual | known), rules_for(actor))
+    shadow = ShadowQueue(actor.core, SimpleNamespace(**known), rules_for(actor))
+    if (settings := asdict(actor.core.settings)) != known:
+        shadow.problems.append(f"shadow of the queue: settings are {settings}, not {known}")
+    return shadow
 
 
 def rules_for(actor):
