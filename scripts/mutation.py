@@ -234,9 +234,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _missed_in(path: Path) -> list[tuple[Mutant, str]]:
-    """(mutant, killer) of the results in a file in which nothing was found."""
+    """(mutant, killer) of the results in a file in which nothing was found.
+
+    A mutant is the same change of the source as it is now, whatever its number; one whose code is
+    gone is left out.
+    """
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [(Mutant(**each["mutant"]), each["killer"]) for each in lines if each["found"] is None]
+    missed = [(Mutant(**each["mutant"]), each["killer"]) for each in lines if not each["found"]]
+    paths = {mutant.path for mutant, _ in missed}
+    now = {name: mutants_of(name, (ROOT / name).read_text()) for name in paths}
+    return [(same, by) for each, by in missed if (same := _same_now(each, now[each.path]))]
+
+
+def _same_now(mutant: Mutant, mutants: Sequence[Mutant]) -> Mutant | None:
+    """The change among those of the present source that is the same, nearest by its number."""
+    change = mutant.function, mutant.before, mutant.after
+    same = [each for each in mutants if (each.function, each.before, each.after) == change]
+    return min(same, key=lambda each: abs(each.number - mutant.number), default=None)
 
 
 if __name__ == "__main__":

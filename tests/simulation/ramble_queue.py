@@ -10,16 +10,16 @@ from dataclasses import replace
 
 from roadstead.actors.messages.changes import NodeChange, PodChange
 from roadstead.actors.queue.events import PodEvents, node_events, pod_events
-from roadstead.facts.pod import GroupMembership
+from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
 from roadstead.queue.rules import rules_of
 from tests.builders import pod, taint
 from tests.simulation.scenarios import HOSTNAME
 from tests.simulation.scenarios import _term as term
 from tests.simulation.shadow_queue import ShadowQueue, rules_for
 
-CALLS = 220
+CALLS = 400
 PODS = 14
 LOOK_EVERY = 4
 """Calls after which all there is is compared."""
@@ -48,7 +48,7 @@ def problems_of(actor, scenario, drawn):
 
 def _settings(draw):
     return QueueSettings(
-        max_pods=draw.choice((3, 8, 1000)),
+        max_pods=draw.choice((4, 10, 1000)),
         lease_s=draw.choice((2.0, 5.0)),
         backoff_initial_s=draw.choice((0.5, 1.0)),
         backoff_max_s=draw.choice((2.0, 10.0)),
@@ -74,6 +74,7 @@ class _Ramble:
         self.core = QueueCore(gate=actor._gate, rules=rules, sort=asked.sort, settings=settings)
         self.shadow = ShadowQueue(self.core, settings, asked)
         self._now_s, self._epochs, self._leases = 0.0, dict.fromkeys(OWNERS, 1), []
+        self._came = 0
         self._pods = draw.sample(scenario.pods, min(PODS, len(scenario.pods)))
         self._nodes = scenario.nodes
         self._names = [*(node.name for node in self._nodes[:2]), "away"]
@@ -89,7 +90,7 @@ class _Ramble:
         gang = replace(plain, pod_group=GroupMembership("g", 2))
         near = pod(labels={"app": "near0"}, pod_affinity=(term("near0", HOSTNAME),))
         gangs = [gang, replace(gang, priority=7)] * draw.choice((1, 1, 6))
-        near = [near] * draw.choice((2, 2, 12))
+        self._near, near = near, [near] * draw.choice((2, 4, 12))
         return [
             *(*some, *some, *some, plain, urgent, *gangs, *near),
             *(replace(each, nominated_node_name=self._names[0]) for each in some[:2]),
@@ -103,7 +104,7 @@ class _Ramble:
         draw = self._draw
         kinds = (
             *((self._add, 6), (self._lease, 7), (self._done, 1), (self._requeue, 9)),
-            *((self._update, 2), (self._leave, 1), (self._move, 4), (self._activate, 1)),
+            *((self._update, 2), (self._leave, 1), (self._move, 6), (self._activate, 1)),
             *((self._time, 4), (self._begin_anew, 1), (self._renew, 1), (self._ask, 2)),
             (self._many_events, 0.2),
         )
@@ -116,15 +117,22 @@ class _Ramble:
         except IllegalTransitionError:
             return None
 
-    def _some(self, things, most=3):
+    def _some(self, things, most=3, least=0):
         things = list(things)
-        return self._draw.sample(things, min(len(things), self._draw.randint(0, most)))
+        return self._draw.sample(things, min(len(things), self._draw.randint(least, most)))
 
     def _uids(self):
         return self._some(who.uid for who, _ in self._pods)
 
     def _add(self):
-        pods = self._some(self._pods, 6)
+        # Who is done comes no more, and others take the place.
+        for place, (who, facts) in enumerate(self._pods):
+            if self.core.state_of(who.uid) in (PodState.DONE, PodState.NEW):
+                number, self._came = self._came, self._came + 1
+                if self._draw.random() < 0.3:
+                    who = PodIdentity(f"uid-x{number}", who.namespace, f"x{number}")
+                    self._pods[place] = who, facts
+        pods = self._some(self._pods, 6, 1)
         if pods and self._draw.random() < 0.1:
             pods.append(pods[0])
         self._do("add", [(who, self._draw.choice(self._classes)) for who, _ in pods], self._now_s)
@@ -157,8 +165,9 @@ class _Ramble:
         if not self._leases:
             return
         draw, (lease_id, chosen) = self._draw, self._reported()
-        reason = draw.choice((*RequeueReason, RequeueReason.UNSCHEDULABLE))
-        by, pending = tuple(self._some(PLUGINS, 2)), tuple(self._some(PLUGINS, 1))
+        reason = draw.choice((*RequeueReason, *(RequeueReason.UNSCHEDULABLE,) * 4))
+        by = tuple(dict.fromkeys(self._some(PLUGINS, 2, draw.random() < 0.9)))
+        pending = tuple(self._some(PLUGINS, 1)) if draw.random() < 0.3 else ()
         node = draw.choice((None, None, "", *self._names))
         pods = [
             Requeue(uid, reason, by, pending, node, bool(node) and draw.random() < 0.5)
@@ -179,9 +188,11 @@ class _Ramble:
         old, new = draw.choice(self._nodes), draw.choice(self._nodes)
         changed = replace(old, taints=(taint("k", "v", "NoSchedule"),), labels=new.labels)
         larger = replace(old, allocatable=tuple((n, 2 * v) for n, v in old.allocatable))
-        facts = [replace(draw.choice(self._classes), nominated_node_name="") for _ in range(2)]
+        classes = [*self._classes, *[self._near] * len(self._classes)]
+        facts = [replace(draw.choice(classes), nominated_node_name="") for _ in range(2)]
         events = [
             *self._events.assigned(facts),
+            *self._events.assigned(facts[:1]),
             *self._events.gone(facts[:1]),
             *self._events.gone(facts[:1], spares_gangs=True),
             *self._events.waiting(facts[1:]),
@@ -189,7 +200,7 @@ class _Ramble:
             *node_events([NodeChange(changed, old), NodeChange(old, changed)]),
             *pod_events([PodChange(facts[0], facts[1])]),
         ]
-        return self._some(events)
+        return self._some(events, 4)
 
     def _move(self):
         among, chosen = None, set(self._uids())

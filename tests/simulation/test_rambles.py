@@ -1,0 +1,40 @@
+"""What calls at random are for: what hardly any run reaches is noticed."""
+
+from unittest.mock import patch
+
+import pytest
+
+from roadstead.actors.binder.recovery import BinderRecovery
+from roadstead.actors.cache import recovery
+from roadstead.cache.core import CacheCore
+from roadstead.queue import rules
+from roadstead.queue.returning import Returning
+from tests.simulation.simulation import KINDS, simulate
+
+
+def _nothing(self, *what):
+    return None
+
+
+def _any_life(token, owner):
+    return True
+
+
+def _nobody(pod, assigned, namespaces):
+    return False
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong", "text"),
+    [
+        (CacheCore, "_check_no_move", _nothing, "is allowed"),
+        (recovery, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
+        (BinderRecovery, "_note_revisions", _nothing, "revisions of"),
+        (rules, "_wants", _nobody, "shadow of the queue"),
+        (Returning, "remember", _nothing, "shadow of the queue"),
+    ],
+)
+def test_what_is_hardly_ever_reached_is_noticed(owner, name, wrong, text):
+    with patch.object(owner, name, wrong):
+        found = (simulate(seed, KINDS, among="quiet").problems for seed in range(8))
+        assert any("at random" in each and text in each for some in found for each in some)
