@@ -6,6 +6,12 @@ and values that are overwritten before they are read.
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
+        "actors/cache/recovery.py",
+        "CacheRecovery._report",
+        "5",
+        "6",
+    ): "how many differences stand in one line of a log",
+    (
         "actors/binder/recovery.py",
         "BinderRecovery._note_revisions",
         "True",

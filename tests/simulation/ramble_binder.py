@@ -247,14 +247,15 @@ class _Ramble:
         """Pods with nothing special to nodes with room: committed at once, unless one changed."""
         draw, owner = self._draw, self._draw.choice(OWNERS)
         self._do("add_nodes", node_batch(self._nodes[-3:]))
-        facts = self._plain
+        # Of two classes, so that the binder comes to know both well.
+        facts, other = draw.sample((self._plain, replace(self._plain, labels=(("b", "b"),))), 2)
         if draw.random() < 0.2:
             facts = replace(facts, pod_group=GroupMembership(f"few{self._tokens}", 2))
         names = [f"p{self._core.last_lsn}-{number}" for number in range(draw.randint(1, 3))]
         pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name in names]
         self._do("add_pending", pod_batch(pods))
         if draw.random() < 0.3:
-            pods[-1] = pods[-1][0], replace(facts, labels=(("other", "now"),))
+            pods[-1] = pods[-1][0], other
         epoch = max(1, self._core.current_epoch(owner) or 1)
         nodes = tuple(draw.choice(self._nodes[-3:]).name for _ in pods)
         tokens = tuple(self._token(owner, epoch) for _ in pods)

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import recovery
+from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
     AssumeBatch,
     Nominations,
@@ -64,6 +65,7 @@ async def problems_of(plan, scenario, drawn):
     ):
         ramble = _Ramble(plan, scenario, draw)
         try:
+            await ramble.begin()
             for number in range(CALLS):
                 await ramble.step()
                 if ramble.shadow.problems:
@@ -110,7 +112,8 @@ class _Ramble:
         self._pods = self._some_pods(scenario)
         self._classes = [facts for _, facts in self._pods]
         large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 40))
-        self._nodes = [replace(each, allocatable=large) for each in scenario.nodes[:4]]
+        self._hosts = [replace(each, allocatable=large) for each in scenario.nodes]
+        self._nodes = self._hosts[:4]
 
     def _some_pods(self, scenario):
         pods = self.draw.sample(scenario.pods, min(PODS, len(scenario.pods)))
@@ -292,7 +295,20 @@ class _Ramble:
         ]
         nodes = [(name, self.draw.randint(0, self._revision)) for name in self._names(1)]
         await self._do("take_revisions", Revised(tuple(nodes), tuple(some)))
-        await self._do("take_storage", StorageLog(()))
+        await self._do("take_storage", StorageLog(self._commits()))
+
+    def _commits(self):
+        """What commits may have made of claims before this cache began; later it is no news."""
+        volumes = CacheVolumes(self._plan)
+        for who, facts in self._pods:
+            if facts.volumes and self.draw.random() < 0.5:
+                any(volumes.assume(who.uid, facts, node) for node in self._hosts)
+        return tuple(volumes.log)
+
+    async def begin(self):
+        """As a new cache is filled, at times."""
+        if self.draw.random() < 0.5:
+            await self._know()
 
     async def _ask(self):
         await self._do("nominated", Uids(()))

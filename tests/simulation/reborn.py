@@ -4,10 +4,15 @@ One of the journal as it is, one of a snapshot of that. Each is compared with th
 records, as every life is, and both with the binder that wrote them.
 """
 
+import gc
 from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.binder.recovery import standing
+from roadstead.binder import BinderCore
+from roadstead.binder.recovery import recover, runs_of, standing
+from roadstead.journal.segments import Reader
+from roadstead.placements import TableStore
+from roadstead.protocol.status import SUCCESS
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
@@ -28,6 +33,8 @@ def problems_of(plan, disk, limits, core):
     # A snapshot may be taken at once.
     shadow = ShadowJournal.begun(copy, replace(limits, snapshot_bytes=-1), problems)
     for what in ("its journal", "a snapshot"):
+        for records in (list(Reader(copy).records()), []):
+            problems += _of_records(records, core.settings)
         journal = WatchedJournal(copy, shadow, segment_bytes=limits.segment_bytes)
         actor = BinderActor(plan, None, journal)
         ShadowLife(actor, plan, shadow, problems)
@@ -44,6 +51,19 @@ def problems_of(plan, disk, limits, core):
         if here != there:
             problems.append(f"I4: a snapshot changes what is known of {name}: {here}, not {there}")
     return problems[:3]
+
+
+def _of_records(records, settings):
+    """A core made of the records alone: how many there were, and which was the last."""
+    core = BinderCore(TableStore(), lambda request: SUCCESS, settings, tells_all=True)
+    gc.enable()
+    found = recover(core, runs_of([records]) if records else [])
+    if not gc.isenabled():
+        yield "behind a recovery no garbage is collected"
+    last_lsn = max((each.lsn for each in records), default=0)
+    here, there = (found.records, core.last_lsn, core.flushed_lsn), (len(records), *[last_lsn] * 2)
+    if here != there:
+        yield f"{here} are recovered, not {there}"
 
 
 def _differing(core, before):

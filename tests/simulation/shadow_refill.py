@@ -7,10 +7,12 @@ order; a new holder gets all there is; and of each attempt whose scheduler or ti
 to what the binder says.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from roadstead.actors.cache import recovery
 from roadstead.actors.messages import STORAGE, VERSION
+from roadstead.actors.messages.changes import OBSERVE
 from roadstead.actors.messages.recovery import RESOLVE, RESTORE, STORAGE_LOG, Attempts, Restore
 from roadstead.actors.seam import clock_s
 from roadstead.placements import DeltaKind
@@ -18,6 +20,9 @@ from tests.simulation.overheard import Overheard, OverheardRef, change_row, rows
 
 LOOKS_EVERY_S = 1.0
 """How often the cache looks for attempts whose time is over."""
+
+LAST = 64
+"""Messages to the queue that are looked through for one that must have been among them."""
 
 HANDLERS = (
     *("add_nodes", "add_running", "update_running", "remove_nodes", "assume", "settle", "nominate"),
@@ -44,7 +49,8 @@ class ShadowRefill:
     def __init__(self, actor, cache, late_s):
         self._actor, self._core, self._cache, self._late_s = actor, actor.core, cache, late_s
         self._streamed, self._changes = actor.core.version, list(actor._volumes.log)
-        self._filling, self._should_stay = _Filling(), {}
+        self._filling, self._should_stay, self._claims = _Filling(), {}, {}
+        self._observed = deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
         holder, actor._directory = actor._holder, Overheard(actor._directory, self._asked)
@@ -111,6 +117,8 @@ class ShadowRefill:
             if not self._orphaned():
                 self._wrong("the binder is asked for claims, and nobody holds any who is gone")
             return self._note_settled
+        if method is OBSERVE:
+            self._observed.append(list(message.gone.pods()))
         if method is not RESOLVE:
             return None
         asks = self._cache.asks
@@ -119,8 +127,33 @@ class ShadowRefill:
         return lambda answer: self._heard(message, answer)
 
     def _heard(self, ask, answer):
+        self._note_claims(zip(ask.uids, ask.tokens, answer.nodes, strict=True))
         nodes = (node or "" for node in answer.nodes)
         self._cache.words = list(zip(ask.uids, ask.tokens, nodes, strict=True))
+
+    def _note_claims(self, words):
+        """What must become of claims by the binder's words: who is bound keeps them, and of others
+        those are free that nobody else holds.
+        """
+        pods, ledger = self._cache.pods, self._actor._volumes.ledger
+        heeded = [
+            (uid, node)
+            for uid, token, node in words
+            if (known := pods.get(uid)) and not known[0] and known[2] == token
+        ]
+        bound = {key for uid, node in heeded if node for key in ledger.held(uid)}
+        over = {uid for uid, node in heeded if not node}
+        self._claims = dict.fromkeys(bound.intersection(ledger._open), True)
+        for key, each in ledger._open.items():
+            if key not in bound and each.holders <= over:
+                self._claims[key] = False
+
+    def _check_claims(self):
+        ledger, claims = self._actor._volumes.ledger, self._claims
+        self._claims = {}
+        for key, is_bound in claims.items():
+            if key in ledger._open or bool(ledger.storage.claims[key].volume_name) != is_bound:
+                self._wrong(f"{key} is {ledger.storage.claims[key]}; it stays bound: {is_bound}")
 
     # New lives.
 
@@ -302,7 +335,10 @@ class ShadowRefill:
             held = cache.expired.intersection(self._actor._volumes.ledger.holders())
             self._same("claims held by attempts that expired", held, set())
         cache.expired = set()
+        self._check_claims()
         await self._tell(pods)
+        if pods and list(pods) not in self._observed:
+            self._wrong(f"the queue heard nothing of {pods}")
 
     async def _claims_end(self, owner):
         """What commits bound of claims stays, what nobody else holds is free."""
