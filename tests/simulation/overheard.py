@@ -1,7 +1,6 @@
 """What an actor sends: ways to others on which somebody listens, and changes one by one."""
 
 from roadstead.actors.messages import STORAGE, VERSION
-from roadstead.actors.seam import NOBODY
 from roadstead.facts.wire import facts_in
 from roadstead.placements import DeltaKind
 
@@ -12,8 +11,9 @@ class Overheard:
     def __init__(self, directory, asked):
         self._directory, self._asked = directory, asked
 
-    def find(self, name, stamp=NOBODY):
-        return OverheardRef(self._directory.find(name, stamp), self._asked)
+    def find(self, name, *stamp):
+        # Without a stamp the directory puts the actor's own on what is sent.
+        return OverheardRef(self._directory.find(name, *stamp), self._asked)
 
 
 class OverheardRef:

@@ -2,7 +2,7 @@
 small limits, is called at random, and followed by its shadows.
 
 Attempts that come late or twice, pods and nodes that go and come again, claims, nominations, lives
-of schedulers that end, new holders, and a binder whose word is drawn.
+of schedulers that end, new followers, and a binder whose word is drawn.
 """
 
 import asyncio
@@ -285,9 +285,8 @@ class _Ramble:
     # New lives.
 
     async def _restream(self):
-        shard = self.draw.randrange(len(self.actor._holders))
-        holder = self.draw.choice(self.actor._holders[shard])
-        await self._do("restream", Restream(shard, holder, self.draw.randint(1, 3)))
+        follower = self.draw.choice(self.actor._followers)
+        await self._do("restream", Restream(follower, self.draw.randint(1, 3)))
 
     async def _know(self):
         some = [

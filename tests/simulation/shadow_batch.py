@@ -74,10 +74,16 @@ class ShadowBatches:
             found = self._naive.decide(profile, pod.info, pod)
         except PluginFailure:
             return None
-        if found.verdict is not None and FAILS_ONCE in found.verdict.error:
+        if found.verdict is not None and self._failed_first(profile, found.verdict):
             # The shadow asked first, and the batch meets no failure any more.
             return None
         return found.verdict or Verdict(None), found.diagnosis
+
+    def _failed_first(self, profile, verdict):
+        """Whether a plugin that fails once per pod failed the shadow; a lone node is taken all the
+        same, and has no total then."""
+        may_fail = any(each.plugin.name == RaisesAtFirst.name for each in profile.score)
+        return FAILS_ONCE in verdict.error or (may_fail and verdict.node_name and not verdict.total)
 
     def _compare(self, decision, wanted, diagnosis):
         told = Verdict(

@@ -3,8 +3,8 @@ the binder is asked.
 
 It stands between the cache's actor and its core, its stream and whomever it calls, and holds each
 of these against the plain account of `shadow_cache`: all that the core changed is sent on, in
-order; a new holder gets all there is; and of each attempt whose scheduler or time is over it comes
-to what the binder says.
+order; a new follower gets all there is; and of each attempt whose scheduler or time is over it
+comes to what the binder says.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ HANDLERS = (
 
 @dataclass(eq=False)
 class _Filling:
-    """What one new life gets. parts: all there was. sent: (holder, message)."""
+    """What one new life gets. parts: all there was. sent: (follower, message)."""
 
     parts: list = field(default_factory=list)
     sent: list = field(default_factory=list)
@@ -53,8 +53,8 @@ class ShadowRefill:
         self._observed = deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
-        holder, actor._directory = actor._holder, Overheard(actor._directory, self._asked)
-        actor._holder = lambda name: OverheardRef(holder(name), self._sent)
+        follower, actor._directory = actor._follower, Overheard(actor._directory, self._asked)
+        actor._follower = lambda name: OverheardRef(follower(name), self._sent)
         for name in ("_stream", "_stream_nodes", "_stream_changes", "_start_sending"):
             before = getattr(self, name)
             setattr(actor, name, _preceded(before, getattr(actor, name)))
@@ -102,8 +102,8 @@ class ShadowRefill:
     def _stream_changes(self, changes):
         self._changes += changes
 
-    def _start_sending(self, shard, batch):
-        self._same("changes are numbered from", batch.first_seq, self._actor._seqs[shard] + 1)
+    def _start_sending(self, batch):
+        self._same("changes are numbered from", batch.first_seq, self._actor._seq + 1)
         rows = [row for row in rows_of(batch) if row[0] == STORAGE]
         if rows:
             self._same("claims go", rows, [change_row(row[-2]) for row in rows])
@@ -182,37 +182,37 @@ class ShadowRefill:
 
     def _restream(self, ask):
         self._filling = filling = _Filling()
-        actor, seq = self._actor, self._actor._seqs[ask.shard]
+        actor, seq = self._actor, self._actor._seq
 
         def finish(_):
             count = len(filling.parts)
             wanted = [
-                (ask.holder, Restore(seq, number, count, part, ask.epoch))
+                (ask.follower, Restore(seq, number, count, part, ask.epoch))
                 for number, part in enumerate(filling.parts)
             ]
             self._same("a new life gets", filling.sent, wanted)
-            if ask.holder in actor._unfilled:
-                self._wrong(f"{ask.holder} has all, and gets no changes")
+            if ask.follower in actor._unfilled:
+                self._wrong(f"{ask.follower} has all, and gets no changes")
 
         return finish
 
-    def _parts(self, shard):
+    def _parts(self):
         """All there is follows one another, up to the last change that others got."""
-        found = self._filling.parts = self._parts_of(shard)
+        found = self._filling.parts = self._parts_of()
         begins = [each.first_seq for each in found]
         ends = [each.first_seq + each.count for each in found]
-        if [*begins[1:], self._actor._seqs[shard] + 1] != ends:
-            text = f"begin at {begins} and end at {ends}, {self._actor._seqs[shard]} are numbered"
-            self._wrong(f"parts of shard {shard} {text}")
+        if [*begins[1:], self._actor._seq + 1] != ends:
+            text = f"begin at {begins} and end at {ends}, {self._actor._seq} are numbered"
+            self._wrong(f"parts {text}")
         sizes = [each.count for each in found[1:-1]]
         if any(size > recovery.PAGE for size in sizes) or any(
             size < recovery.PAGE for size in sizes[:-1]
         ):
             self._wrong(f"parts have {sizes} changes, where a page has {recovery.PAGE}")
-        self._check_content(shard, found)
+        self._check_content(found)
         return found
 
-    def _check_content(self, shard, parts):
+    def _check_content(self, parts):
         actor, cache = self._actor, self._cache
         changes, nodes, pods, named, versions, order = [], {}, {}, {}, {}, []
         for batch in parts:
@@ -232,7 +232,7 @@ class ShadowRefill:
                     named[uid] = name, facts
                 else:
                     self._wrong(f"a new life gets {kind} of {uid or name}")
-        here = {n: f for n, f in cache.nodes.items() if actor._shard_of(n) == shard}
+        here = dict(cache.nodes)
         table, known = actor.core.placements.store.table, actor._versions
         started = actor._started_s
         for what, told, wanted in (
