@@ -122,7 +122,7 @@ class Client:
         return await ref.call(method, message, timeout_s=timeout_s)
 
     async def _load(self, inputs: RunInputs) -> None:
-        """Nodes and running pods, to the cache (and so to the workers) and to the binder."""
+        """Nodes and running pods, to the cache (and so to its followers) and to the binder."""
         self._progress(Progress("loading the cluster"))
         for start in range(0, len(inputs.nodes), NODES_CHUNK):
             nodes = node_batch(inputs.nodes[start : start + NODES_CHUNK])

@@ -171,7 +171,7 @@ class Evaluation:
         return None
 
     def restart(self, node_count: int, summaries: Summaries) -> None:
-        """Runs PreFilter with merged summaries; no row is filtered yet."""
+        """Run PreFilter with these summaries; no row is filtered yet."""
         self.state = CycleState(node_count)
         self.state.filter_summaries.update(summaries)
         self.pre_filter = run_pre_filter(self.profile, self.state, self.pod, self._failed_filter)
@@ -331,7 +331,7 @@ class Evaluation:
         self._score_inputs = None
 
     def restart_scores(self, summaries: Summaries) -> None:
-        """Runs PreScore with merged summaries; no row is scored yet."""
+        """Run PreScore with these summaries; no row is scored yet."""
         self.state.skip_score.clear()
         self.state.score_summaries = dict(summaries)
         self.pre_score = run_pre_score(self.profile, self.state, self.pod, self._failed_score)

@@ -5,8 +5,8 @@
                           │  └── totals of new classes, normalization where groups came or went
                           └──► flush(): the table learns of the placements
 
-The caller decides what the kernel leaves: classes it does not cover, pods without a feasible row,
-and pods for which a row that was kept back elsewhere may be better.
+The caller decides what the kernel leaves: classes that it does not cover, and pods without a
+feasible row.
 """
 
 from __future__ import annotations

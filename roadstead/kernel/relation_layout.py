@@ -19,7 +19,7 @@ MAX_PLACES = 1 << 23
 """Counts of all lines together; with more the reference decides."""
 
 Related = tuple[Evaluation, Summaries, Summaries]
-"""A class with its merged summaries."""
+"""A class with what looks across nodes."""
 
 
 def with_classes(relations: Relations, model_of: I64) -> Relations:

@@ -1,6 +1,6 @@
 """Which lines a class has, and what placed pods add to them: see `relation_arrays`.
 
-What is counted so far comes from the merged summaries of the class; the table must hold all nodes.
+What is counted so far comes from the summaries of the class; the table must hold all nodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Replaying recorded attempts in which extenders have a say: every HTTP call, and what came of it.
 
 A stand-in takes the place of sockets: it answers each request as recorded, in their order, and
-keeps what it was asked. Pods are replayed on the paths on which they are narrowed: on one table,
-and over workers; a scheduler that holds the nodes asks itself as it would ask one worker.
+keeps what it was asked.
 """
 
 from __future__ import annotations
