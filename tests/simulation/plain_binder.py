@@ -16,7 +16,8 @@ NOBODY = (0, "", 0)
 
 @dataclasses.dataclass(eq=False)
 class Pod:
-    """A pod that is here, or was lately."""
+    """A pod that is here, or was lately. came_by: the kind of the record that bound it, if it was
+    recovered."""
 
     uid: str
     key: str
@@ -28,6 +29,7 @@ class Pod:
     epoch: int = 0
     lsn: int = 0
     version: int = 0
+    came_by: str = ""
 
     @property
     def bound(self):
@@ -138,6 +140,7 @@ def _replay(binder, binds, lsn, kind, uid, key, node, token, owner, epoch, facts
     elif kind in ("bind", "load"):
         pod = binder.pods.get(uid) or Pod(uid, key, facts)
         pod.state, pod.node, pod.facts, pod.lsn = BOUND, node, facts, lsn
+        pod.came_by = kind
         binder.comes(pod)
         if token:
             pod.token, pod.owner, pod.epoch = token, owner, epoch

@@ -10,6 +10,7 @@ from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.journal import JournalRecord, RecordKind
+from roadstead.transitions import HISTORY_MAX_STEPS
 from tests.simulation.plain_binder import COUNTED, PENDING, replayed, short
 from tests.simulation.shadow_binder import ShadowBinder
 from tests.simulation.shadow_groups import Gangs
@@ -26,6 +27,8 @@ DURABLE = (
 
 USUAL = {"max_unflushed": 100_000, "max_tokens": 65_536, "max_gone_remembered": 65_536}
 """Settings of a run, but for limits that are smaller."""
+
+STEPS = {"bind": "flush→bound", "load": "load→bound"}
 
 KINDS = {
     "ClusterFacts": RecordKind.CLUSTER,
@@ -90,6 +93,10 @@ class ShadowLife:
         if not recent <= tokens <= known or len(tokens) > core.settings.max_tokens:
             self._wrong(f"tokens: {short(tokens, recent)}")
         self._same_revisions(records)
+        for uid, step in ((u, STEPS[p.came_by]) for u, p in found.pods.items() if p.came_by):
+            history = core._records[uid].history
+            if len(history) < HISTORY_MAX_STEPS and step not in history:
+                self._wrong(f"{uid} is bound, by {history}")
         # A snapshot may stand for more records than it has.
         found.last_lsn = found.flushed_lsn = last_lsn
         self._adopt(found)
