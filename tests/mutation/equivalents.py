@@ -6,6 +6,24 @@ and values that are overwritten before they are read.
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
+        "roadstead/queue/returning.py",
+        "Returning.give_back",
+        "if not entry.rejected_by: ...",
+        "if False: ...",
+    ): "a pod that no plugin rejected backs off either way, by another step of its history",
+    (
+        "roadstead/queue/pods.py",
+        "QueuedPod",
+        "1",
+        "2",
+    ): "every view of a pod says its draw",
+    (
+        "roadstead/queue/places.py",
+        "InFlight._prune",
+        "self._log_first += len(self._log)",
+        "pass",
+    ): "where no lease is left, none has a number of an event",
+    (
         "actors/cache/recovery.py",
         "CacheRecovery._report",
         "5",

@@ -31,14 +31,14 @@ class ShadowCache:
     expired: attempts that ended by the binder's word, of whose room the queue is to be told. asks:
     (uid, token) of those that were last asked about. words: (uid, token, node or "") of the
     binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod that was
-    ever counted, as it was then.
+    ever counted, as it was then. asked: pods about whose attempts the binder is asked.
     """
 
     def __init__(self, core):
         self._core = core
         self.pods, self._over, self._gone = {}, {}, {}
         self.keys, self.facts = {}, {}
-        self._until_s, self._asked, self.expired = {}, set(), set()
+        self._until_s, self.asked, self.expired = {}, set(), set()
         self.asks, self.words = [], None
         self.nodes, self.named = {}, {}
         self._copy = CacheCopy()
@@ -155,7 +155,7 @@ class ShadowCache:
         if here != should:
             self.wrong(f"after {name}: {_short(here, should)}")
         for uid, (is_added, node, token, facts) in self.pods.items():
-            state = "added" if is_added else "asked" if uid in self._asked else "assumed"
+            state = "added" if is_added else "asked" if uid in self.asked else "assumed"
             placed, history = core.placement_of(uid), core._records[uid].history
             if not history or not history[-1].endswith(f"→{state}"):
                 self.wrong(f"after {name}: {uid} is {state}, by {history}")
@@ -176,7 +176,7 @@ class ShadowCache:
         core = self._core
         trial = {uid for uid, (is_added, *_) in self.pods.items() if not is_added}
         self._until_s = {uid: at_s for uid, at_s in self._until_s.items() if uid in trial}
-        self._asked &= trial
+        self.asked &= trial
         counts = core.counts()
         for what, here, there in (
             ("deadlines", {each.uid: each.deadline_s for each in core.on_trial()}, self._until_s),
@@ -184,7 +184,7 @@ class ShadowCache:
             (
                 "asked",
                 (counts.asked, counts.assumed + counts.asked),
-                (len(self._asked), len(trial)),
+                (len(self.asked), len(trial)),
             ),
             ("added", counts.added, len(self.pods) - len(trial)),
             ("over", list(core._forgotten), list(self._over)),
@@ -252,7 +252,7 @@ class ShadowCache:
         late.sort(key=lambda uid: self._until_s[uid])
         for uid in late:
             self._take_time(uid, now_s + self._core.settings.ask_again_s)
-        self._asked |= set(late)
+        self.asked |= set(late)
         self.asks = [(uid, self.pods[uid][2]) for uid in late]
         return [(uid, self.keys[uid], self.pods[uid][2], self.pods[uid][1]) for uid in late]
 
@@ -288,7 +288,7 @@ class ShadowCache:
         ours = [uid for uid, token, known in pods if known and not known[0] and known[2] == token]
         for uid in dict.fromkeys(ours):
             self._take_time(uid, now_s + self._core.settings.bind_s)
-        self._asked -= set(ours)
+        self.asked -= set(ours)
         return [uid for uid, token, known in pods if known and not known[0] and known[2] != token]
 
     # What the cluster shows.
@@ -327,7 +327,7 @@ class ShadowCache:
         self.words = None
         for word in words:
             known = self.pods.get(word.uid)
-            if known is None or known[0] or known[2] != word.token or word.uid not in self._asked:
+            if known is None or known[0] or known[2] != word.token or word.uid not in self.asked:
                 refused.append(word.uid)
             elif word.node_name is None:
                 del self.pods[word.uid]
@@ -344,7 +344,8 @@ class ShadowCache:
         for other, (where, known) in list(self.named.items()):
             if preempts and where == node_name and known.priority < facts.priority:
                 del self.named[other]
-        if uid not in self.pods:
+        if uid not in self.pods and self.named.get(uid) != (node_name, facts):
+            self.named.pop(uid, None)
             self.named[uid] = node_name, facts
         return []
 

@@ -97,6 +97,7 @@ class ShadowLife:
             history = core._records[uid].history
             if len(history) < HISTORY_MAX_STEPS and step not in history:
                 self._wrong(f"{uid} is bound, by {history}")
+        self._same_versions(records, found)
         # A snapshot may stand for more records than it has.
         found.last_lsn = found.flushed_lsn = last_lsn
         self._adopt(found)
@@ -123,6 +124,17 @@ class ShadowLife:
                 pods[uid] = max(epoch, pods.get(uid, 0))
         self._same("revisions of nodes", dict(self._actor._nodes_known.all()), nodes)
         self._same("revisions of pods", dict(self._actor._pods_known.all()), pods)
+
+    def _same_versions(self, records, found):
+        """Each bind to a node that is there counts as a change, one after another."""
+        if any(kind == "node_gone" for _, kind, *_ in records):
+            return
+        core = self._actor.core
+        bound = [uid for uid, pod in found.pods.items() if pod.state in COUNTED and pod.token]
+        bound.sort(key=lambda uid: core._records[uid].lsn)
+        versions = [core._records[uid].version for uid in bound]
+        if versions != sorted(set(versions)) or max(versions, default=0) > core.version:
+            self._wrong(f"pods that were recovered have the versions {versions}")
 
     def _adopt(self, found):
         """The shadow goes on from the replay, with the core's own facts, requests and versions."""

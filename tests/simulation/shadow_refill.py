@@ -139,7 +139,7 @@ class ShadowRefill:
         heeded = [
             (uid, node)
             for uid, token, node in words
-            if (known := pods.get(uid)) and not known[0] and known[2] == token
+            if uid in self._cache.asked and pods[uid][2] == token
         ]
         bound = {key for uid, node in heeded if node for key in ledger.held(uid)}
         over = {uid for uid, node in heeded if not node}

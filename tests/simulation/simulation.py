@@ -39,6 +39,7 @@ from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.disk_faults import fault_of
 from tests.simulation.endings import checked, ended, rotting
 from tests.simulation.histories import Histories
+from tests.simulation.limits import undocumented
 from tests.simulation.modes import VARIANTS
 from tests.simulation.processes import Process, going_on, inputs_of, run_by_client
 from tests.simulation.reached import counting
@@ -128,8 +129,10 @@ def simulate(seed, kinds=(), room_bytes=None, among="plain"):
 
 async def _run(seed, kinds, found, room_bytes=None, among="plain"):
     scenario = VARIANTS[among](make(seed, changes="changes" in kinds), seed)
+    others = list(undocumented())
     with scenario.limits.applied():
         await _carry_out(scenario, seed, kinds, found, room_bytes)
+    found[0].problems.extend(others)
 
 
 async def _carry_out(scenario, seed, kinds, found, room_bytes):
