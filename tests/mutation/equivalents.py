@@ -6,6 +6,19 @@ and values that are overwritten before they are read.
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
+        "roadstead/binder/recovery.py",
+        "_Replay._owned",
+        "self._bind_count - len(self._binds[0]) >= self._core.settings.max_tokens",
+        "self._bind_count - len(self._binds[0]) > self._core.settings.max_tokens",
+    ): "binds of which nothing need be known any more are forgotten a group later",
+    (
+        "roadstead/journal/files.py",
+        "",
+        "1024",
+        "1025",
+    ): "nothing hangs on how large a segment grows",
+    ("roadstead/journal/files.py", "", "64", "65"): "nothing hangs on how large a segment grows",
+    (
         "roadstead/queue/returning.py",
         "Returning.give_back",
         "if not entry.rejected_by: ...",

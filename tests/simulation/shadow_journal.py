@@ -41,7 +41,7 @@ class ShadowJournal:
         self.found = None
         self._file, self._told, self._grown = None, 0, 0
         self._is_due = False
-        self.should_stand = None
+        self.should_stand, self._opened = None, len(disk.opened)
         disk.removing = self._removed
 
     @classmethod
@@ -76,7 +76,7 @@ class ShadowJournal:
     # A life begins.
 
     def opening(self):
-        self._disk.shortened = False
+        self._disk.shortened, self._opened = False, len(self._disk.opened)
         self.found = PlainJournal(self._disk.contents)
 
     def opened(self, journal, records):
@@ -261,6 +261,8 @@ class ShadowJournal:
 
     def closed(self):
         self.same("the folder of a journal that is closed", self._disk.locked, False)
+        if not self.has_failed and len(self._disk.opened) > self._opened:
+            self.wrong("a journal that is closed has files open")
 
 
 class WatchedJournal(FileJournal):
