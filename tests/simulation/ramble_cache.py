@@ -113,7 +113,7 @@ class _Ramble:
         self._classes = [facts for _, facts in self._pods]
         large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 40))
         self._hosts = [replace(each, allocatable=large) for each in scenario.nodes]
-        self._nodes = self._hosts[:4]
+        self._nodes = self._hosts[:8]
 
     def _some_pods(self, scenario):
         pods = self.draw.sample(scenario.pods, min(PODS, len(scenario.pods)))
@@ -209,6 +209,7 @@ class _Ramble:
 
     async def _owner_ends(self):
         name = self.draw.choice(OWNERS)
+        self._epochs[name] += self.draw.random() < 0.5
         owner = Owner(name, self._epochs[name])
         held = await self._do("assumed_by", owner)
         uids = held.uids if self.draw.random() < 0.8 else held.uids[1:]
@@ -251,7 +252,9 @@ class _Ramble:
         await self._do("update_running", message)
 
     async def _gone(self):
-        uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
+        # Often such as are assumed, and hold claims.
+        held = self._some(self.actor._volumes.ledger.holders(), 0, 1)
+        uids = (*held, *(who.uid for who, _ in self._some(self._pods, not held, 2)))
         await self._do("gone", PodsGone(uids, self._next_revision()))
 
     async def _nominate(self):

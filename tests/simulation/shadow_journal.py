@@ -9,6 +9,7 @@ from itertools import zip_longest
 from roadstead.journal import JournalError
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
+from tests.simulation.damage import judged, read
 from tests.simulation.plain_journal import (
     CLASSES,
     FIELDS,
@@ -240,11 +241,15 @@ class ShadowJournal:
         if not (SEGMENT.fullmatch(name) or SNAPSHOT.fullmatch(name)):
             return
         disk = self._disk
-        left = {
-            each: data[: disk.durable[each]]
+        here = {
+            each: bytes(data[: disk.durable[each]])
             for each, data in disk.contents.items()
-            if each != name and each in disk.lasting
+            if each in disk.lasting
         }
+        left = {each: data for each, data in here.items() if each != name}
+        for contents in (here, left):
+            if read(contents, {}) != judged(contents):
+                self.wrong(f"before and after {name} goes, other records are read")
         found = PlainJournal(left)
         if found.last_lsn < self.durable_lsn or found.problems:
             self.wrong(f"{name} is removed, and with it what was durable: {found.problems}")

@@ -126,8 +126,11 @@ class ShadowLife:
         self._same("revisions of pods", dict(self._actor._pods_known.all()), pods)
 
     def _same_versions(self, records, found):
-        """Each bind to a node that is there counts as a change, one after another."""
-        if any(kind == "node_gone" for _, kind, *_ in records):
+        """Each bind to a node that is there counts as a change, one after another.
+
+        A snapshot does not say which nodes were away meanwhile.
+        """
+        if self._journal.found.snapshot or any(kind == "node_gone" for _, kind, *_ in records):
             return
         core = self._actor.core
         bound = [uid for uid, pod in found.pods.items() if pod.state in COUNTED and pod.token]
