@@ -311,7 +311,7 @@ class ShadowCache:
         return []
 
     def _remove_pods(self, uids):
-        for uid in uids:
+        for uid in dict.fromkeys(uids):
             token = self._token_of(uid)
             self.pods.pop(uid, None)
             if token:
