@@ -189,7 +189,7 @@ _SETTINGS_OPTIONS = (
     ),
 )
 
-demo_plan_parameters = (_RUNTIME, _SHARDS, _SEED, _LOG)
+demo_plan_parameters = (_RUNTIME, _SEED, _LOG)
 plan_parameters = (*_CONFIG_OPTIONS, _RUNTIME, _SHARDS, _SEED, *_SETTINGS_OPTIONS, _LOG)
 
 output_option = click.option(

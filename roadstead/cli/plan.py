@@ -12,6 +12,7 @@ from types import MappingProxyType
 import click
 
 from roadstead.cli.options import NO_JOURNAL, STDIN, PlanOptions
+from roadstead.config.concurrency import name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.given import answered_elsewhere
@@ -54,6 +55,9 @@ def read_settings(
         settings = load_settings(overrides=overrides)
     else:
         settings = load_settings_file(options.settings, overrides=overrides)
+    if options.shards is not None:
+        now = "--" + name_of_shards(settings.mode)
+        click.echo(f"--shards is the old name of {now}: {now} {options.shards}", err=True)
     if options.journal == NO_JOURNAL:
         return settings.model_copy(update={"journal": None})
     if settings.journal is None and output is not None:

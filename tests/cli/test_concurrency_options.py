@@ -111,6 +111,12 @@ def test_flags_that_make_no_sense_are_refused_in_words(refused, flags, words):
     assert words in refused(*flags)
 
 
+def test_the_old_name_is_said_to_be_one(run, cluster, pods):
+    told = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
+
+    assert "--shards is the old name of --workers: --workers 3" in told
+
+
 def test_workers_that_have_nothing_to_do_are_reported(run, cluster, pods):
     how = ("schedule", "--cluster", cluster, "--pods", pods)
 

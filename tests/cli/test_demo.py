@@ -54,10 +54,9 @@ def test_sizes_are_the_defaults_unless_others_are_given(
 
 
 def test_the_seed_makes_the_fleet_and_breaks_the_ties(run: Run, launcher: PlainLauncher) -> None:
-    run(*TINY, "--seed", 7, "--shards", 3, "--runtime", "inline", "--log", "logs")
+    run(*TINY, "--seed", 7, "--runtime", "inline", "--log", "logs")
 
     assert launcher.plan.settings.seed == 7
-    assert launcher.plan.settings.workers == 3
     assert launcher.plan.settings.runtime == "inline"
     assert launcher.plan.log_dir == str(Path("logs").resolve())
     assert list(launcher.inputs.pending) == list(generate_fleet(8, 30, 7).pods())
@@ -101,7 +100,6 @@ def test_output_can_be_made_again_from_what_it_says_of_itself(run: Run, tmp_path
         (["--nodes", "0"], "0 is not in the range"),
         (["--pods", "99999999999"], "is not in the range"),
         (["--pods", "many"], "is not a valid integer range"),
-        (["--shards", "-1"], "flags: workers: -1"),
         (["--seed", "-1"], "flags: seed: -1"),
         (["--runtime", "cloud"], "'cloud' is not one of"),
     ],
