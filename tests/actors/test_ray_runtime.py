@@ -182,13 +182,8 @@ async def test_an_actor_that_is_late_is_told(runtime):
         await runtime.start({"one": {"one": slow_to_build}}, timeout_s=0.1)
 
 
-@pytest.mark.parametrize(
-    ("name", "control"),
-    [("worker-1", "together"), ("binder", "apart")],
-)
-def test_a_process_that_is_killed_in_the_middle_ends_the_run_by_its_name(
-    monkeypatch, name, control
-):
+def killed_in_the_middle(monkeypatch, name, **settings):
+    """A run in which one process is killed once some pods are placed, and not all."""
     runtimes = []
 
     def open_runtime(plan):
@@ -200,15 +195,25 @@ def test_a_process_that_is_killed_in_the_middle_ends_the_run_by_its_name(
             os.kill(runtimes[0].pids.pop(name), signal.SIGKILL)
 
     monkeypatch.setattr(launch, "open_runtime", open_runtime)
+    try:
+        return ActorLauncher().run(fleet(), ray_plan(batch=1, **settings), kill_in_the_middle)
+    finally:
+        assert name not in runtimes[0].pids, f"{name} was killed"
 
+
+def test_a_binder_without_a_journal_that_is_killed_ends_the_run_by_its_name(monkeypatch):
     with pytest.raises(RunFailedError) as failure:
-        ActorLauncher().run(
-            fleet(), ray_plan(batch=1, workers=2, control=control), kill_in_the_middle
-        )
+        killed_in_the_middle(monkeypatch, "binder", control="apart")
 
-    assert name not in runtimes[0].pids
-    assert str(failure.value).startswith(f"{name} is gone: ")
+    assert str(failure.value).startswith("binder is gone: ")
     assert " It h" in str(failure.value)
+
+
+def test_a_worker_that_is_killed_costs_no_pod(monkeypatch):
+    outcome = killed_in_the_middle(monkeypatch, "worker-1", workers=2)
+
+    decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
+    assert sorted(decided) == sorted(who.key for who, _ in fleet().pending)
 
 
 @pytest.fixture
