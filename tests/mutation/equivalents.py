@@ -6,6 +6,48 @@ and values that are overwritten before they are read.
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
+        "roadstead/cycle/verify.py",
+        "Verifier._known_of_all",
+        "pods < worthwhile",
+        "pods <= worthwhile",
+    ): "where a batch is not verified at once its pods are one by one, with the same answers",
+    (
+        "roadstead/cycle/verify.py",
+        "Verifier._verify_all",
+        "WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1",
+        "1 if len(pods) < PODS_PER_KIND * len(first) else WORTHWHILE",
+    ): "where a batch is not verified at once its pods are one by one, with the same answers",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._held_of",
+        "held.given.model is not None",
+        "held.given.model is None",
+    ): "how many classes are kept, which are found anew where they are not",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._is_as_it_was",
+        "held.harmless.add(key)",
+        "pass",
+    ): "the plugins are asked again, and say the same",
+    (
+        "roadstead/cycle/scored_parts.py",
+        "ScoredParts.asked",
+        "len(rows)",
+        "True",
+    ): "a worker without rows answers for none",
+    (
+        "roadstead/cycle/class_run.py",
+        "ClassRun._extremes_moved",
+        "False",
+        "True",
+    ): "all rows are summed up again, to the same totals",
+    (
+        "roadstead/cycle/batch.py",
+        "BatchRun._admit",
+        "self._kernels is not None",
+        "self._kernels is None",
+    ): "no kernel is kept for the next batch",
+    (
         "roadstead/binder/recovery.py",
         "_Replay._owned",
         "self._bind_count - len(self._binds[0]) >= self._core.settings.max_tokens",
