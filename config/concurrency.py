@@ -126,7 +126,8 @@ def without_old_names(given: object) -> object:
     now = {name: value for name, value in given.items() if name not in ("shards", "nodes_at")}
     if given.get("nodes_at") not in (None, "workers", "scheduler"):
         return given
-    if "shards" in given and given.get("nodes_at") != "scheduler":
+    is_partitioned = given.get("mode") == "partitioned"
+    if "shards" in given and (is_partitioned or given.get("nodes_at") != "scheduler"):
         now.setdefault(name_of_shards(given.get("mode")), given["shards"])
     return now
 

@@ -20,7 +20,7 @@ from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_memory import ClassMemory, most_classes, most_together, within
 from roadstead.cycle.class_run import ClassRun
-from roadstead.cycle.narrowing import Narrower, NarrowTask, Roster, RosterOf
+from roadstead.cycle.narrowing import Narrower, NarrowTask, RosterOf
 from roadstead.cycle.searching import SearchingBatch
 from roadstead.cycle.whole import WholeBatch
 from roadstead.extenders.chain import Extenders
@@ -70,7 +70,6 @@ class TableCycle:
         sharers: int = 1,
     ) -> None:
         self.table = table
-        self.roster = Roster()
         self.accelerator = accelerator
         self.row_versions: dict[str, int] = {}
         self._profiles = profiles
@@ -93,7 +92,7 @@ class TableCycle:
         return None if self._narrower is None else self._narrower.extenders
 
     def narrows(self, pod: PodInCycle) -> bool:
-        """Whether a pod needs `roster`: all nodes in their order, as its cycle begins."""
+        """Whether sampling or extenders look at a pod: it needs all nodes in their order."""
         return self._narrower is not None and self._narrower.concerns(pod.info.facts)
 
     def searches(self, pod: PodInCycle) -> bool:
@@ -174,24 +173,25 @@ class TableCycle:
         KeyError for a pod of no profile.
         """
         self._alone = None
-        profile_of = {
-            pod.signature: (pod, self._profiles[pod.info.facts.scheduler_name]) for pod in pods
-        }
-        if self.narrows(pods[0]):
-            self.roster = self._order.take(self.table)
-            if not self.searches(pods[0]):
-                return self._look(*profile_of[pods[0].signature])
+        first: dict[Hashable, PodInCycle] = {}
+        for pod in pods:
+            first.setdefault(pod.signature, pod)
+        narrows = self.narrows(pods[0])
+        if narrows and not self.searches(pods[0]):
+            return self._look(pods[0])
         classes = {
-            signature: self._held_of(signature, pod, profile).given
-            for signature, (pod, profile) in profile_of.items()
+            signature: self._held_of(
+                signature, pod, self._profiles[pod.info.facts.scheduler_name]
+            ).given
+            for signature, pod in first.items()
         }
-        if self.narrows(pods[0]) and self._narrower is not None:
+        if narrows and self._narrower is not None:
             return SearchingBatch(
                 self.table,
                 classes,
                 self._chooser,
                 self._narrower,
-                self.roster,
+                self._order.take(self.table),
                 name_best=self._name_best,
                 accelerator=self.accelerator,
                 kernels=self._kernels,
@@ -205,8 +205,10 @@ class TableCycle:
             kernels=self._kernels,
         )
 
-    def _look(self, pod: PodInCycle, profile: Profile) -> BatchRun | NarrowTask:
+    def _look(self, pod: PodInCycle) -> BatchRun | NarrowTask:
         """Filter for a pod that extenders look at, which goes alone."""
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        roster = self._order.take(self.table)
         run = self._narrowed.get(pod.signature) or self._new_run(profile, pod.info)
         self._narrowed.put(pod.signature, run, len(self.table))
         try:
@@ -215,7 +217,7 @@ class TableCycle:
             raise _of_pod(missing, pod) from missing
         if one.found is None or self._narrower is None:
             return one.batch(self._chooser, name_best=self._name_best)
-        return NarrowTask(self._narrower, profile, pod, self.roster, one.found)
+        return NarrowTask(self._narrower, profile, pod, roster, one.found)
 
     def narrowed(self, narrowing: Narrowing) -> BatchRun:
         """The batch of the pod that was narrowed."""

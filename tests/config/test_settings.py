@@ -171,6 +171,7 @@ def test_a_partitioned_run_has_a_partition_for_each_scheduler_unless_told_otherw
         ("shards: 3\nnodes_at: scheduler", {}, 0, 2),
         ("nodes_at: workers", {}, 0, 2),
         ("shards: 3\nmode: partitioned", {}, 0, 3),
+        ("shards: 3\nnodes_at: scheduler\nmode: partitioned", {}, 0, 3),
         ("shards: 3", {"mode": "partitioned"}, 0, 3),
         ("shards: 3", {"workers": 4}, 4, 2),
         ("workers: 3", {"shards": 4}, 4, 2),
