@@ -47,13 +47,15 @@ CLASSES = {}
 
 
 def _flat(value):
-    if dataclasses.is_dataclass(value):
+    names = CLASSES.get(type(value).__name__)
+    if names is None and dataclasses.is_dataclass(value):
         # Facts whose classes have a float hold one already.
         names = [each.name for each in dataclasses.fields(value)]
         CLASSES[type(value).__name__] = names
+    if names is not None:
         return [_flat(getattr(value, name)) for name in names]
     if isinstance(value, list | tuple):
-        return [_flat(each) for each in value]
+        return [each if type(each) in (str, int) else _flat(each) for each in value]
     return value.value if isinstance(value, Enum) else value
 
 
