@@ -197,6 +197,14 @@ class BatchRun:
         self.settle()
         if self._has_ended:
             return None
+        decision = self._decide(pod)
+        if decision is not None and decision.node_name is None:
+            # It loses its nomination, as others know once this decision has taken effect.
+            self._has_ended |= bool(pod.info.facts.nominated_node_name)
+        return decision
+
+    def _decide(self, pod: PodInCycle) -> Decision | None:
+        """As `decide`, on a table that has every placement."""
         each = self._classes[pod.signature]
         run = each.run
         if self._changed_elsewhere(pod):

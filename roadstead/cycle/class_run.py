@@ -72,11 +72,11 @@ class ClassRun:
         """Evaluate PreFilter and Filter where anything changed; the error that ends the cycle."""
         evaluation = self.evaluation
         evaluation.update(len(evaluation.table), filters)
-        failure = self.filter_failure()
-        if failure is not None:
-            return failure.message
         if self.narrowing is not None:
+            # A filter that fails where no search comes fails nobody.
             evaluation.narrow(self.narrowing.narrowed)
+        elif (failure := self.filter_failure()) is not None:
+            return failure.message
         if self.error:
             return self.error
         status = evaluation.pre_filter.status
@@ -113,8 +113,9 @@ class ClassRun:
         evaluation = self.evaluation
         if not evaluation.pre_filter.status.is_success:
             return None
+        codes = evaluation.codes if evaluation.wide is None else evaluation.wide[0]
         for code, status in enumerate(evaluation.statuses, start=1):
-            if status.code is Code.ERROR and (evaluation.codes == code).any():
+            if status.code is Code.ERROR and (codes == code).any():
                 return status
         return None
 

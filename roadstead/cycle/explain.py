@@ -214,10 +214,10 @@ def explain(
     if nominated not in {names[i] for i in order[feasible]}:
         nominated = ""
     cycle_error = "" if nominated or len(feasible) == 1 else score_error
-    if narrowing is not None and narrowing.error:
-        cycle_error = narrowing.error
     failure = next((each for each in statuses if each and each.code is Code.ERROR), None)
-    if failure is not None and passed:
+    if narrowing is not None:
+        cycle_error = narrowing.error or cycle_error
+    elif failure is not None and passed:
         cycle_error = failure.message
     lines: tuple[ScoreLine, ...] = ()
     if len(feasible) and not (cycle_error or score_error):

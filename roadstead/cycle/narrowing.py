@@ -14,7 +14,7 @@ findNodesThatPassFilters, findNodesThatPassExtenders, prioritizeNodes).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from roadstead.framework.sampling import feasible_nodes_to_find, places_to_visit
 from roadstead.nodes.columns import I64
 from roadstead.nodes.node_order import NodeOrder
 from roadstead.nodes.table import NodeTable, Rows
-from roadstead.protocol.status import Status
+from roadstead.protocol.status import Code, Status
 
 MAX_SCORE = 1 << 60
 """Where sums of extenders' scores end, either way, so that totals never overflow."""
@@ -56,19 +56,29 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What Filter left, by arrival. considered: nodes that PreFilter left over; None for all."""
+    """What Filter left, by arrival. considered: nodes that PreFilter left over; None for all.
+
+    failing: of nodes on which a filter fails, why.
+    """
 
     feasible: I64
     considered: I64 | None = None
+    failing: Mapping[int, str] = field(default_factory=dict)
 
 
 def found_of(evaluation: Evaluation) -> Found:
     """What is left of a table's rows; its PreFilter has passed."""
     arrivals = evaluation.table.arrivals
     feasible = arrivals[evaluation.feasible]
+    failing = {
+        int(arrivals[row]): status.message
+        for code, status in enumerate(evaluation.statuses, start=1)
+        if status.code is Code.ERROR
+        for row in np.flatnonzero(evaluation.codes == code).tolist()
+    }
     if evaluation.pre_filter.node_names is None:
-        return Found(feasible)
-    return Found(feasible, arrivals[evaluation.codes != EXCLUDED])
+        return Found(feasible, failing=failing)
+    return Found(feasible, arrivals[evaluation.codes != EXCLUDED], failing)
 
 
 class RosterOf:
@@ -122,10 +132,12 @@ class Narrower:
             return search.only(nominated, self.start)
         feasible = search.visit(self.to_find(profile, len(search.considered)), self.start)
         next_start = search.next_start(self.start)
+        nothing = Narrowed(no_arrivals(), no_arrivals())
+        if search.failure:
+            return Narrowing(nothing, error=search.failure, next_start=next_start)
         try:
             passed = self.extenders.filter(asker, feasible)
         except ExtenderError as failure:
-            nothing = Narrowed(no_arrivals(), no_arrivals())
             return Narrowing(nothing, error=str(failure), next_start=next_start)
         scores: Mapping[str, int] = {}
         if len(passed.nodes) > 1:
@@ -149,7 +161,8 @@ class Narrower:
         if place is None:
             return False
         if not search.fits[place]:
-            search.told.add(place)
+            if int(search.roster.arrivals[place]) not in search.failing:
+                search.told.add(place)
             return False
         try:
             passed = self.extenders.filter(asker, [search.roster.nodes[place]])
@@ -182,7 +195,8 @@ class _Search:
     """One pod's search over a roster; places are indices into it.
 
     considered: places that PreFilter left over. fits: bool[place]. told: places whose refusal
-    counts, beside those that were visited. refused: what extenders said, by node.
+    counts, beside those that were visited. refused: what extenders said, by node. failure: what
+    ended the search, where a filter failed on a node that it came to.
     """
 
     def __init__(self, roster: Roster, found: Found) -> None:
@@ -191,6 +205,8 @@ class _Search:
         self.considered: Rows = np.arange(len(roster.nodes), dtype=np.intp)
         if found.considered is not None:
             self.considered = np.flatnonzero(np.isin(roster.arrivals, found.considered))
+        self.failure = ""
+        self.failing = found.failing
         self.told: set[int] = set()
         self._visited: Rows = self.considered
         self._refused: dict[str, Status] = {}
@@ -204,7 +220,18 @@ class _Search:
         """The feasible nodes that are found, in the order in which they are."""
         local = places_to_visit(self.fits[self.considered], to_find, start)
         self._visited = self.considered[local]
+        if self.failing:
+            self._end_at_failure()
         return [self.roster.nodes[p] for p in self._visited[self.fits[self._visited]].tolist()]
+
+    def _end_at_failure(self) -> None:
+        """Nothing is looked at from the first failing node on, nor is that counted itself."""
+        arrivals = self.roster.arrivals[self._visited].tolist()
+        for step, arrival in enumerate(arrivals):
+            if arrival in self.failing:
+                self.failure = self.failing[arrival]
+                self._visited = self._visited[:step]
+                return
 
     def next_start(self, start: int) -> int:
         """Behind all that were found or refused, as upstream counts them."""

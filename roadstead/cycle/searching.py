@@ -67,9 +67,8 @@ class SearchingBatch(BatchRun):
         self._narrower.start = found.next_start
         return found
 
-    def decide(self, pod: PodInCycle) -> Decision | None:
-        """The decision for the next pod; None ends the batch."""
-        self.settle()
+    def _decide(self, pod: PodInCycle) -> Decision | None:
+        """A search of its own for each pod; None ends the batch."""
         if self._has_taken_volumes and pod.info.facts.volumes:
             return None
         run = self._classes[pod.signature].run

@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Reads
+from roadstead.framework.tie_break import TieBreak
 from roadstead.parity.paths import open_path
 from roadstead.protocol.status import error, unschedulable
-from tests.builders import node, pod, profile_of
+from tests.builders import node, pod, profile_of, table_of
 
 TEXT = 'running "Asks" filter plugin: the oracle is silent'
 
@@ -62,3 +67,31 @@ def test_where_no_node_fails_the_others_take_the_pod(kind):
     for decision, explanation in paths(kind, ["n1", "n3"]):
         assert (decision.node_name, decision.error) == ("n3", "")
         assert explanation.cycle_error == ""
+
+
+@pytest.mark.parametrize("cycle_of", [PlainCycle, TableCycle])
+@pytest.mark.parametrize(
+    ("start", "node_name", "why", "next_start"),
+    [(0, None, TEXT, 2), (1, None, TEXT, 2), (2, None, TEXT, 2), (3, "n3", "", 0)],
+)
+def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_does(
+    cycle_of, start, node_name, why, next_start, monkeypatch
+):
+    """Upstream goes on behind what was found and refused before, without the node that failed."""
+    monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 1)
+    table = table_of(*map(node, ("n0", "n1", "n2", "n3")))
+    profiles = profiles_of(Asks)(table.classes)
+    narrower = Narrower({"default-scheduler": 1})
+    narrower.start = start
+    cycle = cycle_of(table, profiles, TieBreak("first"), narrower=narrower)
+    info = table.classes.info(pod(cpu=100))
+    waiting = PodInCycle("u", "default/p", info, profiles["default-scheduler"].class_of(info, "u"))
+
+    if cycle_of is PlainCycle:
+        assert cycle.explain(waiting).cycle_error == why
+        decision = cycle.decide(waiting)
+    else:
+        decision = cycle.begin([waiting]).decide(waiting)
+
+    assert (decision.node_name, decision.error) == (node_name, why)
+    assert narrower.start == next_start

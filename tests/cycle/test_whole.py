@@ -3,6 +3,7 @@
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
@@ -73,3 +74,20 @@ def test_a_batch_still_ends_for_pods_with_volumes():
     world = World(*[pod(cpu=100, volumes=volumes, **APART)] * 2)
 
     assert world.decided() == ["n0", "end"]
+
+
+@pytest.mark.parametrize("shares", [{}, {"default-scheduler": 50}])
+def test_the_nomination_of_a_pod_that_fits_nowhere_counts_for_none_behind_it(shares):
+    """Upstream withdraws it before the next pod is decided, so the batch ends there."""
+    large = pod(cpu=5000, nominated_node_name="n0", preemption_policy="Never")
+    world = World(large, pod(cpu=4000))
+    world.cycle = TableCycle(
+        world.table, world.profiles, TieBreak("first"), narrower=Narrower(shares)
+    )
+    world.table.nominate("n0", world.pods[0].info)
+
+    assert world.decided() == [None, "end"]
+
+    world.table.withdraw("n0", world.pods[0].info)
+    del world.pods[0]
+    assert world.decided() == ["n0"]

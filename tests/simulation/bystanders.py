@@ -15,10 +15,11 @@ EXCLUDED = "excluded"
 
 
 class Bystanders:
-    """members: the gangs' pods as the scheduler knows them."""
+    """members: the gangs' pods as the scheduler knows them. bounds: its own part of the nodes."""
 
-    def __init__(self, plan, tie_break, members):
+    def __init__(self, plan, tie_break, members, bounds=None):
         self._plan, self._tie_break, self._members = plan, tie_break, members
+        self._bounds = bounds
 
     def ask(self, pod, facts, world, view, wanted):
         """One line for each thing that a path says otherwise than `view`.
@@ -40,6 +41,8 @@ class Bystanders:
     def _profiles(self, changes):
         def profiles_of(classes):
             profiles = build_profiles(self._plan, classes, members=self._members)
+            if self._bounds is not None:
+                profiles = {name: each.within(self._bounds) for name, each in profiles.items()}
             storage = next(iter(profiles.values())).storage
             for change in changes:
                 storage.apply(change)

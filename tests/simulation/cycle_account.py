@@ -45,7 +45,7 @@ class _Pod:
     def __init__(self, pod, profile, lease_id):
         self.pod, self.profile, self.lease_id = pod, profile, lease_id
         self.state = "leased"
-        self.attempt = self.answer = self.refusal = None
+        self.attempt = self.answer = self.refusal = self.decision = None
         self.waits = {}
 
     @property
@@ -115,6 +115,73 @@ class CycleAccount:
     def _of_token(self, token):
         return self._attempts.get(token) or self._ended_attempts.get(token)
 
+    # What may not come, and leaves all as it is.
+
+    def _forbids(self, name, *what):
+        """Why a call must raise; "" where it must not."""
+        if name == "lease":
+            unknown = [
+                pod for pod in what[1] if pod.info.facts.scheduler_name not in self._profiles
+            ]
+            return "a pod has no profile" if unknown else ""
+        if name == "decided":
+            return self._forbids_decisions(what[0])
+        if name == "bind_answered":
+            return self._forbids_answers(what[0])
+        tokens = {"lost": what[0]}.get(name, ())
+        if name == "assumed":
+            tokens = [*what[0], *(token for token, _ in what[1])]
+        return self._forbids_tokens(tokens)
+
+    def _forbids_tokens(self, tokens):
+        given = {f"{self._prefix}{number}" for number in range(1, self._tokens + 1)}
+        # Of long numbers zeros may stand in front.
+        strange = [t for t in tokens if t not in given and self._of_token(t) is None]
+        return f"{strange} were never given" if strange else ""
+
+    def _forbids_decisions(self, decisions):
+        new = {}
+        for each in decisions:
+            uid, record = each.pod.uid, self._find(each.pod.uid)
+            if record is None:
+                return f"{uid} is not known"
+            is_gone = record.state == "gone" and record.decision is None
+            if is_gone or each.pod.attempt < record.pod.attempt:
+                continue
+            said = each.pod.attempt, each.node_name, each.error
+            if said == new.get(uid, record.decision):
+                continue
+            if uid in new or record.state != "leased" or each.pod.attempt > record.pod.attempt:
+                return f"{uid} is {record.state} at attempt {record.pod.attempt}, and it is {said}"
+            new[uid] = said
+        return ""
+
+    def _forbids_answers(self, answers):
+        new = {}
+        for answer in answers:
+            record = self._of_token(answer.token)
+            if record is None:
+                if why := self._forbids_tokens([answer.token]):
+                    return why
+                continue
+            before = new.get(answer.token, record.answer)
+            said = answer.outcome, answer.node_name
+            if before is not None and (before.outcome, before.node_name) == said:
+                continue
+            if before is not None:
+                return f"of {answer.token} another thing was said before"
+            if record.state == "gone":
+                continue
+            is_elsewhere = answer.node_name != record.attempt.node_name
+            if answer.outcome is BindOutcome.BOUND and is_elsewhere:
+                return f"{answer.token} was not sent to {answer.node_name}"
+            if record.state not in AT_BINDER:
+                return f"{answer.token} is {record.state}"
+            new[answer.token] = answer
+        return ""
+
+    # What follows from what comes.
+
     def _lease(self, lease_id, pods):
         for pod in pods:
             known = self._find(pod.uid)
@@ -138,6 +205,7 @@ class CycleAccount:
             if record is not None and record.pod.attempt == each.pod.attempt:
                 new.setdefault(each.pod.uid, (record, each))
         for record, each in new.values():
+            record.decision = each.pod.attempt, each.node_name, each.error
             if each.node_name is None:
                 self._no_node(record, each)
         for record, each in new.values():
@@ -193,8 +261,9 @@ class CycleAccount:
     def _assumed(self, accepted, refused, now_s):
         self._now_s = now_s
         plain = []
-        for token, status in {**dict(refused), **dict.fromkeys(accepted)}.items():
-            record = self._of_token(token)
+        said = {**dict(refused), **dict.fromkeys(accepted)}.items()
+        # What ends in the course of the call may push others out of memory.
+        for record, status in [(self._of_token(token), status) for token, status in said]:
             if record is None:
                 continue
             if record.state != "assuming":

@@ -5,7 +5,15 @@ import asyncio
 from roadstead.actors.names import BINDER, QUEUE
 from roadstead.actors.seam import NOTHING
 from roadstead.journal.segments import Reader
-from tests.simulation import older, ramble_binder, ramble_cache, ramble_queue, reborn
+from tests.simulation import (
+    older,
+    ramble_attempts,
+    ramble_binder,
+    ramble_cache,
+    ramble_decisions,
+    ramble_queue,
+    reborn,
+)
 from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.damage import judged, read, unnoticed
 from tests.simulation.disk_faults import rot
@@ -59,6 +67,8 @@ async def _rambled(run):
     queue = run.process.actors[QUEUE]
     problems = ramble_queue.problems_of(queue, scenario, drawn)
     problems += await ramble_cache.problems_of(plan, scenario, drawn)
+    problems += ramble_attempts.problems_of(plan, scenario, drawn)
+    problems += await ramble_decisions.problems_of(plan, scenario, drawn)
     if not run.disk.lied:
         copy = reborn.copy_of(run.disk)
         problems += ramble_binder.problems_of(plan, scenario, copy, scenario.limits, drawn)

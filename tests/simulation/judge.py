@@ -18,6 +18,7 @@ from roadstead.framework.victims import DryRun
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run
+from roadstead.protocol.status import Code
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
 from tests.simulation.bystanders import Bystanders, identity_of
@@ -29,17 +30,22 @@ ASKED_EVERY = 5
 
 
 class Judge:
-    """members: the gangs' pods as the scheduler knows them. problems: what was decided wrongly."""
+    """members: the gangs' pods as the scheduler knows them. bounds: its own part of the nodes.
 
-    def __init__(self, plan, members):
+    problems: what was decided wrongly.
+    """
+
+    def __init__(self, plan, members, bounds=None):
         self._classes = PodClasses()
         self._profiles = build_profiles(plan, self._classes, members=members)
+        if bounds is not None:
+            self._profiles = {n: each.within(bounds) for n, each in self._profiles.items()}
         self._table = NodeTable(self._classes)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._naive = Naive(self._table, self._tie_break)
         self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
         self._sampling = Sampling(plan)
-        self._bystanders = Bystanders(plan, self._tie_break, members)
+        self._bystanders = Bystanders(plan, self._tie_break, members, bounds)
         self._changes = []
         self._placed = {}
         self._nominated = {}
@@ -119,21 +125,24 @@ class Judge:
         """
         told = _Told(effects)
         for decision in decisions:
-            self.judged += 1
-            pod = decision.pod
-            facts = pod.info.facts
-            wanted, said = self._decide(pod, facts), told.of(decision)
-            if facts.pod_group is not None and wanted.node_name is None and said is not None:
-                # What is said of a gang depends on which of it wait at the scheduler.
-                wanted = replace(wanted, message=said.message, nominated=said.nominated)
-            if said != wanted:
-                text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
-                self.problems.append(f"{text}, the judge says {wanted}")
-            elif self._may_ask(facts) and not wanted.error:
-                self._ask_bystanders(pod, facts, wanted)
-            if decision.node_name is not None:
-                self._place(pod, facts, decision.node_name)
+            self._judge(decision, told.of(decision))
         self.heed(effects)
+
+    def _judge(self, decision, said):
+        self.judged += 1
+        pod = decision.pod
+        facts = pod.info.facts
+        wanted = self._decide(pod, facts)
+        if facts.pod_group is not None and wanted.node_name is None and said is not None:
+            # What is said of a gang depends on which of it wait at the scheduler.
+            wanted = replace(wanted, message=said.message, nominated=said.nominated)
+        if said != wanted:
+            text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
+            self.problems.append(f"{text}, the judge says {wanted}")
+        elif self._may_ask(facts) and not wanted.error:
+            self._ask_bystanders(pod, facts, wanted)
+        if decision.node_name is not None:
+            self._place(pod, facts, decision.node_name)
 
     def _may_ask(self, facts):
         """Whether to ask bystanders; they do not know where searches start."""
@@ -190,15 +199,22 @@ class Judge:
         return self._failed(profile, pod, facts, found)
 
     def _sampled(self, facts, evaluation, rows):
-        """The feasible rows that a search meets; scoring sees no others."""
-        names = self._table.names
+        """The feasible rows that a search meets; scoring sees no others. And what ended it."""
+        names, statuses = self._table.names, evaluation.statuses
         feasible = {names[row] for row in rows}
-        nominated = facts.nominated_node_name
+        failing = {
+            name: statuses[code - 1]
+            for name, code in zip(names, evaluation.codes.tolist(), strict=True)
+            if code > 0 and statuses[code - 1].code is Code.ERROR
+        }
         # A nominated node that takes the pod is asked first, and no search begins.
-        met = {nominated} & feasible or self._sampling.search(facts.scheduler_name, feasible)
-        rows = [row for row in rows if names[row] in met]
+        met, failed = {facts.nominated_node_name} & feasible, None
+        if not met:
+            named = evaluation.pre_filter.node_names
+            met, failed = self._sampling.search(facts.scheduler_name, feasible, failing, named)
+        rows = [row for row in rows if names[row] in met and failed is None]
         evaluation.feasible = np.isin(np.arange(len(self._table)), rows)
-        return rows
+        return rows, failing.get(failed)
 
     def _failed(self, profile, pod, facts, found):
         diagnosis, names = found.diagnosis, set(self._table.node_names())

@@ -59,7 +59,8 @@ class Naive:
         self._chooser = Chooser(tie_break)
 
     def decide(self, profile, info, pod, narrow=None):
-        """narrow: leaves over those of the feasible rows that a search meets."""
+        """narrow: leaves over those of the feasible rows that a search meets, and says what ended
+        it if a filter did."""
         facts, name_of = info.facts, self._table.names
         evaluation = Evaluation(profile, info, self._table)
         evaluation.update(len(self._table), evaluation.own_filter_summaries())
@@ -68,9 +69,10 @@ class Naive:
         found = Decided(evaluation, {})
         rows = np.flatnonzero(evaluation.feasible).tolist() if passed else []
         failure = outcome.status if outcome.status.code is Code.ERROR else None
-        failure = failure or (failure_of(evaluation) if passed else None)
-        if passed and failure is None and narrow is not None:
-            rows = narrow(evaluation, rows)
+        if passed and narrow is not None:
+            rows, failure = narrow(evaluation, rows)
+        elif passed:
+            failure = failure_of(evaluation)
         rows.sort(key=lambda row: name_of[row].encode())
         found.view = {
             "feasible": [name_of[row] for row in rows],

@@ -30,21 +30,29 @@ class Sampling:
                 if not names:
                     del self._zones[zone]
 
-    def search(self, scheduler_name, feasible):
-        """The names that one search meets among the feasible ones; the next starts behind it."""
+    def search(self, scheduler_name, feasible, failing=(), named=None):
+        """The names that one search meets among the feasible ones, and a failing one that ends it
+        or None; the next starts behind it, and in front of that.
+
+        named: nodes that PreFilter leaves over; no other one is come to.
+        """
         turns = zip_longest(*self._zones.values())
-        order = [name for turn in turns for name in turn if name is not None]
+        every = [name for turn in turns for name in turn if name is not None]
+        order = [name for name in every if named is None or name in named]
         wanted = self._wanted(scheduler_name, len(order))
-        met, seen = set(), 0
+        met, seen, failed = set(), 0, None
         for step in range(len(order)):
             name = order[(self._start + step) % len(order)]
+            if name in failing:
+                failed = name
+                break
             if name in feasible:
                 if len(met) == wanted:
                     break
                 met.add(name)
             seen += 1
-        self._start = (self._start + seen) % len(order)
-        return met
+        self._start = (self._start + seen) % len(every)
+        return met, failed
 
     def _wanted(self, scheduler_name, nodes):
         share = self.shares.get(scheduler_name)

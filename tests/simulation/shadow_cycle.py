@@ -8,6 +8,7 @@ that the core leaves out, or makes twice, shows as well.
 from collections import Counter
 
 from roadstead.framework.guarded import PluginFailure
+from roadstead.protocol.errors import IllegalTransitionError
 from tests.simulation.cycle_account import UNBOUND, CycleAccount
 
 SHOWN = 3
@@ -77,7 +78,17 @@ class ShadowCycle(CycleAccount):
     def _followed(self, name, original):
         def call(*what, **how):
             self._log.clear()
-            effects = original(*what, **how)
+            forbidden = self._forbids(name, *what)
+            try:
+                effects = original(*what, **how)
+            except (IllegalTransitionError, KeyError) as refused:
+                if not forbidden:
+                    self._differs(name, f"raises {refused!r}")
+                if self._log:
+                    self._differs(name, f"asks plugins and raises: {self._log}")
+                raise
+            if forbidden:
+                self._differs(name, f"does not raise, though {forbidden}")
             if len(self.problems) < SHOWN:
                 self._begin(self._log, effects)
                 try:

@@ -1,0 +1,490 @@
+"""What runs do to a scheduler's cycle seldom or never: cycles of its own table, with a run's plan,
+nodes and pods, decide at random, and a judge decides again.
+
+A small cluster that changes between any two batches; states that are stale; pods that were
+forgotten and are decided again before that is known; attempts that cache or binder refuse;
+nominations; users' plugins; searches of a few nodes; a partition that changes hands.
+"""
+
+import json
+import random
+from dataclasses import replace
+from unittest.mock import patch
+
+from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.preemption import after_failure
+from roadstead.cache import CacheCore, CacheSettings, Placement
+from roadstead.cache.pods import Assumption
+from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.core import CycleCore
+from roadstead.cycle.effects import Assume, Bind, Confirm, Forget, Nominate, Requeue
+from roadstead.cycle.partitions import OwnNodes
+from roadstead.cycle.pods import BindAnswer, BindOutcome
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.framework import sampling as product_sampling
+from roadstead.framework.members import GroupMembers
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import loaded
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.placements import DeltaKind, TableStore
+from roadstead.protocol.status import unschedulable
+from roadstead.run import build_narrower, build_profiles
+from roadstead.storage import VolumeLedger
+from tests.builders import GIB, taint
+from tests.peculiar_plugins import DECIDING, config_with, peculiar
+from tests.simulation import sampling
+from tests.simulation.judge import Judge
+
+STEPS = 30
+PODS = 14
+NODES = 9
+FEW = 3
+"""Nodes of which a search is content, so that it ends early in a small cluster."""
+
+KINDS = ("decide", "catch_up", "change", "go", "come", "run", "leave", "update", "nominate", "turn")
+WEIGHTS = (12, 3, 2, 1, 2, 2, 2, 1, 2, 1)
+
+
+async def problems_of(plan, scenario, drawn):
+    """Where decisions at random differ from a judge's, the first few."""
+    if "extenders" in plan.config_text or "Raises" in plan.config_text:
+        # Who fails once per pod fails for who asks first.
+        return []
+    draw = random.Random(f"ramble decisions {drawn}")
+    with (
+        patch.object(product_sampling, "MIN_FEASIBLE_NODES", FEW),
+        patch.object(sampling, "LEAST_NODES", FEW),
+    ):
+        ramble = _Ramble(plan, scenario, draw)
+        for number in range(STEPS):
+            await ramble.step()
+            if problems := ramble.problems():
+                return [f"step {number} at random: {each}" for each in problems[:2]]
+    return []
+
+
+def _plan(plan, draw):
+    """The plan with plugins of users and a share of nodes to score."""
+    names = [each.name for each in draw.sample(DECIDING, draw.choice((0, 0, 1, 2)))]
+    names = [name for name in names if name not in plan.config_text]
+    document = json.loads(config_with(*names, config=plan.config_text))
+    if share := draw.choice((None, None, 1, 40, 70)):
+        document["percentageOfNodesToScore"] = share
+    settings = plan.settings.model_copy(update={"score_nodes": "config"})
+    return replace(
+        plan,
+        settings=settings,
+        config_text=json.dumps(document),
+        config_source="at random",
+        plugins=(*plan.plugins, *peculiar(*names)),
+    )
+
+
+class _Judge(Judge):
+    """A judge that learns what the cluster is by being shown it."""
+
+    def __init__(self, plan, members, bounds):
+        super().__init__(plan, members, bounds)
+        self._aside, self._here = {}, {}
+
+    def begin(self, pods):
+        """Pods are about to be decided: none of them stands on the table."""
+        for uid in [pod.uid for pod in pods if pod.uid in self._placed]:
+            info, name, key = self._placed.pop(uid)
+            if name in self._table.node_names():
+                self._table.remove_pod(name, info, uid=uid)
+            if uid not in self._here:
+                self._aside[uid] = info, name, key
+            elif facts := self._here.pop(uid):
+                # It was decided here before, and came to nothing; what it gave up is its again.
+                self.nominate(uid, facts, facts.nominated_node_name, ())
+
+    def passes_on(self, decision):
+        """A pod fits none of the nodes of its scheduler, and is decided on all of them by another
+        one."""
+        said = decision.diagnosis.message("")
+        wanted = self._decide(decision.pod, decision.pod.info.facts)
+        if wanted.node_name is not None or not wanted.message.startswith(said):
+            self.problems.append(f"{decision.pod.key} is passed on: {said}, not {wanted}")
+
+    def end(self, decisions):
+        """The pods of a batch that were not placed are where they were."""
+        for uid, (info, name, key) in self._aside.items():
+            if uid not in self._placed:
+                self._put(uid, info, name, key)
+        self._aside.clear()
+        for each in decisions:
+            if each.node_name is not None:
+                facts = each.pod.info.facts
+                self._here[each.pod.uid] = facts if facts.nominated_node_name else None
+
+    def _put(self, uid, info, name, key):
+        self._placed[uid] = info, name, key
+        if name in self._table.node_names():
+            self._table.add_pod(name, info, uid=uid, key=key)
+
+    def see(self, placed, nominated):
+        """All pods and nominations that there are. placed: uid → (facts, node, key)."""
+        self._here.clear()
+        for uid, (info, name, _) in list(self._placed.items()):
+            if uid not in placed or (info.facts, name) != placed[uid][:2]:
+                del self._placed[uid]
+                if name in self._table.node_names():
+                    self._table.remove_pod(name, info, uid=uid)
+        for uid in list(self._nominated):
+            self._withdraw(uid)
+        for uid, (facts, name, key) in placed.items():
+            if uid not in self._placed:
+                self._put(uid, self._classes.info(facts), name, key)
+        for uid, (name, facts) in nominated.items():
+            self._nominated[uid] = info, _ = self._classes.info(facts), name
+            self._table.nominate(name, info)
+
+    def release(self, uid):
+        """The claims of a pod whose attempt ended."""
+        self._changes += self._volumes.forget(uid)
+
+    def keep(self, uid):
+        self._volumes.confirm(uid)
+
+
+class _Ramble:
+    """One scheduler without its actor. late: what is known of the cluster, and not here yet.
+
+    facts: of the pods that may be decided, by who they are.
+    """
+
+    def __init__(self, plan, scenario, draw):
+        self._draw, self._lease_id, self._number = draw, 0, 0
+        self._plan = plan = _plan(plan, draw)
+        self._classes, members = PodClasses(), GroupMembers()
+        profiles = build_profiles(plan, self._classes, members=members)
+        self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
+        self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
+        narrower, parts = build_narrower(plan), {}
+        self._bounds = OwnNodes(parts, (0, 1)) if not narrower and draw.random() < 0.3 else None
+        bounds = self._bounds
+        self._profiles = profiles
+        if bounds is not None:
+            self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
+        self._parts = parts
+        self._judge = _Judge(plan, members, bounds)
+        code = loaded() if draw.random() < 0.5 else None
+        self._cycle = TableCycle(
+            self._held.table,
+            self._profiles,
+            self._tie_break,
+            narrower=narrower,
+            accelerator=Accelerator(code, Coverage()) if code else None,
+            sharers=draw.choice((1, 1, 100)),
+        )
+        self.core = CycleCore("ramble", 1, profiles)
+        self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
+        self._cache = CacheCore(TableStore(), CacheSettings())
+        self._late, self._arrivals, self._is_owed = [], 0, False
+        self._some_nodes(scenario)
+        self._some_pods(scenario)
+
+    def problems(self):
+        return self._judge.problems
+
+    def _some_nodes(self, scenario):
+        hosts = list(scenario.nodes[:NODES])
+        large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 20))
+        if self._draw.random() < 0.4:
+            hosts = [
+                replace(each, allocatable=large) if number % 2 else each
+                for number, each in enumerate(hosts)
+            ]
+        self._hosts = hosts
+        for facts in hosts[: max(1, len(hosts) - 2)]:
+            self._tell(self._cache.add_node(facts))
+        self._catch_up()
+
+    def _some_pods(self, scenario):
+        draw = self._draw
+        pods = [each for each in scenario.pods if each[1].pod_group is None]
+        pods = draw.sample(pods, min(PODS, len(pods)))
+        self._facts = dict(pods)
+        for number in range(draw.choice((0, 4, 12)) if pods else 0):
+            who, facts = pods[draw.randrange(min(3, len(pods)))]
+            again = PodIdentity(f"{who.uid}-{number}", who.namespace, f"{who.name}-{number}")
+            self._facts[again] = facts
+        self._attempts = dict.fromkeys(self._facts, 0)
+
+    async def step(self):
+        (kind,) = self._draw.choices(KINDS, WEIGHTS)
+        if kind == "decide":
+            await self._decide()
+        else:
+            getattr(self, f"_{kind}")()
+
+    # The cluster, and what the scheduler knows of it.
+
+    def _tell(self, deltas):
+        self._late += deltas
+
+    def _catch_up(self):
+        """As when a scheduler reads: the changes so far, and nothing of what did not come to be."""
+        held, judge, infos = self._held, self._judge, self._classes.info
+        for _, kind, name, uid, pod, node in self._late:
+            info = None if pod is None else infos(pod)
+            if kind is DeltaKind.ADD_NODE:
+                self._parts[name] = self._arrivals % 3
+                held._node_comes(node, self._arrivals)
+                self._arrivals += 1
+                judge.node_comes(node)
+            elif kind is DeltaKind.UPDATE_NODE:
+                held._node_changes(node)
+                judge.node_comes(node)
+            elif kind is DeltaKind.REMOVE_NODE:
+                held._node_goes(name)
+                judge.node_goes(name)
+            elif kind is DeltaKind.ADD_POD:
+                held._pod_comes(name, info, uid, self._cache.key_of(uid), None)
+            elif kind is DeltaKind.REMOVE_POD:
+                held._pod_goes(name, info, uid)
+            elif kind is DeltaKind.NOMINATE:
+                held.table.nominate(name, info)
+            else:
+                held._nomination_ends(name, info, uid)
+        self._late, self._is_owed = [], False
+        held.tentative.drop_rest()
+        held.table.validate()
+        known = self._cache.placements
+        placed = {
+            uid: (known.facts_of(uid), self._cache.node_of(uid), self._cache.key_of(uid))
+            for uid in self._cache._records
+        }
+        named = {uid: one for uid, one in known.nominated.items() if one[0] in known.nodes}
+        judge.see(placed, named)
+        self._compare_table()
+
+    def _compare_table(self):
+        """The table counts what the cache does."""
+        table, known = self._held.table, self._cache.placements
+        here = {
+            resident.uid: name
+            for name in table.node_names()
+            for resident in table.residents.on(name)
+        }
+        there = {
+            uid: self._cache.node_of(uid)
+            for uid in self._cache._records
+            if self._cache.node_of(uid) in known.nodes
+        }
+        if here != there or set(table.node_names()) != set(known.nodes):
+            self._judge.problems.append(f"the table holds {here}, not {there}")
+
+    def _host(self):
+        return self._draw.choice(self._hosts)
+
+    def _change(self):
+        facts = self._host()
+        if facts.name in self._cache.placements.nodes:
+            taints = self._draw.choice(((), (taint("spot", "", "NoSchedule"),)))
+            labels = self._draw.choice((facts.labels, (*facts.labels, ("disk", "ssd"))))
+            changed = replace(facts, taints=taints, labels=labels)
+            self._tell(self._cache.update_node(changed))
+
+    def _go(self):
+        facts = self._host()
+        if facts.name in self._cache.placements.nodes and len(self._cache.placements.nodes) > 1:
+            self._tell(self._cache.remove_node(facts.name))
+
+    def _come(self):
+        facts = self._host()
+        if facts.name not in self._cache.placements.nodes:
+            self._tell(self._cache.add_node(facts))
+
+    def _run(self):
+        """A pod of another scheduler, perhaps of one that is decided here, too."""
+        who, facts = self._draw.choice(list(self._facts.items()))
+        if facts.volumes:
+            return
+        uid = self._draw.choice((f"other-{self._number}", who.uid))
+        self._number += 1
+        if self._cache.node_of(uid) is None and self.core.state_of(uid) not in ("binding",):
+            key = f"{who.namespace}/{uid}"
+            item = Placement(uid, key, unnominated(facts), self._host().name)
+            self._tell(self._cache.confirm([item]))
+
+    def _some_running(self):
+        uids = [
+            each for each in self._cache._records if self._cache.state_of(each).value == "added"
+        ]
+        return self._draw.choice(uids) if uids else None
+
+    def _leave(self):
+        if (uid := self._some_running()) is not None:
+            self._tell(self._cache.remove_pods([uid]))
+            self.core.deleted([uid])
+            self._forget(uid)
+
+    def _update(self):
+        if (uid := self._some_running()) is not None:
+            facts = self._cache.facts_of(uid)
+            labels = self._draw.choice((facts.labels, (("app", "other"),)))
+            node = self._cache.node_of(uid)
+            self._tell(self._cache.update_pod(uid, replace(facts, labels=labels), node))
+
+    def _nominate(self):
+        """Another scheduler's pod is nominated, or is so no more."""
+        facts = self._draw.choice(list(self._facts.values()))
+        name = self._draw.choice((self._host().name, ""))
+        uid = f"nominated-{self._draw.randrange(3)}"
+        self._tell(self._cache.nominate(uid, name, unnominated(facts)))
+
+    def _turn(self):
+        if self._bounds is not None:
+            self._bounds.own = self._draw.choice(((0,), (1, 2), (0, 1, 2)))
+
+    # A batch, and what becomes of it.
+
+    def _lease(self):
+        free = [
+            who
+            for who in self._facts
+            if self.core.state_of(who.uid) in ("new", "unschedulable", "failed", "conflict", "gone")
+            and (self._cache.node_of(who.uid) is None or self._draw.random() < 0.1)
+        ]
+        pods = []
+        for who in self._draw.sample(free, min(len(free), self._draw.randint(1, 8))):
+            self._attempts[who] += 1
+            info = self._classes.info(self._facts[who])
+            signature = self._profiles[info.facts.scheduler_name].signature(info.facts, who.uid)
+            key = f"{who.namespace}/{who.name}"
+            draw = self._draw.randint(1, 2)
+            pods.append(PodInCycle(who.uid, key, info, signature, self._attempts[who], draw))
+        self._lease_id += 1
+        self.core.lease(self._lease_id, pods)
+
+    async def _decide(self):
+        self._lease()
+        pods = self.core.undecided(16)
+        if not pods:
+            return
+        if self._is_owed or self._draw.random() < 0.6:
+            self._catch_up()
+        cycle, judge = self._cycle, self._judge
+        pods = cycle.together(pods)
+        decided = []
+
+        async def decide(batch):
+            while len(decided) < len(pods):
+                coming = pods[len(decided) :]
+                if run := batch.decide_run(coming):
+                    decided.extend(run)
+                    continue
+                decision = batch.decide(coming[0])
+                if decision is None:
+                    break
+                if self._bounds is not None and decision.diagnosis is not None:
+                    decided.append(decision)
+                    continue
+                profile = self._profiles[decision.pod.info.facts.scheduler_name]
+                decision, has_tried = await after_failure(
+                    decision, profile, self._tie_break, batch, None
+                )
+                decided.append(decision)
+                if has_tried:
+                    break
+            return decided, len(decided)
+
+        await self._held.decide(cycle, pods, decide)
+        if not decided:
+            judge.problems.append(f"nothing is decided of {pods[0].key}")
+        cycle.settled(len(pods), len(decided))
+        judge.begin(pods)
+        effects = []
+        for each in decided:
+            if self._bounds is not None and each.diagnosis is not None:
+                judge.passes_on(each)
+                effects += self.core.deleted([each.pod.uid])
+            else:
+                effects += (said := self.core.decided([each]))
+                judge.decided([each], said)
+        judge.end(decided)
+        self._perform(effects)
+
+    def _perform(self, effects):
+        effects = list(effects)
+        while effects:
+            effect = effects.pop(0)
+            if isinstance(effect, Assume):
+                effects += self._assume(effect.attempts)
+            elif isinstance(effect, Bind):
+                effects += self._bind(effect.attempts)
+            elif isinstance(effect, Forget):
+                for each in effect.attempts:
+                    self._tell(self._cache.forget([(each.uid, each.token)]).deltas)
+                    self._forget(each.uid)
+            elif isinstance(effect, Confirm):
+                for each in effect.attempts:
+                    self._volumes.confirm(each.uid)
+                    self._judge.keep(each.uid)
+                    self._cache.confirm_assumed([each.uid])
+            elif isinstance(effect, Nominate):
+                effects += self._carry_out(effect)
+            elif isinstance(effect, Requeue):
+                for item in effect.items:
+                    self._back(item)
+
+    def _forget(self, uid):
+        self._volumes.forget(uid)
+        self._judge.release(uid)
+        # The claims of others may be free, which is to be seen at once.
+        self._is_owed = True
+
+    def _assume(self, attempts):
+        accepted, refused = [], []
+        for each in attempts:
+            if not each.facts.volumes and self._draw.random() < 0.12:
+                refused.append((each.token, unschedulable("not now")))
+                continue
+            facts = unnominated(each.facts)
+            item = Assumption(each.uid, each.key, facts, each.node_name, each.token)
+            answer = self._cache.assume([item], 0.0)
+            if answer.refused:
+                refused.append((each.token, unschedulable("it is there")))
+                self._judge.release(each.uid)
+                continue
+            self._tell(answer.deltas)
+            accepted.append(each.token)
+            node = self._cache.placements.nodes.get(each.node_name)
+            if each.facts.volumes:
+                self._is_owed = True
+                if node is not None:
+                    self._volumes.assume(each.uid, each.facts, node)
+        return self.core.assumed(accepted, refused, 0.0)
+
+    def _bind(self, attempts):
+        answers = []
+        for each in attempts:
+            bound = self._draw.random() < 0.85
+            outcome = BindOutcome.BOUND if bound else BindOutcome.CONFLICT
+            answers.append(BindAnswer(each.token, outcome, each.node_name if bound else ""))
+        return self.core.bind_answered(answers)
+
+    def _carry_out(self, effect):
+        effects, self._is_owed = [], True
+        for each in effect.nominations:
+            for victim in each.victims:
+                if self._cache.node_of(victim.uid) is not None:
+                    self._tell(self._cache.remove_pods([victim.uid]))
+                    effects += self.core.deleted([victim.uid])
+                    self._forget(victim.uid)
+            deltas = self._cache.nominate(
+                each.uid, each.node_name, unnominated(each.facts), preempts=bool(each.victims)
+            )
+            self._tell(deltas)
+        return effects
+
+    def _back(self, item):
+        if item.nominated_node is None:
+            return
+        who = next(each for each in self._facts if each.uid == item.uid)
+        name = item.nominated_node
+        self._facts[who] = replace(self._facts[who], nominated_node_name=name)
