@@ -198,9 +198,8 @@ class BatchRun:
         if self._has_ended:
             return None
         decision = self._decide(pod)
-        if decision is not None and decision.node_name is None:
-            # It loses its nomination, as others know once this decision has taken effect.
-            self._has_ended |= bool(pod.info.facts.nominated_node_name)
+        # Placed or not, a pod gives its nomination up: what others were told of its node is over.
+        self._has_ended = decision is not None and bool(pod.info.facts.nominated_node_name)
         return decision
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
@@ -264,9 +263,7 @@ class BatchRun:
         name = self.table.columns.names[self._chooser.one_of(self.table, best, pod.key, pod.draw)]
         self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
         if pod.info.facts.nominated_node_name:
-            # Its node is free for others now, who were told that it is not.
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
-            self._has_ended = True
         self._note_placed(pod.info)
         named = self._names(best) if self._name_best else ()
         return Decision(pod, name, feasible, total, len(best), named)

@@ -25,6 +25,7 @@ class Tentative:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._pods: dict[str, tuple[str, PodInfo]] = {}
+        self._nominated: set[str] = set()
         self._withdrawn: set[str] = set()
         self._aside: dict[str, tuple[str, Resident]] = {}
 
@@ -48,6 +49,9 @@ class Tentative:
             resident = self._table.residents.resident(uid)
             self._table.remove_pod(node_name, resident.info, uid=uid)
             self._aside[uid] = node_name, resident
+        # A pod whose last attempt came to nothing may name a node that is kept for it no more.
+        self._nominated -= {pod.uid for pod in pods}
+        self._nominated |= {pod.uid for pod in pods if self._table.is_nominated(pod.info)}
 
     def note(self, decisions: Sequence[Decision]) -> None:
         """Pods were placed on the table; those that were set aside and were not come back."""
@@ -86,7 +90,7 @@ class Tentative:
     def has_given_up(self, uid: str, node_name: str) -> bool:
         """Whether a nomination that ends for all was given up here for a place; asked once."""
         known = self._pods.get(uid)
-        if known is None or uid in self._withdrawn:
+        if known is None or uid in self._withdrawn or uid not in self._nominated:
             return False
         if known[1].facts.nominated_node_name != node_name:
             return False
@@ -98,6 +102,7 @@ class Tentative:
         for uid, (node_name, info) in self._pods.items():
             self._drop(uid, node_name, info)
         self._pods.clear()
+        self._nominated.clear()
         self._withdrawn.clear()
         for node_name, resident in self._aside.values():
             self._bring_back(node_name, resident)
@@ -105,7 +110,7 @@ class Tentative:
 
     def _drop(self, uid: str, node_name: str, info: PodInfo) -> None:
         self._take_back(uid, node_name, info)
-        if info.facts.nominated_node_name and uid not in self._withdrawn:
+        if uid in self._nominated and uid not in self._withdrawn:
             # It gave its nomination up for the place.
             self._table.nominate(info.facts.nominated_node_name, info)
 

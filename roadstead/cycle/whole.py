@@ -28,8 +28,6 @@ class WholeBatch(BatchRun):
         run.narrowing = None
         if decision.node_name is not None:
             self._note_placed(pod.info)
-            if pod.info.facts.nominated_node_name:
-                self._has_ended = True
             return decision
         profile, diagnosis = run.evaluation.profile, decision.diagnosis
         if diagnosis is None or candidates_wanted(profile, pod.info.facts, diagnosis) is None:

@@ -21,6 +21,7 @@ from roadstead.cycle.effects import Assume, Bind, Confirm, Forget, Nominate, Req
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.pods import BindAnswer, BindOutcome
 from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.verify import Verifier
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
@@ -36,6 +37,8 @@ from tests.builders import GIB, taint
 from tests.peculiar_plugins import DECIDING, config_with, peculiar
 from tests.simulation import sampling
 from tests.simulation.judge import Judge
+from tests.simulation.ramble_workers import Workers
+from tests.simulation.shadow_verifier import ShadowVerifier
 
 STEPS = 30
 PODS = 14
@@ -43,8 +46,10 @@ NODES = 9
 FEW = 3
 """Nodes of which a search is content, so that it ends early in a small cluster."""
 
-KINDS = ("decide", "catch_up", "change", "go", "come", "run", "leave", "update", "nominate", "turn")
-WEIGHTS = (12, 3, 2, 1, 2, 2, 2, 1, 2, 1)
+KINDS = {
+    **{"decide": 12, "catch_up": 3, "change": 2, "go": 1, "come": 2, "run": 2, "leave": 2},
+    **{"update": 1, "nominate": 2, "turn": 1, "score": 4, "verify": 5},
+}
 
 
 async def problems_of(plan, scenario, drawn):
@@ -180,6 +185,9 @@ class _Ramble:
             accelerator=Accelerator(code, Coverage()) if code else None,
             sharers=draw.choice((1, 1, 100)),
         )
+        self._workers = Workers(plan, self._held.table, draw)
+        self._verifier = Verifier(self._held.table, profiles)
+        self._shadow = ShadowVerifier(self._verifier)
         self.core = CycleCore("ramble", 1, profiles)
         self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
         self._cache = CacheCore(TableStore(), CacheSettings())
@@ -188,7 +196,7 @@ class _Ramble:
         self._some_pods(scenario)
 
     def problems(self):
-        return self._judge.problems
+        return self._judge.problems + self._workers.problems + self._shadow.problems
 
     def _some_nodes(self, scenario):
         hosts = list(scenario.nodes[:NODES])
@@ -215,7 +223,7 @@ class _Ramble:
         self._attempts = dict.fromkeys(self._facts, 0)
 
     async def step(self):
-        (kind,) = self._draw.choices(KINDS, WEIGHTS)
+        (kind,) = self._draw.choices([*KINDS], [*KINDS.values()])
         if kind == "decide":
             await self._decide()
         else:
@@ -229,11 +237,13 @@ class _Ramble:
     def _catch_up(self):
         """As when a scheduler reads: the changes so far, and nothing of what did not come to be."""
         held, judge, infos = self._held, self._judge, self._classes.info
+        arrivals = {}
         for _, kind, name, uid, pod, node in self._late:
             info = None if pod is None else infos(pod)
             if kind is DeltaKind.ADD_NODE:
                 self._parts[name] = self._arrivals % 3
                 held._node_comes(node, self._arrivals)
+                arrivals[name] = self._arrivals
                 self._arrivals += 1
                 judge.node_comes(node)
             elif kind is DeltaKind.UPDATE_NODE:
@@ -250,6 +260,7 @@ class _Ramble:
                 held.table.nominate(name, info)
             else:
                 held._nomination_ends(name, info, uid)
+        self._workers.tell(self._late, arrivals)
         self._late, self._is_owed = [], False
         held.tentative.drop_rest()
         held.table.validate()
@@ -341,6 +352,25 @@ class _Ramble:
         if self._bounds is not None:
             self._bounds.own = self._draw.choice(((0,), (1, 2), (0, 1, 2)))
 
+    def _score(self):
+        """Workers find out something of classes for the next batch."""
+        who, facts = self._draw.choice([*self._facts.items()])
+        profile = self._profiles[facts.scheduler_name]
+        given = self._workers.asked(profile, self._classes.info(facts), self._held)
+        if given is not None:
+            self._cycle.give(profile.signature(facts, who.uid), given)
+
+    def _verify(self):
+        """As the binder would, on what the scheduler knows."""
+        names = self._draw.choices(self._held.table.node_names(), k=4)
+        pods = self._draw.choices([*self._facts.values()], k=4)
+        if self._draw.random() < 0.5:
+            pods = pods[:1] * len(pods)
+        pods = [unnominated(each) for each in pods]
+        self._verifier.verify_all(pods, names)
+        for each, name in zip(pods, names, strict=True):
+            self._verifier.verify(each, name)
+
     # A batch, and what becomes of it.
 
     def _lease(self):
@@ -348,7 +378,7 @@ class _Ramble:
             who
             for who in self._facts
             if self.core.state_of(who.uid) in ("new", "unschedulable", "failed", "conflict", "gone")
-            and (self._cache.node_of(who.uid) is None or self._draw.random() < 0.1)
+            and (self._cache.node_of(who.uid) is None or self._draw.random() < 0.2)
         ]
         pods = []
         for who in self._draw.sample(free, min(len(free), self._draw.randint(1, 8))):

@@ -10,7 +10,7 @@ import numpy as np
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.pre_filtering import run_pre_filter
-from roadstead.protocol.status import SUCCESS, Status
+from roadstead.protocol.status import SUCCESS, Code, Status
 
 SHOWN = 3
 
@@ -33,6 +33,9 @@ def status_on(profile, info, table, node_name):
             result = plugin.filter(state, info, row)
             if result.codes is not None and result.codes[0]:
                 said = result.statuses[int(result.codes[0]) - 1]
+                if said.code is Code.ERROR:
+                    text = f'running "{plugin.name}" filter plugin: {said.message}'
+                    return Status(Code.ERROR, (text,), plugin.name)
                 return Status(said.code, said.reasons, plugin.name)
     return SUCCESS
 

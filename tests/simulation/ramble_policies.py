@@ -1,0 +1,108 @@
+"""What runs judge seldom: how long a scheduler thinks about a job, and which pods go to its own
+nodes. Each is called at random, with a run's pods, and held against a few plain lines."""
+
+import random
+from dataclasses import replace
+from types import SimpleNamespace
+
+from roadstead.config.concurrency import KIND_LABEL, DecisionTime, KindTime
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.jobs import Thinking, first_job
+from roadstead.cycle.partitions import Partition
+from roadstead.facts.pod import Owner
+from roadstead.nodes.pod_info import PodClasses
+
+TIMES = 12
+
+
+def problems_of(plan, scenario, drawn):
+    """Where they differ, the first few."""
+    draw = random.Random(f"ramble policies {drawn}")
+    pods = _pods(scenario, draw)
+    return [*_of_thinking(pods, draw), *_of_partition(plan, pods, draw)][:2]
+
+
+def _pods(scenario, draw):
+    """Pods of the run, some of them of a job and of a kind."""
+    classes, pods = PodClasses(), []
+    for who, facts in draw.sample(scenario.pods, min(10, len(scenario.pods))):
+        owner = draw.choice((facts.owner, None, Owner("Job", f"j{draw.randrange(2)}", "")))
+        kind = draw.choice(((), ((KIND_LABEL, draw.choice(("service", "batch", "other"))),)))
+        name = draw.choice(("default-scheduler", "served"))
+        labels = (*facts.labels, *kind)
+        info = classes.info(replace(facts, owner=owner, labels=labels, scheduler_name=name))
+        pods.append(PodInCycle(who.uid, f"{who.namespace}/{who.name}", info, info))
+    return pods
+
+
+def _job(facts):
+    """Pods of one job have the same; None for a pod that is one by itself."""
+    if facts.pod_group is not None:
+        return facts.namespace, "gang", facts.pod_group.name
+    owner = facts.owner
+    return owner and (facts.namespace, owner.kind, owner.uid or owner.name)
+
+
+def _of_thinking(pods, draw):
+    times = {kind: (draw.choice((0.0, 1.0, 8.0)), draw.choice((0.0, 0.25))) for kind in KINDS}
+    served = draw.choice(({}, {"served": "service"}, {"served": "batch"}))
+    named = {kind: KindTime(job_s=job_s, task_s=task_s) for kind, (job_s, task_s) in times.items()}
+    thinking, paid = Thinking(DecisionTime(**named, profiles=served)), set()
+    if thinking.takes_time != any(map(any, times.values())):
+        yield f"takes_time is {thinking.takes_time} with {times}"
+    for _ in range(TIMES):
+        some = [
+            pod._replace(attempt=draw.randint(1, 3))
+            for pod in draw.sample(pods, draw.randint(1, len(pods)))
+        ]
+        first = some[0].info.facts
+        wanted = [pod for pod in some if _job(pod.info.facts) == _job(first)]
+        wanted = wanted if _job(first) else some[:1]
+        if [*first_job(some)] != wanted:
+            yield f"the first job of {some} is {first_job(some)}"
+        new = [pod for pod in wanted if (pod.uid, pod.attempt) not in paid]
+        paid |= {(pod.uid, pod.attempt) for pod in new}
+        wait_s = 0.0
+        if new:
+            facts = new[0].info.facts
+            kind = dict(facts.labels).get(KIND_LABEL)
+            kind = kind if kind in KINDS else served.get(facts.scheduler_name, "batch")
+            wait_s = times[kind][0] + times[kind][1] * len(new)
+        if (told_s := thinking.wait_s(wanted)) != wait_s:
+            yield f"{len(new)} new pods of {len(wanted)} are thought about {told_s} s, not {wait_s}"
+
+
+KINDS = ("batch", "service")
+
+
+def _of_partition(plan, pods, draw):
+    schedulers = draw.randint(1, 3)
+    settings = SimpleNamespace(
+        scheduler_profiles=("",) * schedulers,
+        partitions=draw.randint(schedulers, 5),
+        partition_policy=draw.choice(("latency-first", "quality-first", "adaptive")),
+        partition_long_queue_pods=3,
+    )
+    index, passed = draw.randrange(schedulers), set()
+    partition = Partition(settings, index, {})
+    is_long, turn = True, 0
+    for _ in range(TIMES):
+        if draw.random() < 0.4:
+            waiting, turn = draw.choice((0, 3, 4)), turn + 1
+            is_long = waiting > 3
+            passed.clear()
+            partition.leased(waiting, turn)
+        owned = {n for n in range(settings.partitions) if (n + turn) % schedulers == index}
+        if set(partition.nodes.own) != owned:
+            yield f"scheduler {index} of {schedulers} owns {partition.nodes.own}, not {owned}"
+        pod = draw.choice(pods)._replace(attempt=draw.choice((1, 1, 1, 2)))
+        facts, policy = pod.info.facts, settings.partition_policy
+        looks = facts.pod_affinity or facts.pod_anti_affinity or facts.volumes
+        looks = looks or "DoNotSchedule" in [c.when_unsatisfiable for c in facts.spread_constraints]
+        is_local = policy == "latency-first" or (policy == "adaptive" and is_long)
+        is_local = is_local and pod.attempt == 1 and pod.uid not in passed and not looks
+        if partition.is_local(pod) != is_local:
+            yield f"{pod.key} goes to own nodes: {partition.is_local(pod)}, not {is_local}"
+        if draw.random() < 0.4 and pod.attempt == 1:
+            passed.add(pod.uid)
+            partition.pass_on(pod)

@@ -1,0 +1,107 @@
+"""Workers of a scheduler that is called at random: tables that are behind its own, asked about
+classes; what is put together of their answers is what the plugins say of the scheduler's table."""
+
+import numpy as np
+
+from roadstead.cycle.messages import ScoreAnswer
+from roadstead.cycle.scored_parts import ScoredParts
+from roadstead.cycle.scorer import Scorer
+from roadstead.facts.wire import facts_out
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.given import FILTER, answered_elsewhere
+from roadstead.framework.guarded import PluginFailure
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.placements import DeltaKind
+from roadstead.run import build_profiles
+
+
+class Workers:
+    """late: of each worker, changes that have not reached it. problems: wrong answers."""
+
+    def __init__(self, plan, table, draw):
+        self._table, self._draw, self.problems = table, draw, []
+        count = draw.randint(1, 3)
+        self._parts = ScoredParts(table, count)
+        self._tables, self._scorers = [], []
+        for _ in range(count):
+            classes = PodClasses()
+            self._tables.append(NodeTable(classes))
+            self._scorers.append(Scorer(self._tables[-1], build_profiles(plan, classes)))
+        self._late = [[] for _ in range(count)]
+
+    def tell(self, deltas, arrivals):
+        """Changes of the cluster. arrivals: of nodes that come."""
+        for worker, late in enumerate(self._late):
+            late += [(delta, arrivals.get(delta.node_name, 0)) for delta in deltas]
+            if self._draw.random() < 0.6:
+                self._apply(worker, late)
+                late.clear()
+
+    def _apply(self, worker, changes):
+        table, count = self._tables[worker], len(self._tables)
+        for (_, kind, name, uid, pod, node), arrival in changes:
+            if kind is DeltaKind.ADD_NODE and arrival % count == worker:
+                table.add_node(node, arrival)
+            if not table.has_node(name):
+                continue
+            info = None if pod is None else table.classes.info(pod)
+            if kind is DeltaKind.UPDATE_NODE:
+                table.update_node(node)
+            elif kind is DeltaKind.REMOVE_NODE:
+                table.remove_node(name)
+            elif kind is DeltaKind.ADD_POD:
+                table.add_pod(name, info, uid=uid)
+            elif kind is DeltaKind.REMOVE_POD:
+                table.remove_pod(name, info, uid=uid)
+
+    def asked(self, profile, info, held):
+        """What is found of a class; None where nothing is of use."""
+        answers, touched = {}, {}
+        for worker in self._parts.asked():
+            if self._draw.random() < 0.15:
+                continue
+            scorer = self._scorers[worker]
+            columns = scorer.columns(facts_out(info.facts), len(self._table))
+            names = {delta.node_name for delta, _ in self._late[worker]} | held.tentative.nodes()
+            here = {name for name in names if self._tables[worker].has_node(name)}
+            ahead = bool(self._draw.randrange(2))
+            # Either side may say that a row changed.
+            arrivals = scorer.arrivals_of(here if ahead else set()).tobytes()
+            rows = len(self._tables[worker])
+            answers[worker] = ScoreAnswer(0, rows, scorer.digest, arrivals, (columns,))
+            touched[worker] = names - here if ahead else names
+        found = self._parts.put_together(answers, touched, 1)
+        if found is not None:
+            self._compare(profile, info, found[0])
+        elif any(not self._late[worker] for worker in answers):
+            self.problems.append("what a worker says is of no use, though it knows all")
+        return found and found[0]
+
+    def _compare(self, profile, info, given):
+        state = CycleState(len(self._table))
+        for plugin, point in answered_elsewhere(profile):
+            try:
+                if point == FILTER:
+                    told = _statuses(given.filter(plugin, state, info, self._table))
+                    wanted = _statuses(plugin.filter(state, info, self._table))
+                else:
+                    told = given.score(plugin, state, info, self._table)
+                    wanted = plugin.score(state, info, self._table)
+            except PluginFailure:
+                continue
+            if told is None:
+                continue
+            rows = len(self._table)
+            told, wanted = np.broadcast_to(told, rows), np.broadcast_to(wanted, rows)
+            if told.tolist() != wanted.tolist():
+                self.problems.append(f"{plugin.name} says {wanted}, workers said {told}")
+
+
+def _statuses(result):
+    if result is None:
+        return None
+    if result.codes is None:
+        return np.array([None])
+    said = [None, *(str(each) for each in result.statuses)]
+    return np.array([said[code] for code in result.codes.tolist()], dtype=object)
