@@ -9,26 +9,29 @@ from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.pod import PodIdentity
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.run import build_profiles
+from roadstead.run import build_narrower, build_profiles
 
 EXCLUDED = "excluded"
 
 
 class Bystanders:
-    """members: the gangs' pods as the scheduler knows them. bounds: its own part of the nodes."""
+    """members: the gangs' pods as the scheduler knows them. bounds: its own part of the nodes.
 
-    def __init__(self, plan, tie_break, members, bounds=None):
+    opinions: of an extender, if there is one.
+    """
+
+    def __init__(self, plan, tie_break, members, bounds=None, opinions=None):
         self._plan, self._tie_break, self._members = plan, tie_break, members
-        self._bounds = bounds
+        self._bounds, self._opinions = bounds, opinions
 
-    def ask(self, pod, facts, world, view, wanted):
+    def ask(self, pod, facts, world, view, wanted, start):
         """One line for each thing that a path says otherwise than `view`.
 
         world: (nodes, [(identity, facts, node name)], [(facts, node name)] nominated, changes of
         storage). view: the fields of an explanation that the judge found. wanted: its node, how
-        many are feasible, their best total, and how many have it.
+        many are feasible, their best total, and how many have it. start: of a search.
         """
-        path = self._plain(world)
+        path = self._plain(world, start)
         asked = _asked(path, pod, facts)
         told = _shown(path.explain(asked), view)
         if told != view:
@@ -50,7 +53,7 @@ class Bystanders:
 
         return profiles_of
 
-    def _plain(self, world):
+    def _plain(self, world, start):
         nodes, running, nominated, changes = world
         classes = PodClasses()
         table = NodeTable(classes)
@@ -61,7 +64,10 @@ class Bystanders:
         for facts, name in nominated:
             table.nominate(name, classes.info(facts))
         profiles = self._profiles(changes)(classes)
-        path = PlainCycle(table, profiles, self._tie_break)
+        narrower = build_narrower(self._plan, self._opinions and self._opinions.caller_of)
+        if narrower is not None:
+            narrower.start = start
+        path = PlainCycle(table, profiles, self._tie_break, narrower=narrower)
         path.classes, path.profiles = classes, profiles
         return path
 

@@ -15,27 +15,29 @@ from roadstead.cycle.effects import Confirm, Forget, Nominate, Report, ReportKin
 from roadstead.framework.post_filter import candidates_wanted, run_post_filter
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
+from roadstead.framework.what_if import PASSED
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run
-from roadstead.protocol.status import Code
+from roadstead.protocol.status import Code, unresolvable
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
 from tests.simulation.bystanders import Bystanders, identity_of
-from tests.simulation.naive import Naive, Verdict, failed
+from tests.simulation.naive import Left, Naive, Verdict, failed
 from tests.simulation.sampling import Sampling
-
-ASKED_EVERY = 5
-"""Of so many pods, bystanders are asked about one."""
 
 
 class Judge:
     """members: the gangs' pods as the scheduler knows them. bounds: its own part of the nodes.
+    opinions: of an extender, if there is one.
 
     problems: what was decided wrongly.
     """
 
-    def __init__(self, plan, members, bounds=None):
+    asked_every = 5
+    """Of so many pods, bystanders are asked about one."""
+
+    def __init__(self, plan, members, bounds=None, opinions=None):
         self._classes = PodClasses()
         self._profiles = build_profiles(plan, self._classes, members=members)
         if bounds is not None:
@@ -44,8 +46,8 @@ class Judge:
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._naive = Naive(self._table, self._tie_break)
         self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
-        self._sampling = Sampling(plan)
-        self._bystanders = Bystanders(plan, self._tie_break, members, bounds)
+        self._sampling, self._opinions = Sampling(plan), opinions
+        self._bystanders = Bystanders(plan, self._tie_break, members, bounds, opinions)
         self._changes = []
         self._placed = {}
         self._nominated = {}
@@ -132,27 +134,37 @@ class Judge:
         self.judged += 1
         pod = decision.pod
         facts = pod.info.facts
+        start = self._sampling.start
         wanted = self._decide(pod, facts)
         if facts.pod_group is not None and wanted.node_name is None and said is not None:
             # What is said of a gang depends on which of it wait at the scheduler.
             wanted = replace(wanted, message=said.message, nominated=said.nominated)
-        if said != wanted:
+        if not self._is_same(said, wanted):
             text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
             self.problems.append(f"{text}, the judge says {wanted}")
         elif self._may_ask(facts) and not wanted.error:
-            self._ask_bystanders(pod, facts, wanted)
+            self._ask_bystanders(pod, facts, wanted, start)
+        elif (said := decision.best) and said != self._best(wanted):
+            self.problems.append(f"{pod.key}: the best are {said}, not {self._best(wanted)}")
         if decision.node_name is not None:
             self._place(pod, facts, decision.node_name)
 
     def _may_ask(self, facts):
-        """Whether to ask bystanders; they do not know where searches start."""
-        is_due = self.judged % ASKED_EVERY == 0
-        return is_due and facts.pod_group is None and not self._sampling.shares
+        """Whether to ask bystanders, who begin anew with the nodes in their order."""
+        is_due = self.judged % self.asked_every == 0 and facts.pod_group is None
+        return is_due and self._sampling.names() is not None
 
-    def _ask_bystanders(self, pod, facts, wanted):
+    def _is_same(self, said, wanted):
+        return said == wanted
+
+    def _best(self, wanted):
+        """A lone node is the best, also where scoring it fails."""
+        return tuple(sorted(self._view["best"] or (wanted.node_name,), key=str.encode))
+
+    def _ask_bystanders(self, pod, facts, wanted, start):
         names = set(self._table.node_names())
         world = (
-            [self._table.facts(row) for row in range(len(self._table))],
+            [self._table.facts(self._table.row_of(name)) for name in self._sampling.names()],
             [
                 (identity_of(uid, key), info.facts, name)
                 for uid, (info, name, key) in self._placed.items()
@@ -163,7 +175,7 @@ class Judge:
         )
         view = self._view | {"node": wanted.node_name, "message": wanted.message}
         decided = wanted.node_name, wanted.feasible, wanted.total, wanted.best
-        self.problems += self._bystanders.ask(pod, facts, world, view, decided)
+        self.problems += self._bystanders.ask(pod, facts, world, view, decided, start)
 
     def heed(self, effects):
         """What the scheduler's core takes back, and whom it nominates."""
@@ -191,15 +203,17 @@ class Judge:
 
     def _decide(self, pod, facts):
         profile = self._profiles[facts.scheduler_name]
-        narrow = partial(self._sampled, facts) if self._sampling.shares else None
+        self._sampling.look()
+        is_narrowed = self._sampling.shares or self._opinions is not None
+        narrow = partial(self._left, pod, facts) if is_narrowed else None
         found = self._naive.decide(profile, self._classes.info(facts), pod, narrow)
         self._view = found.view
         if found.verdict is not None:
             return found.verdict
         return self._failed(profile, pod, facts, found)
 
-    def _sampled(self, facts, evaluation, rows):
-        """The feasible rows that a search meets; scoring sees no others. And what ended it."""
+    def _left(self, pod, facts, evaluation, rows):
+        """What a search and an extender leave of the feasible rows; scoring sees no others."""
         names, statuses = self._table.names, evaluation.statuses
         feasible = {names[row] for row in rows}
         failing = {
@@ -207,14 +221,50 @@ class Judge:
             for name, code in zip(names, evaluation.codes.tolist(), strict=True)
             if code > 0 and statuses[code - 1].code is Code.ERROR
         }
-        # A nominated node that takes the pod is asked first, and no search begins.
-        met, failed = {facts.nominated_node_name} & feasible, None
-        if not met:
-            named = evaluation.pre_filter.node_names
-            met, failed = self._sampling.search(facts.scheduler_name, feasible, failing, named)
-        rows = [row for row in rows if names[row] in met and failed is None]
-        evaluation.feasible = np.isin(np.arange(len(self._table)), rows)
-        return rows, failing.get(failed)
+        nominated, refused, told = facts.nominated_node_name, {}, set()
+        if nominated in feasible:
+            # A nominated node that takes the pod is asked first, and no search begins.
+            left, refused = self._asked(pod, [nominated]) or ([], {})
+            if left:
+                return self._narrowed(evaluation, Left([self._table.row_of(nominated)]), {}, None)
+            told = set(refused)
+        elif nominated in names and nominated not in failing:
+            told = {nominated}
+        named = evaluation.pre_filter.node_names
+        met, seen, failed = self._sampling.search(
+            facts.scheduler_name, feasible, failing, named, told
+        )
+        if failed is not None:
+            return self._narrowed(evaluation, Left([], failing[failed]), {}, None)
+        answer = self._asked(pod, met)
+        if answer is None:
+            return self._narrowed(evaluation, Left([], self._opinions.failure()), {}, None)
+        left, more = answer
+        refused = {name: why for name, why in {**refused, **more}.items() if name not in left}
+        added = {} if self._opinions is None else self._opinions.added(pod.uid, left)
+        rows = [row for row in rows if names[row] in left]
+        found = Left(rows, None, added, len(left) != len(met))
+        return self._narrowed(evaluation, found, refused, seen | told)
+
+    def _asked(self, pod, names):
+        """What the extender leaves of some nodes, and why; None where it fails."""
+        if self._opinions is None or not names:
+            return names, {}
+        return self._opinions.filter(pod.uid, names)
+
+    def _narrowed(self, evaluation, left, refused, seen):
+        """The evaluation as it is after that. seen: names that a search came to, or None."""
+        names, codes = self._table.names, evaluation.codes.copy()
+        for row, name in enumerate(names):
+            is_seen = seen is None or name in seen
+            if evaluation.feasible[row] or (not is_seen and codes[row] >= 0):
+                codes[row] = evaluation.intern(unresolvable())
+            if name in refused:
+                codes[row] = evaluation.intern(refused[name])
+        codes[left.rows] = PASSED
+        evaluation.codes = codes
+        evaluation.feasible = np.isin(np.arange(len(names)), left.rows)
+        return left
 
     def _failed(self, profile, pod, facts, found):
         diagnosis, names = found.diagnosis, set(self._table.node_names())
@@ -229,12 +279,20 @@ class Judge:
         number, tried = candidates_wanted(profile, facts, diagnosis), None
         if number is not None:
             ask = DryRun(number, draw)
-            tried = dry_run(found.evaluation, ask, profile.budgets)
+            tried = self._kept(pod, dry_run(found.evaluation, ask, profile.budgets))
 
         def pick(names):
             return names[in_order(names, draw)[0]]
 
         return _verdict(diagnosis, run_post_filter(profile, facts, diagnosis, tried, pick))
+
+    def _kept(self, pod, tried):
+        """The candidates that the extender keeps."""
+        opinions = self._opinions
+        if opinions is None or not opinions.preempts or not tried.candidates:
+            return tried
+        kept = [e for e in tried.candidates if opinions.keeps(pod.uid, e.node_name)]
+        return replace(tried, candidates=tuple(kept), none_left=not kept)
 
 
 def _verdict(diagnosis, result):

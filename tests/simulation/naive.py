@@ -3,7 +3,7 @@
 What is asked here are the plugins and the framework alone, none of `roadstead/cycle`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,6 +38,20 @@ class Verdict:
     plugins: tuple = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a search and an extender leave of the feasible rows.
+
+    failure: what ended the search. added: node → what an extender adds to its total.
+    by_extender: it left some out.
+    """
+
+    rows: list
+    failure: Status | None = None
+    added: dict = field(default_factory=dict)
+    by_extender: bool = False
+
+
 @dataclass(slots=True)
 class Decided:
     """What comes of a pod. verdict: None where no node is feasible, for the diagnosis to say why.
@@ -59,8 +73,7 @@ class Naive:
         self._chooser = Chooser(tie_break)
 
     def decide(self, profile, info, pod, narrow=None):
-        """narrow: leaves over those of the feasible rows that a search meets, and says what ended
-        it if a filter did."""
+        """narrow: makes `Left` of the feasible rows, where not all of them are scored."""
         facts, name_of = info.facts, self._table.names
         evaluation = Evaluation(profile, info, self._table)
         evaluation.update(len(self._table), evaluation.own_filter_summaries())
@@ -69,8 +82,10 @@ class Naive:
         found = Decided(evaluation, {})
         rows = np.flatnonzero(evaluation.feasible).tolist() if passed else []
         failure = outcome.status if outcome.status.code is Code.ERROR else None
+        left = Left(rows)
         if passed and narrow is not None:
-            rows, failure = narrow(evaluation, rows)
+            left = narrow(evaluation, rows)
+            rows, failure = left.rows, left.failure
         elif passed:
             failure = failure_of(evaluation)
         rows.sort(key=lambda row: name_of[row].encode())
@@ -86,13 +101,14 @@ class Naive:
         if failure is not None:
             found.verdict = Verdict(None, error=failure.message, feasible=len(rows))
         elif rows:
-            found.verdict = self._scored(found, facts, pod, rows)
+            found.verdict = self._scored(found, facts, pod, left)
         else:
-            found.diagnosis = _diagnosis(evaluation)
+            found.diagnosis = _diagnosis(evaluation, left)
         return found
 
-    def _scored(self, found, facts, pod, rows):
-        evaluation, view, name_of = found.evaluation, found.view, self._table.names
+    def _scored(self, found, facts, pod, left):
+        rows, evaluation = left.rows, found.evaluation
+        view, name_of = found.view, self._table.names
         status, _ = evaluation.update_scores(evaluation.own_score_summaries())
         feasible = np.array(rows, dtype=np.intp)
         lines = _score_lines(evaluation, feasible) if status.is_success else {}
@@ -109,16 +125,20 @@ class Naive:
             return Verdict(None, error=status.message, feasible=len(rows))
         totals = sum((w * scores for w, scores in filter(None, lines.values())), 0)
         if not lines:
-            totals = np.ones(len(rows), dtype=np.int64)
+            totals = np.full(len(rows), 0 if left.added else 1, dtype=np.int64)
+        added = [left.added.get(name_of[row], 0) for row in rows]
+        totals = totals + np.array(added)
         best = feasible[totals == totals.max()]
         if lone:
             best = np.array([self._table.row_of(lone)])
+        outside = {"Extender": (1, added)} if left.added else {}
         view |= {
             "best": [name_of[row] for row in best],
             "scores": {
                 name: None if line is None else (line[0], line[1].tolist())
                 for name, line in lines.items()
-            },
+            }
+            | outside,
             "total": totals.tolist(),
         }
         row = best[0] if lone else self._chooser.one_of(self._table, best, pod.key, pod.draw)
@@ -150,7 +170,8 @@ def _refused(evaluation):
         elif code != PASSED:
             status = evaluation.statuses[code - 1]
             told = status.code.upstream_name, status.plugin, tuple(sorted(status.reasons))
-            refused[name] = told
+            # No search came to a node of which nothing is said.
+            refused[name] = told if status.reasons else LEFT_OUT
     return refused
 
 
@@ -177,10 +198,11 @@ def _score_lines(evaluation, feasible):
     return lines
 
 
-def _diagnosis(evaluation):
+def _diagnosis(evaluation, left):
     pre_filter = evaluation.pre_filter
     # Upstream counts plugins that left nodes over among those that refused the pod.
     narrowed_by = () if pre_filter.node_names is None else pre_filter.narrowed_by
+    narrowed_by += ("Extender",) if left.by_extender else ()
     nodes = len(evaluation.table)
     found = Diagnosis(nodes, pre_filter.status, pre_filter.unreached, narrowed_by)
     if pre_filter.status.is_success:

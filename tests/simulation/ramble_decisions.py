@@ -37,6 +37,7 @@ from tests.builders import GIB, taint
 from tests.peculiar_plugins import DECIDING, config_with, peculiar
 from tests.simulation import sampling
 from tests.simulation.judge import Judge
+from tests.simulation.opinions import Opinions
 from tests.simulation.ramble_workers import Workers
 from tests.simulation.shadow_verifier import ShadowVerifier
 
@@ -46,9 +47,10 @@ NODES = 9
 FEW = 3
 """Nodes of which a search is content, so that it ends early in a small cluster."""
 
+OVER = ("new", "unschedulable", "failed", "conflict", "gone")
 KINDS = {
     **{"decide": 12, "catch_up": 3, "change": 2, "go": 1, "come": 2, "run": 2, "leave": 2},
-    **{"update": 1, "nominate": 2, "turn": 1, "score": 4, "verify": 5},
+    **{"update": 1, "nominate": 4, "turn": 1, "score": 4, "verify": 5},
 }
 
 
@@ -70,13 +72,15 @@ async def problems_of(plan, scenario, drawn):
     return []
 
 
-def _plan(plan, draw):
-    """The plan with plugins of users and a share of nodes to score."""
+def _plan(plan, draw, opinions):
+    """The plan with plugins of users, a share of nodes to score and an extender."""
     names = [each.name for each in draw.sample(DECIDING, draw.choice((0, 0, 1, 2)))]
     names = [name for name in names if name not in plan.config_text]
     document = json.loads(config_with(*names, config=plan.config_text))
     if share := draw.choice((None, None, 1, 40, 70)):
         document["percentageOfNodesToScore"] = share
+    if opinions is not None:
+        document["extenders"] = [opinions.config()]
     settings = plan.settings.model_copy(update={"score_nodes": "config"})
     return replace(
         plan,
@@ -90,9 +94,21 @@ def _plan(plan, draw):
 class _Judge(Judge):
     """A judge that learns what the cluster is by being shown it."""
 
-    def __init__(self, plan, members, bounds):
-        super().__init__(plan, members, bounds)
+    asked_every = 3
+
+    def __init__(self, plan, members, bounds, opinions):
+        super().__init__(plan, members, bounds, opinions)
         self._aside, self._here = {}, {}
+
+    def _is_same(self, said, wanted):
+        """Of equal pods those go that came to a table last, and tables differ in that here."""
+        if said is None or not wanted.victims:
+            return said == wanted
+        ranks = [
+            sorted(self._placed[uid][0].facts.priority for uid in each.victims if uid)
+            for each in (said, wanted)
+        ]
+        return ranks[0] == ranks[1] and replace(said, victims=()) == replace(wanted, victims=())
 
     def begin(self, pods):
         """Pods are about to be decided: none of them stands on the table."""
@@ -163,24 +179,26 @@ class _Ramble:
 
     def __init__(self, plan, scenario, draw):
         self._draw, self._lease_id, self._number = draw, 0, 0
-        self._plan = plan = _plan(plan, draw)
+        opinions = Opinions(draw) if draw.random() < 0.25 else None
+        self._plan = plan = _plan(plan, draw, opinions)
         self._classes, members = PodClasses(), GroupMembers()
         profiles = build_profiles(plan, self._classes, members=members)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
-        narrower, parts = build_narrower(plan), {}
+        narrower, parts = build_narrower(plan, opinions and opinions.caller_of), {}
         self._bounds = OwnNodes(parts, (0, 1)) if not narrower and draw.random() < 0.3 else None
         bounds = self._bounds
         self._profiles = profiles
         if bounds is not None:
             self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
         self._parts = parts
-        self._judge = _Judge(plan, members, bounds)
+        self._judge = _Judge(plan, members, bounds, opinions)
         code = loaded() if draw.random() < 0.5 else None
         self._cycle = TableCycle(
             self._held.table,
             self._profiles,
             self._tie_break,
+            name_best=draw.random() < 0.5,
             narrower=narrower,
             accelerator=Accelerator(code, Coverage()) if code else None,
             sharers=draw.choice((1, 1, 100)),
@@ -342,10 +360,13 @@ class _Ramble:
             self._tell(self._cache.update_pod(uid, replace(facts, labels=labels), node))
 
     def _nominate(self):
-        """Another scheduler's pod is nominated, or is so no more."""
-        facts = self._draw.choice(list(self._facts.values()))
-        name = self._draw.choice((self._host().name, ""))
-        uid = f"nominated-{self._draw.randrange(3)}"
+        """A pod is nominated, or is so no more: one of these, or another scheduler's."""
+        who, facts = self._draw.choice([*self._facts.items()])
+        name, uid = self._draw.choice((self._host().name, "")), who.uid
+        if self._is_free(who) and self._draw.random() < 0.7:
+            self._facts[who] = replace(facts, nominated_node_name=name)
+        else:
+            uid = f"nominated-{self._draw.randrange(3)}"
         self._tell(self._cache.nominate(uid, name, unnominated(facts)))
 
     def _turn(self):
@@ -374,12 +395,7 @@ class _Ramble:
     # A batch, and what becomes of it.
 
     def _lease(self):
-        free = [
-            who
-            for who in self._facts
-            if self.core.state_of(who.uid) in ("new", "unschedulable", "failed", "conflict", "gone")
-            and (self._cache.node_of(who.uid) is None or self._draw.random() < 0.2)
-        ]
+        free = [who for who in self._facts if self._is_free(who) or self._is_to_be_moved(who)]
         pods = []
         for who in self._draw.sample(free, min(len(free), self._draw.randint(1, 8))):
             self._attempts[who] += 1
@@ -390,6 +406,14 @@ class _Ramble:
             pods.append(PodInCycle(who.uid, key, info, signature, self._attempts[who], draw))
         self._lease_id += 1
         self.core.lease(self._lease_id, pods)
+
+    def _is_free(self, who):
+        return self._cache.node_of(who.uid) is None and self.core.state_of(who.uid) in OVER
+
+    def _is_to_be_moved(self, who):
+        """Whether a pod is decided though it is on a node; its claims would be taken twice."""
+        is_over = self.core.state_of(who.uid) in OVER
+        return is_over and not self._facts[who].volumes and self._draw.random() < 0.2
 
     async def _decide(self):
         self._lease()
@@ -416,7 +440,7 @@ class _Ramble:
                     continue
                 profile = self._profiles[decision.pod.info.facts.scheduler_name]
                 decision, has_tried = await after_failure(
-                    decision, profile, self._tie_break, batch, None
+                    decision, profile, self._tie_break, batch, cycle.extenders
                 )
                 decided.append(decision)
                 if has_tried:
@@ -471,7 +495,12 @@ class _Ramble:
     def _assume(self, attempts):
         accepted, refused = [], []
         for each in attempts:
-            if not each.facts.volumes and self._draw.random() < 0.12:
+            node = self._cache.placements.nodes.get(each.node_name)
+            if node is None and each.facts.volumes:
+                self._judge.release(each.uid)
+                refused.append((each.token, unschedulable("its node is gone")))
+                continue
+            if not each.facts.volumes and self._draw.random() < 0.2:
                 refused.append((each.token, unschedulable("not now")))
                 continue
             facts = unnominated(each.facts)
@@ -483,11 +512,9 @@ class _Ramble:
                 continue
             self._tell(answer.deltas)
             accepted.append(each.token)
-            node = self._cache.placements.nodes.get(each.node_name)
             if each.facts.volumes:
                 self._is_owed = True
-                if node is not None:
-                    self._volumes.assume(each.uid, each.facts, node)
+                self._volumes.assume(each.uid, each.facts, node)
         return self.core.assumed(accepted, refused, 0.0)
 
     def _bind(self, attempts):

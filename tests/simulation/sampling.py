@@ -1,7 +1,7 @@
 """Upstream's sampling, naively: which feasible nodes a search meets, and where the next one starts.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind) with one
-goroutine, and pkg/scheduler/backend/cache/node_tree.go (list).
+goroutine, and pkg/scheduler/backend/cache (node_tree.go, list; cache.go, UpdateSnapshot).
 """
 
 from itertools import zip_longest
@@ -11,12 +11,15 @@ LEAST_SHARE = 5
 
 
 class Sampling:
-    """shares: percentageOfNodesToScore by scheduler name, of the profiles that sample."""
+    """shares: percentageOfNodesToScore by scheduler name, of the profiles that sample.
+
+    start: where in the order of all nodes the next search begins.
+    """
 
     def __init__(self, plan):
         self.shares = plan.config().shares() if plan.settings.score_nodes == "config" else {}
-        self._zones = {}
-        self._start = 0
+        self._zones, self._order = {}, []
+        self.start = 0
 
     def node_comes(self, facts):
         names = self._zones.setdefault(facts.zone, [])
@@ -30,29 +33,47 @@ class Sampling:
                 if not names:
                     del self._zones[zone]
 
-    def search(self, scheduler_name, feasible, failing=(), named=None):
-        """The names that one search meets among the feasible ones, and a failing one that ends it
-        or None; the next starts behind it, and in front of that.
+    def look(self):
+        """A cycle begins: nodes that went and came again meanwhile stay where they were."""
+        names = self._by_turns()
+        if set(names) != set(self._order):
+            self._order = names
 
-        named: nodes that PreFilter leaves over; no other one is come to.
-        """
+    def names(self):
+        """All nodes in their order; None where new ones would be in another one."""
+        self.look()
+        return self._order if self._order == self._by_turns() else None
+
+    def _by_turns(self):
+        """All nodes, of each zone one by turns."""
         turns = zip_longest(*self._zones.values())
-        every = [name for turn in turns for name in turn if name is not None]
+        return [name for turn in turns for name in turn if name is not None]
+
+    def search(self, scheduler_name, feasible, failing=(), named=None, told=()):
+        """The names that one search meets among the feasible ones, in order; all that it comes to;
+        and a failing one that ends it, or None. The next starts behind it, and in front of that.
+
+        named: nodes that PreFilter leaves over; no other one is come to. told: what was refused
+        before, which counts as if it had been come to.
+        """
+        every = self._order
         order = [name for name in every if named is None or name in named]
         wanted = self._wanted(scheduler_name, len(order))
-        met, seen, failed = set(), 0, None
+        met, refused, failed = [], set(), None
         for step in range(len(order)):
-            name = order[(self._start + step) % len(order)]
+            name = order[(self.start + step) % len(order)]
             if name in failing:
                 failed = name
                 break
-            if name in feasible:
-                if len(met) == wanted:
-                    break
-                met.add(name)
-            seen += 1
-        self._start = (self._start + seen) % len(every)
-        return met, failed
+            if name not in feasible:
+                refused.add(name)
+            elif len(met) == wanted:
+                break
+            else:
+                met.append(name)
+        seen = {*met, *refused}
+        self.start = (self.start + len(met) + len(refused | {*told})) % len(every)
+        return met, seen, failed
 
     def _wanted(self, scheduler_name, nodes):
         share = self.shares.get(scheduler_name)

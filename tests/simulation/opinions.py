@@ -1,0 +1,81 @@
+"""An extender whose answers hang on pod and node alone, so that a judge can ask it, too."""
+
+from zlib import crc32
+
+from roadstead.extenders.caller import InProcess
+from roadstead.protocol.status import Code, Status, error
+
+WHY = "it does not please"
+FAILS = "the extender is out of order"
+
+
+class Opinions:
+    """caller_of: reaches it. weight: of its scores."""
+
+    def __init__(self, draw):
+        self.weight, self._salt = draw.choice((1, 3)), draw.random()
+        self.preempts = draw.random() < 0.5
+        self.caller_of = InProcess(lambda config, clock: self)
+
+    def config(self):
+        verbs = {"filterVerb": "filter", "prioritizeVerb": "prioritize"}
+        verbs |= {"preemptVerb": "preempt"} if self.preempts else {}
+        url = {"urlPrefix": "http://extender.test/opinions", "nodeCacheCapable": True}
+        return {**url, **verbs, "weight": self.weight}
+
+    def _drawn(self, *what):
+        return crc32(repr((self._salt, *what)).encode())
+
+    # What a judge asks.
+
+    def filter(self, uid, names):
+        """(those that are left, node → why of the others); None where it fails."""
+        if self._drawn(uid) % 12 == 0:
+            return None
+        refused = {name: self._refusal(uid, name) for name in names}
+        left = [name for name in names if refused[name] is None]
+        return left, {name: refused[name] for name in names if refused[name] is not None}
+
+    def _refusal(self, uid, name):
+        drawn = self._drawn(uid, name) % 8
+        codes = {0: Code.UNSCHEDULABLE, 1: Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+        return Status(codes[drawn], (WHY,), "Extender") if drawn in codes else None
+
+    def failure(self):
+        return error(FAILS)
+
+    def added(self, uid, names):
+        """node → what comes to its total, where there is something to compare."""
+        if len(names) < 2:
+            return {}
+        return {name: 10 * self.weight * self._score(uid, name) for name in names}
+
+    def _score(self, uid, name):
+        return self._drawn(uid, name) // 8 % 11
+
+    def keeps(self, uid, name):
+        """Whether it leaves a node among the candidates of a preemption."""
+        return not self.preempts or self._drawn(uid, name, "preempts") % 3 > 0
+
+    # What the product asks.
+
+    def call(self, verb, payload):
+        pod = payload["Pod"]["metadata"]["uid"]
+        if verb == "preempt":
+            victims = payload["NodeNameToMetaVictims"]
+            kept = {name: each for name, each in victims.items() if self.keeps(pod, name)}
+            return {"NodeNameToMetaVictims": kept}
+        names = list(payload["NodeNames"])
+        if verb == "prioritize":
+            return [{"Host": name, "Score": self._score(pod, name)} for name in names]
+        answer = self.filter(pod, names)
+        if answer is None:
+            return {"Error": FAILS}
+        left, refused = answer
+        fails = {name: WHY for name, each in refused.items() if each.code is Code.UNSCHEDULABLE}
+        for_good = {name: WHY for name in refused if name not in fails}
+        return {
+            "NodeNames": left,
+            "FailedNodes": fails,
+            "FailedAndUnresolvableNodes": for_good,
+        }
