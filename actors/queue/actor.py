@@ -28,6 +28,7 @@ from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.queue.events import PodEvents, node_events, pod_events
 from roadstead.actors.queue.gangs import Gangs
 from roadstead.actors.queue.nominations import NominationSync
+from roadstead.actors.queue.turns import Turns
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
@@ -64,7 +65,7 @@ FAILS_AGAIN = "fails again and again"
 """Stands for the plugin that rejected such a pod; no event is known to help it."""
 
 MAX_WAKES = 10
-"""How often pods that are given up wake others before some pod is bound."""
+"""How often pods that are given up wake others before some pod is bound; gangs then get turns."""
 
 _TICK_S = 0.25
 _UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
@@ -106,6 +107,7 @@ class QueueActor:
         self._pods_known = Revisions()
         self._is_whole, self._done_before = not is_new, 0
         self._gangs = Gangs(self.core, self._members, self._events, self._happened)
+        self._turns = Turns(self.core, self._members)
         self._nominations = NominationSync(
             *(self.core, self._events, self._happened),
             cache=lambda: PatientRef(directory.find(CACHE)),
@@ -146,7 +148,7 @@ class QueueActor:
             if not status.is_success:
                 self._notes[identity.uid] = _note_on(identity, facts, status)
         await self._nominations.tell()
-        self._arrived.set()
+        self._wake()
         return Submitted(len(answer.accepted), answer.refused)
 
     async def _still_waiting(self, batch: PodBatch) -> PodBatch:
@@ -177,6 +179,7 @@ class QueueActor:
         pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
         attempts = tuple(pod.attempts for pod in batch.pods)
         draws = tuple(pod.draw for pod in batch.pods)
+        self._turns.lent(batch.pods)
         turn, gangs = self._turn(now_s), self._gangs.bound_among(batch.pods)
         return Leased(batch.lease_id, pods, attempts, draws, self.core.waiting, turn, gangs)
 
@@ -222,10 +225,12 @@ class QueueActor:
             await self._nominations.say_what_holds()
         self._leave(report.gone, now_s)
         await self._nominations.tell()
-        self._arrived.set()
+        self._wake()
         return NOTHING
 
     def _wake(self) -> None:
+        """Whoever waits for pods looks again; there are more where a gang's turn has come."""
+        self._turns.go_on(clock_s())
         self._arrived.set()
 
     async def bound_members(self, batch: PodBatch) -> Nothing:
@@ -259,13 +264,14 @@ class QueueActor:
 
         They themselves are not helped by it, nor are others of a gang that gave up. Nor does it go
         on for ever: two gangs of which neither fits would wake each other. After `MAX_WAKES` gangs
-        wake only pods of no gang.
+        wake only pods of no gang, and gangs are tried by turns.
         """
         freed = {each.uid for each in back if each.freed}
         lost_races = all(RequeueReason(each.reason) is _CONFLICT for each in back if each.freed)
         if not lost_races:
             self._wakes += 1
         is_worn = not lost_races and self._wakes > MAX_WAKES
+        self._turns.not_told(freed if is_worn else ())
         if is_worn and any(self._members.group_of(uid) is None for uid in freed):
             return
         gave_up = {
@@ -287,7 +293,7 @@ class QueueActor:
         events = [*node_events(changes.nodes), *gone, *pod_events(changes.pods)]
         self._happened(events, clock_s())
         await self._nominations.tell()
-        self._arrived.set()
+        self._wake()
         return NOTHING
 
     def _happened(
@@ -351,7 +357,7 @@ class QueueActor:
         self._overdue.pop(end.owner.name, None)
         self._happened([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         await self._nominations.tell()
-        self._arrived.set()
+        self._wake()
         return NOTHING
 
     def _known(self, uids: Iterable[str]) -> list[PodFacts]:

@@ -55,6 +55,10 @@ class GroupMembers:
         """The pods of a group by UID, sorted."""
         return sorted(self._uids.get(key, ()))
 
+    def groups(self) -> tuple[GroupKey, ...]:
+        """All groups that have pods, in the order in which they came."""
+        return tuple(self._uids)
+
     def count(self, key: GroupKey) -> int:
         return len(self._uids.get(key, ()))
 

@@ -1,0 +1,128 @@
+"""Gangs that gave up too often to wake each other are tried one at a time."""
+
+import json
+
+from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport
+from roadstead.actors.messages.changes import ClusterChanges, NodeChange
+from roadstead.actors.queue.actor import MAX_WAKES, QueueActor
+from roadstead.facts.pod import GroupMembership
+from tests.actors.world import NOBODY, batch_of, plan_of
+from tests.builders import node, pod
+from tests.simulation.scenarios import GANGS as CONFIG
+
+
+class Queue:
+    """A queue at which no gang wakes another one any more."""
+
+    def __init__(self):
+        self.actor = QueueActor(plan_of(config=json.dumps(CONFIG)), NOBODY)
+        self.actor._wakes = MAX_WAKES
+
+    async def submit(self, gang, **facts):
+        """Two pods that must be placed together: ga and gb of gang g."""
+        facts = pod(cpu=100, pod_group=GroupMembership(gang, 2), **facts)
+        await self.actor.submit(batch_of(f"{gang}a", f"{gang}b", facts=facts))
+
+    async def lease(self, max_pods=10):
+        return await self.actor.lease(LeaseAsk("scheduler-0", 1, max_pods, 0.0))
+
+    async def names(self):
+        return (await self.lease()).pods.names
+
+    async def gives_up(self, lease, *gangs):
+        """Of each gang one pod had a node, and the other one found none."""
+        back = [each for gang in gangs for each in given_up(gang)]
+        await self.actor.report(LeaseReport(lease.lease_id, (), tuple(back), ()))
+
+    async def fails_in_turn(self, gang):
+        lease = await self.lease()
+        assert lease.pods.names == (f"{gang}a", f"{gang}b")
+        await self.gives_up(lease, gang)
+
+
+def given_up(gang):
+    yield GivenBack(f"uid-{gang}a", "unschedulable", ("Coscheduling",), freed=True)
+    yield GivenBack(f"uid-{gang}b", "unschedulable", ("NodeResourcesFit",))
+
+
+async def two_that_gave_up(**of_h):
+    queue = Queue()
+    await queue.submit("g")
+    await queue.submit("h", **of_h)
+    await queue.gives_up(await queue.lease(), "g", "h")
+    return queue
+
+
+async def test_each_has_one_turn_and_then_all_wait():
+    queue = await two_that_gave_up()
+
+    await queue.fails_in_turn("g")
+    await queue.fails_in_turn("h")
+
+    assert await queue.names() == ()
+
+
+async def test_the_gang_of_the_highest_priority_comes_first():
+    queue = await two_that_gave_up(priority=10)
+
+    assert await queue.names() == ("ha", "hb")
+
+
+async def test_no_turn_begins_while_another_gang_is_tried():
+    queue = Queue()
+    await queue.submit("g")
+    await queue.submit("h")
+    of_g, of_h = await queue.lease(2), await queue.lease(2)
+
+    await queue.gives_up(of_g, "g")
+    assert await queue.names() == ()
+    await queue.gives_up(of_h, "h")
+
+    assert await queue.names() == ("ga", "gb")
+
+
+async def test_whoever_gave_up_alone_needs_no_turn():
+    queue = Queue()
+    await queue.submit("g")
+
+    await queue.gives_up(await queue.lease(), "g")
+
+    assert await queue.names() == ()
+
+
+async def test_others_have_a_turn_when_one_is_bound():
+    queue = await two_that_gave_up()
+    lease = await queue.lease()
+
+    await queue.actor.report(LeaseReport(lease.lease_id, lease.pods.uids, (), ()))
+
+    assert await queue.names() == ("ha", "hb")
+
+
+async def test_who_was_tried_beside_a_turn_has_a_turn_of_its_own():
+    queue = await two_that_gave_up()
+    in_turn = await queue.lease()
+    await queue.submit("i")
+    beside = await queue.lease()
+    assert beside.pods.names == ("ia", "ib")
+    await queue.gives_up(in_turn, "g")
+    await queue.gives_up(beside, "i")
+    await queue.fails_in_turn("h")
+
+    for gang in ("g", "h", "i"):
+        await queue.fails_in_turn(gang)
+
+    assert await queue.names() == ()
+
+
+async def test_when_a_node_came_and_all_gave_up_again_there_are_turns_again():
+    queue = await two_that_gave_up()
+    await queue.fails_in_turn("g")
+    await queue.fails_in_turn("h")
+    await queue.actor.observe(ClusterChanges(nodes=(NodeChange(None, node(cpu=4000)),)))
+    lease = await queue.lease()
+    assert sorted(lease.pods.names) == ["ga", "gb", "ha", "hb"]
+
+    await queue.gives_up(lease, "g", "h")
+
+    await queue.fails_in_turn("g")
