@@ -14,11 +14,12 @@ from roadstead.journal import RecordKind
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.queue import PodState as QueueState
-from tests.peculiar_plugins import BINDING, DECIDING
+from tests.peculiar_plugins import BINDING
+from tests.simulation.filters import UsersFilters
 
-REFUSING = {PREEMPTION, *(each.name for each in (*DECIDING, *BINDING))}
-"""Plugins whose refusals the checker does not know. Who is refused by one after Filter waits for an
-event, as one that is driven out while it waits for Permit; there may be none, as upstream."""
+REFUSING = {PREEMPTION, *(each.name for each in BINDING)}
+"""Plugins after Filter. Who is refused by one waits for an event, as one that is driven out while
+it waits for Permit; there may be none, as upstream."""
 
 LIVING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
@@ -165,12 +166,13 @@ def _standing(records):
 
 
 def _left_lying(scenario, actors, records):
-    """I12: no node for a pod that waits, by the checker's rules, nor enough of them for a gang.
+    """I12: no node for a pod that waits, by the checker's rules and those of the plan's users, nor
+    enough of them for a gang.
 
     Claims may be unbound: what those need is not in the rules.
     """
     queue, facts_of = actors[QUEUE].core, _facts_now(scenario, actors)
-    world = _world(scenario, records, facts_of)
+    room = _Room(_world(scenario, records, facts_of), queue, scenario.plan)
     bound = Counter(group_key(facts_of[uid]) for uid in _standing(records) if uid in facts_of)
     gangs = {}
     for identity, _ in scenario.pods:
@@ -185,11 +187,11 @@ def _left_lying(scenario, actors, records):
             continue
         if key is not None:
             gangs.setdefault(key, []).append((identity.uid, facts))
-        elif fits := [name for name in sorted(world.nodes) if _fits(world, queue, facts, name)]:
+        elif fits := [*room.nodes_for(facts)]:
             yield f"I12: {identity.uid} waits ({state.value}) and would fit {fits}"
     for key, pods in sorted(gangs.items()):
         needed = max(1, pods[0][1].pod_group.min_member - bound[key])
-        places = _places(world, queue, pods[:needed])
+        places = room.places(pods[:needed])
         if len(places) == needed:
             yield f"I12: {len(pods)} of gang {key[1]} wait, {bound[key]} are bound; fit {places}"
 
@@ -222,22 +224,30 @@ def _claim(volume):
     return dict(volume.source).get("claimName", "")
 
 
-def _fits(world, queue, facts, node_name):
-    """Whether a pod may go to a node. A nomination keeps room for whoever has it."""
-    node = world.nodes[node_name]
-    return not queue.nominated(node_name) and not any(
-        text for _, _, rule in RULES for text in rule(world, facts, node)
-    )
+class _Room:
+    """Where pods may go. A nomination keeps room for whoever has it."""
 
+    def __init__(self, world, queue, plan):
+        self._world, self._queue = world, queue
+        self._users = UsersFilters(plan, world.nodes.values())
 
-def _places(world, queue, pods):
-    """Nodes for pods that are alike, one after the other; fewer where there is no more room."""
-    placed = []
-    for uid, facts in pods:
-        fits = (name for name in sorted(world.nodes) if _fits(world, queue, facts, name))
-        if (name := next(fits, None)) is not None:
-            world.put(uid, name, facts)
-            placed.append((uid, name))
-    for uid, name in placed:
-        world.take(uid, name)
-    return [name for _, name in placed]
+    def nodes_for(self, facts):
+        """The nodes that a pod fits, by name."""
+        return (name for name in sorted(self._users.passed(facts)) if self._fits(facts, name))
+
+    def _fits(self, facts, node_name):
+        node = self._world.nodes[node_name]
+        return not self._queue.nominated(node_name) and not any(
+            text for _, _, rule in RULES for text in rule(self._world, facts, node)
+        )
+
+    def places(self, pods):
+        """Nodes for pods that are alike, one after the other; fewer where there is no more room."""
+        placed = []
+        for uid, facts in pods:
+            if (name := next(self.nodes_for(facts), None)) is not None:
+                self._world.put(uid, name, facts)
+                placed.append((uid, name))
+        for uid, name in placed:
+            self._world.take(uid, name)
+        return [name for _, name in placed]

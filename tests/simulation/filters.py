@@ -4,12 +4,13 @@ import numpy as np
 
 from roadstead.config.model import default_config
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import Handle
+from roadstead.framework.plugin import FilterPlugin, Handle, PreFilterPlugin
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.storage import VolumeLedger
+from tests.peculiar_plugins import DECIDING, peculiar
 
 
 class Filters:
@@ -83,3 +84,31 @@ class Filters:
         if before is not None and before.node_names is not None:
             refused |= set(names) - before.node_names
         return frozenset(refused)
+
+
+class UsersFilters:
+    """What the filters of a plan's users say, who look at what a pod and a node are alone."""
+
+    def __init__(self, plan, nodes):
+        asked = [each() for each in DECIDING if set(peculiar(each.name)) & set(plan.plugins)]
+        self._before = [each for each in asked if isinstance(each, PreFilterPlugin)]
+        self._filters = [each for each in asked if isinstance(each, FilterPlugin)]
+        self._classes = PodClasses()
+        self._table = NodeTable(self._classes)
+        for facts in nodes:
+            self._table.add_node(facts)
+
+    def passed(self, facts):
+        """Names of the nodes that none of them refuses."""
+        info, state = self._classes.info(facts), CycleState(len(self._table))
+        names = set(self._table.names)
+        for plugin in self._before:
+            result = plugin.pre_filter(state, info)
+            names &= names if result.node_names is None else result.node_names
+            if not (result.status.is_success or result.status.is_skip):
+                return set()
+        for plugin in self._filters:
+            codes = plugin.filter(state, info, self._table).codes
+            refused = () if codes is None else np.flatnonzero(codes).tolist()
+            names -= {self._table.names[row] for row in refused}
+        return names
