@@ -124,6 +124,13 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundBefore:
+    """Client → queue: how many of the pods were bound before the run was gone on with."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Differences:
     """What a cache and one made anew say differently, one line each."""
 
@@ -161,6 +168,7 @@ OWNER_ENDS = method("owner_ends", OwnerEnds, Nothing)
 RESTREAM = method("restream", Restream, Nothing)
 RESTORE = method("restore", Restore, Nothing)
 RESTORED = method("restored", Restored, Nothing)
+BOUND_BEFORE = method("bound_before", BoundBefore, Nothing)
 BOUND_MEMBERS = method("bound_members", PodBatch, Nothing)
 """Supervisor or client → queue: pods of gangs that were bound, before those that wait come."""
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)

@@ -23,7 +23,15 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.messages.changes import ClusterChanges
-from roadstead.actors.messages.recovery import STANDING, Nominated, Owner, OwnerEnds, Restored, Uids
+from roadstead.actors.messages.recovery import (
+    STANDING,
+    BoundBefore,
+    Nominated,
+    Owner,
+    OwnerEnds,
+    Restored,
+    Uids,
+)
 from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.queue.events import PodEvents, node_events, pod_events
 from roadstead.actors.queue.gangs import Gangs
@@ -331,6 +339,14 @@ class QueueActor:
     async def restored(self, told: Restored) -> Nothing:
         """All pods are there again."""
         self._is_whole, self._done_before = True, told.done
+        return NOTHING
+
+    async def bound_before(self, told: BoundBefore) -> Nothing:
+        """Of a run that goes on. A new queue hears from the supervisor who is bound, and when all
+        pods are there again; the client does not know either.
+        """
+        if not self._is_new:
+            self._done_before = told.count
         return NOTHING
 
     async def lent_to(self, owner: Owner) -> Uids:

@@ -30,13 +30,13 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.messages.recovery import (
+    BOUND_BEFORE,
     BOUND_MEMBERS,
     EVICTED_PAGE,
-    RESTORED,
     STANDING,
     STORAGE_LOG,
     TAKE_STORAGE,
-    Restored,
+    BoundBefore,
     Uids,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
@@ -169,7 +169,7 @@ class Client:
             await self._nominate(part)
             await self._submit_batch(batch)
         if self._plan.resume:
-            await self._call(QUEUE, RESTORED, Restored(self._bound_before))
+            await self._call(QUEUE, BOUND_BEFORE, BoundBefore(self._bound_before))
 
     async def _nominate(self, pods: Sequence[Pod]) -> None:
         """Pods that come with a nomination keep its room from the start."""

@@ -11,7 +11,14 @@ from roadstead.actors.messages import (
     PendingNote,
 )
 from roadstead.actors.messages.changes import ClusterChanges, NodeChange
-from roadstead.actors.messages.recovery import Owner, OwnerEnds, Uids, Words
+from roadstead.actors.messages.recovery import (
+    BoundBefore,
+    Owner,
+    OwnerEnds,
+    Restored,
+    Uids,
+    Words,
+)
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue import nominations as queue_nominations
 from roadstead.actors.queue.actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
@@ -423,6 +430,29 @@ async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
 
     assert answer.accepted == 1
     assert await names(queue) == ("waits",)
+
+
+async def test_a_run_that_goes_on_counts_who_was_bound_before():
+    queue = queue_of()
+
+    await queue.bound_before(BoundBefore(8))
+
+    state = await queue.queue_state(NOTHING)
+    assert (state.in_flight, state.done) == (0, 8)
+
+
+async def test_a_new_queue_is_busy_until_the_supervisor_says_that_all_pods_are_there():
+    queue = QueueActor(plan_of(), NOBODY, is_new=True)
+    # The client has sent all its pods, to the queue before.
+    await queue.bound_before(BoundBefore(8))
+    busy = await queue.queue_state(NOTHING)
+
+    await queue.restored(Restored(9))
+    await queue.bound_before(BoundBefore(8))
+
+    whole = await queue.queue_state(NOTHING)
+    assert (busy.in_flight, busy.done) == (1, 0)
+    assert (whole.in_flight, whole.done) == (0, 9)
 
 
 async def test_the_queue_says_who_is_nominated_and_who_is_not_unless_it_is_lent():
