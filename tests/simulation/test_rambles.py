@@ -7,6 +7,9 @@ import pytest
 from roadstead.actors.binder.recovery import BinderRecovery
 from roadstead.actors.cache import recovery
 from roadstead.cache.core import CacheCore
+from roadstead.cycle.core import CycleCore
+from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.tentative import Tentative
 from roadstead.queue import rules
 from roadstead.queue.returning import Returning
 from tests.simulation.simulation import KINDS, simulate
@@ -18,6 +21,10 @@ def _nothing(self, *what):
 
 def _any_life(token, owner):
     return True
+
+
+def _no_time(self, pods):
+    return 0.0
 
 
 def _nobody(pod, assigned, namespaces):
@@ -32,6 +39,9 @@ def _nobody(pod, assigned, namespaces):
         (BinderRecovery, "_note_revisions", _nothing, "revisions of"),
         (rules, "_wants", _nobody, "shadow of the queue"),
         (Returning, "remember", _nothing, "shadow of the queue"),
+        (CycleCore, "_lease_again", _nothing, "shadow of ramble"),
+        (Tentative, "_bring_back", _nothing, "the table holds"),
+        (Thinking, "wait_s", _no_time, "are thought about"),
     ],
 )
 def test_what_is_hardly_ever_reached_is_noticed(owner, name, wrong, text):
