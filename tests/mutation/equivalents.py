@@ -256,6 +256,54 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if pod.facts is not self._facts or pod.timestamp_s != self._timestamp_s: ...",
         "if True: ...",
     ): "QueueSort says the same again of a pod that is like the last one",
+    (
+        "roadstead/cycle/searching.py",
+        "SearchingBatch._why_not",
+        "self._order is None",
+        "self._order is not None",
+    ): "the reference decides what the kernel would, to the same result",
+    (
+        "roadstead/cycle/searching.py",
+        "SearchingBatch._why_not",
+        "if self._order is None: ...",
+        "if True: ...",
+    ): "the reference decides what the kernel would, to the same result",
+    (
+        "roadstead/cycle/narrowing.py",
+        "RosterOf.__init__",
+        "self._roster = Roster()",
+        "pass",
+    ): "it is made when it is first taken, since no table has the version before that",
+    (
+        "roadstead/cycle/scored_parts.py",
+        "ScoredParts.asked",
+        "self._divide()",
+        "pass",
+    ): "answers for rows that were divided otherwise are of no use, which costs time alone",
+    (
+        "roadstead/cycle/verify.py",
+        "Verifier._pre_filtered",
+        "if len(self._known) > MAX_KNOWN: ...",
+        "if True: ...",
+    ): "what is not kept of a class is found again",
+    (
+        "roadstead/cycle/verify.py",
+        "Verifier._holds",
+        "known.changes_alone = columns.changes",
+        "pass",
+    ): "classes that changed earlier are looked at again, and are as harmless as they were",
+    (
+        "roadstead/cycle/class_memory.py",
+        "within",
+        "1",
+        "2",
+    ): "of all pods there are, one more is as many",
+    (
+        "roadstead/cycle/batch.py",
+        "BatchRun.decide_run",
+        "self._name_best and pods[0].signature not in left",
+        "self._name_best or pods[0].signature not in left",
+    ): "fewer pods are settled at once, and the others after them, to the same result",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -70,9 +70,13 @@ def find(bug, simulate):
     with ExitStack() as stack:
         bug.plant(lambda *what: stack.enter_context(patch.object(*what)))
         for seed in bug.seeds:
-            outcome = simulate(seed, bug.kinds)
-            if outcome.problems:
-                return seed, outcome.problems[0]
+            try:
+                problems = simulate(seed, bug.kinds).problems
+            except Exception as failure:
+                # As when what is left on a disk can be read no more.
+                problems = [f"{type(failure).__name__}: {failure}"]
+            if problems:
+                return seed, problems[0]
     return None
 
 

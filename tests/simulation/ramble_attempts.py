@@ -6,6 +6,7 @@ plugins of which each answer is drawn, and words of theirs between any two calls
 """
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 from roadstead.cycle.batch import Decision, PodInCycle
@@ -109,6 +110,25 @@ class _Ramble:
     def step(self):
         (kind,) = self._draw.choices(KINDS, WEIGHTS)
         getattr(self, f"_{kind}")()
+        self._look()
+
+    def _look(self):
+        """What plugins are shown is what the shadow knows."""
+        self.core.waiting_gangs()
+        self.core.waiting_leases()
+        live = self._shadow._live
+        waits = [
+            (uid, each.attempt.node_name, tuple(sorted(each.waits)))
+            for uid, each in live.items()
+            if each.state == "waiting"
+        ]
+        told = [(each.pod.uid, each.node_name, each.plugins) for each in self._waiting]
+        found = [who.uid for who in self._facts if self._waiting.get(who.uid) is not None]
+        if sorted(told) != sorted(waits) or sorted(found) != sorted(uid for uid, _, _ in waits):
+            self.problems.append(f"{told} and {found} are shown to wait, not {waits}")
+        coming = [e.facts for e in live.values() if e.state == "assuming" and e.refusal is None]
+        if Counter(self._waiting.coming()) != Counter(coming):
+            self.problems.append(f"{[*self._waiting.coming()]} are shown to come, not {coming}")
 
     def _do(self, name, *what):
         try:

@@ -36,12 +36,12 @@ from roadstead.storage import VolumeLedger
 from tests.builders import GIB, taint
 from tests.peculiar_plugins import DECIDING, config_with, peculiar
 from tests.simulation import sampling
-from tests.simulation.judge import Judge
 from tests.simulation.opinions import Opinions
+from tests.simulation.ramble_judge import ShownJudge
 from tests.simulation.ramble_workers import Workers
 from tests.simulation.shadow_verifier import ShadowVerifier
 
-STEPS = 30
+TIMES, STEPS = 4, 30
 PODS = 14
 NODES = 9
 FEW = 3
@@ -59,25 +59,25 @@ async def problems_of(plan, scenario, drawn):
     if "extenders" in plan.config_text or "Raises" in plan.config_text:
         # Who fails once per pod fails for who asks first.
         return []
-    draw = random.Random(f"ramble decisions {drawn}")
     with (
         patch.object(product_sampling, "MIN_FEASIBLE_NODES", FEW),
         patch.object(sampling, "LEAST_NODES", FEW),
     ):
-        ramble = _Ramble(plan, scenario, draw)
-        for number in range(STEPS):
-            await ramble.step()
-            if problems := ramble.problems():
-                return [f"step {number} at random: {each}" for each in problems[:2]]
+        for time in range(TIMES):
+            ramble = _Ramble(plan, scenario, random.Random(f"ramble decisions {drawn} {time}"))
+            for number in range(STEPS):
+                await ramble.step()
+                if problems := ramble.problems():
+                    return [f"step {time}/{number} at random: {each}" for each in problems[:2]]
     return []
 
 
 def _plan(plan, draw, opinions):
     """The plan with plugins of users, a share of nodes to score and an extender."""
-    names = [each.name for each in draw.sample(DECIDING, draw.choice((0, 0, 1, 2)))]
+    names = [each.name for each in draw.sample(DECIDING, draw.choice((0, 1, 2)))]
     names = [name for name in names if name not in plan.config_text]
     document = json.loads(config_with(*names, config=plan.config_text))
-    if share := draw.choice((None, None, 1, 40, 70)):
+    if share := draw.choice((None, 1, 40, 70)):
         document["percentageOfNodesToScore"] = share
     if opinions is not None:
         document["extenders"] = [opinions.config()]
@@ -91,86 +91,6 @@ def _plan(plan, draw, opinions):
     )
 
 
-class _Judge(Judge):
-    """A judge that learns what the cluster is by being shown it."""
-
-    asked_every = 3
-
-    def __init__(self, plan, members, bounds, opinions):
-        super().__init__(plan, members, bounds, opinions)
-        self._aside, self._here = {}, {}
-
-    def _is_same(self, said, wanted):
-        """Of equal pods those go that came to a table last, and tables differ in that here."""
-        if said is None or not wanted.victims:
-            return said == wanted
-        ranks = [
-            sorted(self._placed[uid][0].facts.priority for uid in each.victims if uid)
-            for each in (said, wanted)
-        ]
-        return ranks[0] == ranks[1] and replace(said, victims=()) == replace(wanted, victims=())
-
-    def begin(self, pods):
-        """Pods are about to be decided: none of them stands on the table."""
-        for uid in [pod.uid for pod in pods if pod.uid in self._placed]:
-            info, name, key = self._placed.pop(uid)
-            if name in self._table.node_names():
-                self._table.remove_pod(name, info, uid=uid)
-            if uid not in self._here:
-                self._aside[uid] = info, name, key
-            elif facts := self._here.pop(uid):
-                # It was decided here before, and came to nothing; what it gave up is its again.
-                self.nominate(uid, facts, facts.nominated_node_name, ())
-
-    def passes_on(self, decision):
-        """A pod fits none of the nodes of its scheduler, and is decided on all of them by another
-        one."""
-        said = decision.diagnosis.message("")
-        wanted = self._decide(decision.pod, decision.pod.info.facts)
-        if wanted.node_name is not None or not wanted.message.startswith(said):
-            self.problems.append(f"{decision.pod.key} is passed on: {said}, not {wanted}")
-
-    def end(self, decisions):
-        """The pods of a batch that were not placed are where they were."""
-        for uid, (info, name, key) in self._aside.items():
-            if uid not in self._placed:
-                self._put(uid, info, name, key)
-        self._aside.clear()
-        for each in decisions:
-            if each.node_name is not None:
-                facts = each.pod.info.facts
-                self._here[each.pod.uid] = facts if facts.nominated_node_name else None
-
-    def _put(self, uid, info, name, key):
-        self._placed[uid] = info, name, key
-        if name in self._table.node_names():
-            self._table.add_pod(name, info, uid=uid, key=key)
-
-    def see(self, placed, nominated):
-        """All pods and nominations that there are. placed: uid → (facts, node, key)."""
-        self._here.clear()
-        for uid, (info, name, _) in list(self._placed.items()):
-            if uid not in placed or (info.facts, name) != placed[uid][:2]:
-                del self._placed[uid]
-                if name in self._table.node_names():
-                    self._table.remove_pod(name, info, uid=uid)
-        for uid in list(self._nominated):
-            self._withdraw(uid)
-        for uid, (facts, name, key) in placed.items():
-            if uid not in self._placed:
-                self._put(uid, self._classes.info(facts), name, key)
-        for uid, (name, facts) in nominated.items():
-            self._nominated[uid] = info, _ = self._classes.info(facts), name
-            self._table.nominate(name, info)
-
-    def release(self, uid):
-        """The claims of a pod whose attempt ended."""
-        self._changes += self._volumes.forget(uid)
-
-    def keep(self, uid):
-        self._volumes.confirm(uid)
-
-
 class _Ramble:
     """One scheduler without its actor. late: what is known of the cluster, and not here yet.
 
@@ -179,7 +99,7 @@ class _Ramble:
 
     def __init__(self, plan, scenario, draw):
         self._draw, self._lease_id, self._number = draw, 0, 0
-        opinions = Opinions(draw) if draw.random() < 0.25 else None
+        opinions = Opinions(draw) if draw.random() < 0.35 else None
         self._plan = plan = _plan(plan, draw, opinions)
         self._classes, members = PodClasses(), GroupMembers()
         profiles = build_profiles(plan, self._classes, members=members)
@@ -192,7 +112,7 @@ class _Ramble:
         if bounds is not None:
             self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
         self._parts = parts
-        self._judge = _Judge(plan, members, bounds, opinions)
+        self._judge = ShownJudge(plan, members, bounds, opinions)
         code = loaded() if draw.random() < 0.5 else None
         self._cycle = TableCycle(
             self._held.table,

@@ -1,0 +1,85 @@
+"""A judge that learns what the cluster is by being shown it."""
+
+from dataclasses import replace
+
+from tests.simulation.judge import Judge
+
+
+class ShownJudge(Judge):
+    """Follows a scheduler whose state is stale, and is shown the cluster when that reads it."""
+
+    asked_every = 3
+
+    def __init__(self, plan, members, bounds, opinions):
+        super().__init__(plan, members, bounds, opinions)
+        self._aside, self._here = {}, {}
+
+    def _is_same(self, said, wanted):
+        """Of equal pods those go that came to a table last, and tables differ in that here."""
+        if said is None or not wanted.victims:
+            return said == wanted
+        ranks = [
+            sorted(self._placed[uid][0].facts.priority for uid in each.victims if uid)
+            for each in (said, wanted)
+        ]
+        return ranks[0] == ranks[1] and replace(said, victims=()) == replace(wanted, victims=())
+
+    def begin(self, pods):
+        """Pods are about to be decided: none of them stands on the table."""
+        for uid in [pod.uid for pod in pods if pod.uid in self._placed]:
+            info, name, key = self._placed.pop(uid)
+            if name in self._table.node_names():
+                self._table.remove_pod(name, info, uid=uid)
+            if uid not in self._here:
+                self._aside[uid] = info, name, key
+            elif facts := self._here.pop(uid):
+                # It was decided here before, and came to nothing; what it gave up is its again.
+                self.nominate(uid, facts, facts.nominated_node_name, ())
+
+    def passes_on(self, decision):
+        """A pod fits none of the nodes of its scheduler, and is decided on all of them by another
+        one."""
+        said = decision.diagnosis.message("")
+        wanted = self._decide(decision.pod, decision.pod.info.facts)
+        if wanted.node_name is not None or not wanted.message.startswith(said):
+            self.problems.append(f"{decision.pod.key} is passed on: {said}, not {wanted}")
+
+    def end(self, decisions):
+        """The pods of a batch that were not placed are where they were."""
+        for uid, (info, name, key) in self._aside.items():
+            if uid not in self._placed:
+                self._put(uid, info, name, key)
+        self._aside.clear()
+        for each in decisions:
+            if each.node_name is not None:
+                facts = each.pod.info.facts
+                self._here[each.pod.uid] = facts if facts.nominated_node_name else None
+
+    def _put(self, uid, info, name, key):
+        self._placed[uid] = info, name, key
+        if name in self._table.node_names():
+            self._table.add_pod(name, info, uid=uid, key=key)
+
+    def see(self, placed, nominated):
+        """All pods and nominations that there are. placed: uid → (facts, node, key)."""
+        self._here.clear()
+        for uid, (info, name, _) in list(self._placed.items()):
+            if uid not in placed or (info.facts, name) != placed[uid][:2]:
+                del self._placed[uid]
+                if name in self._table.node_names():
+                    self._table.remove_pod(name, info, uid=uid)
+        for uid in list(self._nominated):
+            self._withdraw(uid)
+        for uid, (facts, name, key) in placed.items():
+            if uid not in self._placed:
+                self._put(uid, self._classes.info(facts), name, key)
+        for uid, (name, facts) in nominated.items():
+            self._nominated[uid] = info, _ = self._classes.info(facts), name
+            self._table.nominate(name, info)
+
+    def release(self, uid):
+        """The claims of a pod whose attempt ended."""
+        self._changes += self._volumes.forget(uid)
+
+    def keep(self, uid):
+        self._volumes.confirm(uid)
