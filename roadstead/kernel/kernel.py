@@ -291,7 +291,9 @@ class Kernel:
     def _log(self, pods: Sequence[KernelPod], sampling: Sampling | None) -> Log:
         to_find, order, start = [], np.zeros(0, np.int64), 0
         if sampling is not None:
-            order, start = sampling.order.astype(np.int64), sampling.start
+            # Nodes may have gone since the last search.
+            order = sampling.order.astype(np.int64)
+            start = sampling.start % max(1, len(order))
             names = (each.each.evaluation.profile.scheduler_name for each in self._covered)
             to_find = [sampling.to_find.get(name, 0) for name in names]
         random = self._tie_break.kind == "random"

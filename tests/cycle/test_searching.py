@@ -116,6 +116,21 @@ def test_the_kernel_takes_part_where_nodes_are_sampled(few_are_enough):
     assert ours.narrower.start == 2
 
 
+@pytest.mark.parametrize("start", [6, 7, 1_000_003])
+def test_a_search_begins_among_the_nodes_that_are_left(few_are_enough, start):
+    """Nodes went since the last one; upstream takes the remainder at each node."""
+    nodes = [(node(f"n{index}", cpu=4000, pods=10), []) for index in range(6)]
+    world = World(nodes, [[(pod(cpu=100), False)] * 4])
+    shares = {"default-scheduler": 1}
+    ours = Sampling(world, DEFAULT, TieBreak("first"), accelerator(), shares)
+    theirs = SamplingAlone(world, DEFAULT, TieBreak("first"), shares)
+    ours.narrower.start = theirs.narrower.start = start
+
+    assert play(ours, world) == play(theirs, world)
+    assert ours.cycle.accelerator.coverage.by_kernel == 4
+    assert ours.narrower.start == theirs.narrower.start
+
+
 def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
     world = World([(node("n1"), [])], [])
     ours = Sampling(world, DEFAULT, TieBreak("first"), None, {"default-scheduler": 1})
