@@ -125,7 +125,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class BoundBefore:
-    """Client → queue: how many of the pods were bound before the run was gone on with."""
+    """Client → queue: how many of the pods were bound before the run was resumed."""
 
     count: int
 

@@ -34,9 +34,9 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.queue.events import PodEvents, node_events, pod_events
+from roadstead.actors.queue.gang_turns import GangTurns
 from roadstead.actors.queue.gangs import Gangs
 from roadstead.actors.queue.nominations import NominationSync
-from roadstead.actors.queue.turns import Turns
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
@@ -115,7 +115,7 @@ class QueueActor:
         self._pods_known = Revisions()
         self._is_whole, self._done_before = not is_new, 0
         self._gangs = Gangs(self.core, self._members, self._events, self._happened)
-        self._turns = Turns(self.core, self._members)
+        self._gang_turns = GangTurns(self.core, self._members)
         self._nominations = NominationSync(
             *(self.core, self._events, self._happened),
             cache=lambda: PatientRef(directory.find(CACHE)),
@@ -187,7 +187,7 @@ class QueueActor:
         pods = pod_batch((pod.identity, pod.facts) for pod in batch.pods)
         attempts = tuple(pod.attempts for pod in batch.pods)
         draws = tuple(pod.draw for pod in batch.pods)
-        self._turns.lent(batch.pods)
+        self._gang_turns.leased(batch.pods)
         turn, gangs = self._turn(now_s), self._gangs.bound_among(batch.pods)
         return Leased(batch.lease_id, pods, attempts, draws, self.core.waiting, turn, gangs)
 
@@ -238,7 +238,7 @@ class QueueActor:
 
     def _wake(self) -> None:
         """Whoever waits for pods looks again; there are more where a gang's turn has come."""
-        self._turns.go_on(clock_s())
+        self._gang_turns.go_on(clock_s())
         self._arrived.set()
 
     async def bound_members(self, batch: PodBatch) -> Nothing:
@@ -279,7 +279,7 @@ class QueueActor:
         if not lost_races:
             self._wakes += 1
         is_worn = not lost_races and self._wakes > MAX_WAKES
-        self._turns.not_told(freed if is_worn else ())
+        self._gang_turns.freed(freed if is_worn else ())
         if is_worn and any(self._members.group_of(uid) is None for uid in freed):
             return
         gave_up = {
@@ -342,9 +342,8 @@ class QueueActor:
         return NOTHING
 
     async def bound_before(self, told: BoundBefore) -> Nothing:
-        """Of a run that goes on. A new queue hears from the supervisor who is bound, and when all
-        pods are there again; the client does not know either.
-        """
+        """How many pods were bound before a run that is resumed. To a queue that takes the place of
+        another one the supervisor sends it, with all pods (`restored`)."""
         if not self._is_new:
             self._done_before = told.count
         return NOTHING

@@ -59,6 +59,9 @@ class SearchingBatch(BatchRun):
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         if self._order is None:
             return "nodes came or went"
+        if self._name_best:
+            # Its totals are of all rows, and not of those to which a search came.
+            return "names of the best sampled nodes"
         return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
 
     def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:

@@ -50,8 +50,11 @@ class Tentative:
             self._table.remove_pod(node_name, resident.info, uid=uid)
             self._aside[uid] = node_name, resident
         # A pod whose last attempt came to nothing may name a node that is kept for it no more.
-        self._nominated -= {pod.uid for pod in pods}
-        self._nominated |= {pod.uid for pod in pods if self._table.is_nominated(pod.info)}
+        if self._nominated:
+            self._nominated.difference_update(pod.uid for pod in pods)
+        if self._table.nominations:
+            named = (pod.uid for pod in pods if self._table.is_nominated(pod.info))
+            self._nominated.update(named)
 
     def note(self, decisions: Sequence[Decision]) -> None:
         """Pods were placed on the table; those that were set aside and were not come back."""

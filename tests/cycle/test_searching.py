@@ -11,6 +11,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.narrowing import Narrower, Roster, RosterOf
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.searching import rows_in_order
+from roadstead.cycle.table_cycle import TableCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.framework.tie_break import TieBreak
@@ -28,6 +29,7 @@ from tests.kernel.test_equality import (
     accelerator,
     fleet_world,
     play,
+    profiles_of,
     worlds,
 )
 from tests.kernel.test_many_rows import demand, many
@@ -129,6 +131,28 @@ def test_a_search_begins_among_the_nodes_that_are_left(few_are_enough, start):
     assert play(ours, world) == play(theirs, world)
     assert ours.cycle.accelerator.coverage.by_kernel == 4
     assert ours.narrower.start == theirs.narrower.start
+
+
+@pytest.mark.parametrize("start", [0, 4, 5])
+def test_the_best_of_sampled_nodes_are_named_by_the_reference(few_are_enough, start):
+    table = table_of(*(node(f"n{index}", cpu=4000, pods=10) for index in range(6)))
+    profiles = profiles_of(DEFAULT)(table.classes)
+    narrower = Narrower({"default-scheduler": 1})
+    narrower.start = start
+    quick = accelerator()
+    cycle = TableCycle(
+        *(table, profiles, TieBreak("first")),
+        **{"name_best": True, "narrower": narrower, "accelerator": quick},
+    )
+    info = table.classes.info(pod(cpu=100))
+    one = PodInCycle("u", "default/u", info, profiles["default-scheduler"].class_of(info, "u"))
+
+    batch = cycle.begin([one])
+
+    assert batch.decide_run([one]) == []
+    decision = batch.decide(one)
+    assert decision.best_size == 2
+    assert decision.best == tuple(sorted(f"n{(start + step) % 6}" for step in range(2)))
 
 
 def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():

@@ -144,8 +144,8 @@ class Judge:
             self.problems.append(f"{text}, the judge says {wanted}")
         elif self._may_ask(facts) and not wanted.error:
             self._ask_bystanders(pod, facts, wanted, start)
-        elif self._is_misnamed(decision.best, wanted):
-            self.problems.append(f"{pod.key}: the best are {decision.best}, others are")
+        elif (said := decision.best) and said != self._best(wanted):
+            self.problems.append(f"{pod.key}: the best are {said}, not {self._best(wanted)}")
         if decision.node_name is not None:
             self._place(pod, facts, decision.node_name)
 
@@ -153,11 +153,6 @@ class Judge:
         """Whether to ask bystanders, who begin anew with the nodes in their order."""
         is_due = self.judged % self.asked_every == 0 and facts.pod_group is None
         return is_due and self._sampling.names() is not None
-
-    def _is_misnamed(self, best, wanted):
-        """Whether other nodes are the best; where nodes are sampled, the kernel names equals, too,
-        to which no search came, and only replays ask for names."""
-        return bool(best) and not self._sampling.shares and best != self._best(wanted)
 
     def _is_same(self, said, wanted):
         return said == wanted

@@ -1,10 +1,10 @@
-"""Turns of gangs: one at a time, where each that gives up would wake all others for ever.
+"""GangTurns: gangs are tried one at a time where each that gives up would wake all others for ever.
 
-Gangs that want the same room each take a part of it, give up and wake each other. So after some
-times they do not any more (`MAX_WAKES` in `actor.py`), though one of them may fit where no other
-one holds a part. Once the queue is at rest, each that waits is tried once while no other one is.
+Gangs that want the same room each occupy a part of it, give up and wake each other. So after
+`MAX_WAKES` (`actor.py`) they do not any more, though one of them may fit where no other one holds a
+part. Once no gang is active, in backoff or in flight, each that waits is tried once, alone.
 
-What a gang frees in its own turn is no news, since there is as much room as before. So a round of
+What a gang frees in its own turn wakes nobody, since there is as much room as before. So a round of
 turns ends, and another one begins only when a gang that was tried out of its turn has given up.
 """
 
@@ -19,8 +19,8 @@ from roadstead.framework.members import GroupMembers
 from roadstead.queue import PodState, QueueCore, QueuedPod
 
 
-class Turns:
-    """Whose turn it is. `_freed`: gangs that gave room up, of which others were not told."""
+class GangTurns:
+    """Whose turn it is. `_freed`: gangs that gave room up, for which no other one was woken."""
 
     def __init__(self, core: QueueCore[SeenEvent], members: GroupMembers) -> None:
         self._core, self._members = core, members
@@ -28,13 +28,13 @@ class Turns:
         self._next: deque[GroupKey] = deque()
         self._turn: GroupKey | None = None
 
-    def not_told(self, freed: Iterable[str]) -> None:
+    def freed(self, pods: Iterable[str]) -> None:
         """These pods gave room up, and no other gang was woken for it."""
-        gangs = {self._members.group_of(uid) for uid in freed}
+        gangs = {self._members.group_of(uid) for uid in pods}
         self._freed |= {key for key in gangs if key is not None and key != self._turn}
 
-    def lent(self, pods: Iterable[QueuedPod]) -> None:
-        """What a gang frees is news to one that was tried meanwhile, whose turn it was not."""
+    def leased(self, pods: Iterable[QueuedPod]) -> None:
+        """Another gang is tried: what is freed from now on may be room for it, so the turn ends."""
         if self._turn is None:
             return
         if not {group_key(pod.facts) for pod in pods} <= {None, self._turn}:
@@ -63,7 +63,7 @@ class Turns:
         )
 
     def _round(self) -> list[GroupKey]:
-        """Whoever waits and was not told of others: by priority, then in order of arrival."""
+        """The gangs that wait, but for one that alone gave room up; by priority, then arrival."""
         found: dict[GroupKey, int] = {}
         for key in self._members.groups() if self._freed else ():
             parked = self._parked(key) if self._freed != {key} else []
