@@ -64,7 +64,9 @@ def install(venv: Path, lock: Path, run: Run = run) -> None:
     if not is_usable(venv):
         run([sys.executable, "-m", "venv", "--clear", str(venv)])
     pip = [str(python_of(venv)), "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    run([*pip, "install", "--quiet", "--require-hashes", "-r", str(lock)])
+    # The lock is complete. A resolver would look at releases that are newer than the locked ones,
+    # and some versions of pip take those of a package with extras for requirements without a hash.
+    run([*pip, "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(lock)])
 
 
 def install_project(venv: Path, project: Path, run: Run = run) -> None:

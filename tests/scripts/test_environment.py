@@ -49,6 +49,7 @@ def test_a_fresh_checkout_gets_environment_lock_and_project(environment, checkou
     assert environment.setup(checkout, "dev", run)
     assert run.verbs == ["create", "lock", "project"]
     assert str(checkout / "requirements-dev.lock") in run.commands[1]
+    assert "--no-deps" in run.commands[1]
     assert "--no-build-isolation" in run.commands[2]
 
 
