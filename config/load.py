@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -25,7 +24,6 @@ from roadstead.config.reader import read_document
 from roadstead.config.schema_args import ARGS_MODELS, Args
 from roadstead.config.validation import validate
 from roadstead.config.wire import sorted_keys, to_document
-from roadstead.protocol.errors import InputError
 
 _ALL_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
     {**ARGS_MODELS, **OLDER_ARGS_MODELS, "Coscheduling": WireCoschedulingArgs}
@@ -81,18 +79,6 @@ def load_config(
     is_set = decoded.percentage_of_nodes_to_score is not None
     built = replace(build(config, points_of, source=source), percentage_is_set=is_set)
     return LoadedConfig(built, sorted_keys(to_document(config)), source, notes)
-
-
-def load_config_file(
-    path: str | Path, *, extra_plugins: Mapping[str, Iterable[str]] = NO_EXTRA_PLUGINS
-) -> LoadedConfig:
-    """`load_config` of a file; raises InputError if it cannot be read."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(f"cannot be read: {reason}", source=str(path)) from None
-    return load_config(content, source=str(path), extra_plugins=extra_plugins)
 
 
 def effective_plugins(config: SchedulerConfig) -> dict[str, dict[str, list[dict[str, Any]]]]:

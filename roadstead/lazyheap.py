@@ -113,10 +113,6 @@ class LazyHeap(Generic[Item]):
         """Those that have the smallest key, in their order; not to be changed meanwhile."""
         return (self._living[e[2]][1] for e in self._top() or () if self._lives(e))
 
-    def first_key(self) -> SortKey | None:
-        """The smallest key; None when empty."""
-        return None if self._top() is None else self._keys[0]
-
     def ordered(self) -> list[Item]:
         """All items by key (sorted anew: for people and tests)."""
         lines = (self._lines[key] for key in sorted(self._lines))

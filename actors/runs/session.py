@@ -90,17 +90,6 @@ class RunSession:
                 changes = tuple(NodeChange(None, facts) for facts in part.nodes)
                 await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
-    async def change_nodes(self, changes: Sequence[tuple[NodeFacts, NodeFacts]]) -> None:
-        """Nodes change, from what they were to what they are."""
-        self._revision += 1
-        for start in range(0, len(changes), CHUNK):
-            part = changes[start : start + CHUNK]
-            now = node_batch((new for _, new in part), self._revision)
-            await self.call(BINDER, ADD_NODES, now)
-            await self.call(CACHE, ADD_NODES, now)
-            told = tuple(NodeChange(old, new) for old, new in part)
-            await self.call(QUEUE, OBSERVE, ClusterChanges(told))
-
     async def remove_nodes(self, nodes: Sequence[NodeFacts]) -> None:
         """Nodes disappear; their pods stay bound to them."""
         self._revision += 1

@@ -80,14 +80,6 @@ def subject_of(chosen: ChosenPlugins, args: object = None) -> Subject:
     return subject
 
 
-def in_tree_subject(name: str, profile: ProfileConfig) -> Subject:
-    """An in-tree plugin as it is in a profile."""
-    registry = in_tree_registry()
-    kind = type(registry.build(name, profile.args.get(name), _handle(PodClasses())))
-    config = SchedulerConfig((profile,))
-    return Subject(kind, registry, config)
-
-
 def _handle(classes: PodClasses) -> Handle:
     return Handle(classes, ClusterFacts(namespaces=(("demo", ()), ("other", ()))))
 

@@ -174,11 +174,6 @@ class Profile:
                 return phase_failure("PreEnqueue", status) if is_failure else status
         return SUCCESS
 
-    def signature(self, pod: PodFacts, uid: str) -> Hashable:
-        """Equal for pods that every plugin answers alike; the UID where a plugin cannot tell."""
-        parts = _signed(pod, self._signing)
-        return (self.scheduler_name, uid) if parts is None else (self.scheduler_name, *parts)
-
     def class_of(self, pod: PodInfo, uid: str) -> Hashable:
         """The signature of a class as a small key that hashes fast; computed once per class.
 

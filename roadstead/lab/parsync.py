@@ -34,12 +34,6 @@ EXTRA_TOLERANCE: Final = 1.0 / 256
 """How exact the number of extra slots is found, as a part of the tasks of a gap."""
 
 
-def conflicts_per_slot(schedulers: int, pick_probability: float) -> float:
-    """Expected conflicts of one slot for even, independent picks: N·p − 1 + (1 − p)^N."""
-    missed: float = (1.0 - pick_probability) ** schedulers
-    return schedulers * pick_probability - 1.0 + missed
-
-
 class Slots:
     """Slots with scores, idle or taken, in contiguous partitions.
 

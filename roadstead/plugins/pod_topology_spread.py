@@ -97,15 +97,6 @@ class SpreadCounts:
     pods: tuple[dict[str, int], ...]
 
 
-def _add_each(
-    ours: tuple[dict[str, int], ...], theirs: tuple[dict[str, int], ...]
-) -> tuple[dict[str, int], ...]:
-    return tuple(
-        mine | {value: mine.get(value, 0) + count for value, count in yours.items()}
-        for mine, yours in zip(ours, theirs, strict=True)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Limit:
     """A hard constraint: rows whose domain counts more than `highest` are refused."""

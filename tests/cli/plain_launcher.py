@@ -72,8 +72,9 @@ class World:
 
     def in_cycle(self, pod: Pod) -> PodInCycle:
         identity, facts = pod
-        signature = self.profiles[facts.scheduler_name].signature(facts, identity.uid)
-        return PodInCycle(identity.uid, identity.key, self.classes.info(facts), signature)
+        info = self.classes.info(facts)
+        signature = self.profiles[facts.scheduler_name].class_of(info, identity.uid)
+        return PodInCycle(identity.uid, identity.key, info, signature)
 
     def decide(self, pod: Pod) -> Decision:
         try:

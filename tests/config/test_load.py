@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from roadstead.config.errors import ConfigError, Problem
-from roadstead.config.load import LoadedConfig, load_config_file
+from roadstead.config.load import LoadedConfig
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME, PluginRef, default_config
 from roadstead.config.plugin_args import (
     DEFAULT_ARGS,
@@ -26,7 +25,6 @@ from roadstead.config.plugin_args import (
     ShapePoint,
     VolumeBindingArgs,
 )
-from roadstead.protocol.errors import InputError
 
 Load = Callable[..., LoadedConfig]
 
@@ -370,19 +368,6 @@ def test_key_that_is_not_base64_is_refused(load: Load, data: str) -> None:
     assert error.problems[0].field == "extenders[0].tlsConfig.keyData"
     assert error.problems[0].rule == "is not base64"
     assert data not in str(error)
-
-
-def test_file_is_loaded_by_its_path(tmp_path: Path) -> None:
-    path = tmp_path / "scheduler.yaml"
-    path.write_text("kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1")
-
-    assert load_config_file(path).source == str(path)
-    assert load_config_file(path).config == default_config()
-
-
-def test_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: Is a directory"):
-        load_config_file(tmp_path)
 
 
 def test_refusal_keeps_all_problems_when_it_crosses_a_process(load: Load) -> None:

@@ -62,9 +62,10 @@ def test_filters_before_it_speak_first():
 
 
 def test_pods_are_one_class_for_a_filter_that_fails_for_all():
-    profile = profile_of({"filter": ["NodePorts"]})
+    profile, classes = profile_of({"filter": ["NodePorts"]}), PodClasses()
+    one, other = classes.info(pod()), classes.info(pod(labels={"app": "web"}))
 
-    assert profile.signature(pod(), "a") == profile.signature(pod(labels={"app": "web"}), "b")
+    assert profile.class_of(one, "a") == profile.class_of(other, "b")
 
 
 @pytest.mark.parametrize("plugin", SCORE_ERRORS)

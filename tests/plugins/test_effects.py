@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from roadstead.cli.plugin_checks import effects
 from roadstead.cli.plugin_samples import sample_fleet
-from roadstead.cli.plugin_subject import in_tree_subject
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
+from tests.plugins.subjects import in_tree_subject
 from tests.storage.world import random_fleet
 
 PROFILE = default_config().profiles[0]

@@ -129,7 +129,8 @@ def test_pods_of_one_signature_get_equal_answers_from_a_whole_profile(cluster, o
     table, _ = both(cluster)
     profile = profile_of(ROW_PLUGINS, classes=table.classes)
     other = replace(one, labels=other.labels, namespace="elsewhere", is_terminating=True)
-    assert profile.signature(one, "1") == profile.signature(other, "2")
+    infos = [table.classes.info(facts) for facts in (one, other)]
+    assert profile.class_of(infos[0], "1") == profile.class_of(infos[1], "2")
 
     answers = [evaluated(profile, facts, table) for facts in (one, other)]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roadstead.cli.plugin_checks import kinds
 from roadstead.cli.plugin_samples import POD_VALUES, sample_fleet
-from roadstead.cli.plugin_subject import answers, in_tree_subject
+from roadstead.cli.plugin_subject import answers
 from roadstead.config.model import default_config
 from roadstead.config.plugin_args import (
     InterPodAffinityArgs,
@@ -25,6 +25,7 @@ from roadstead.config.plugin_args import (
 from roadstead.facts.pod import GroupMembership, PodFacts, Volume
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import UnsupportedError
+from tests.plugins.subjects import in_tree_subject
 
 PROFILE = default_config().profiles[0]
 ASKED = sorted(
@@ -142,13 +143,14 @@ def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_p
     fleet = sample_fleet(seed, nodes=9, pods=30)
     table, classes = fleet.table(), fleet.classes()
     facts = classes[place % len(classes)]
-    profile = subject("NodeName").profiles(PodClasses())["default-scheduler"]
-    signature = profile.signature(facts, "one")
+    numbers = PodClasses()
+    profile = subject("NodeName").profiles(numbers)["default-scheduler"]
+    key = profile.class_of(numbers.info(facts), "one")
     mixed = facts
     for name, values in VALUES.items():
         for value in values:
             other = replace(mixed, **{name: value})
-            mixed = other if profile.signature(other, "two") == signature else mixed
+            mixed = other if profile.class_of(numbers.info(other), "two") == key else mixed
 
     for name in ASKED:
         asked = subject(name)

@@ -17,14 +17,12 @@ def filled(*keys: float) -> LazyHeap[str]:
 def test_empty_heap_has_no_first():
     heap = filled()
     assert heap.first() is None
-    assert heap.first_key() is None
     assert heap.ordered() == []
 
 
 def test_first_is_the_smallest_key_and_stays():
     heap = filled(3, 1, 2)
     assert heap.first() == heap.first() == "item 1"
-    assert heap.first_key() == (1,)
     assert len(heap) == 3
 
 

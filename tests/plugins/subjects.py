@@ -1,0 +1,16 @@
+"""In-tree plugins as the subjects of the checks that users' plugins go through."""
+
+from roadstead.cli.plugin_subject import Subject
+from roadstead.config.model import SchedulerConfig
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.plugin import Handle
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.in_tree import in_tree_registry
+
+
+def in_tree_subject(name, profile):
+    """An in-tree plugin as it is in a profile."""
+    registry = in_tree_registry()
+    handle = Handle(PodClasses(), ClusterFacts(namespaces=(("demo", ()), ("other", ()))))
+    kind = type(registry.build(name, profile.args.get(name), handle))
+    return Subject(kind, registry, SchedulerConfig((profile,)))
