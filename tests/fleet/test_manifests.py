@@ -1,7 +1,7 @@
 """Traces printed as manifests: what the facts say, in the fields where Kubernetes has it."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import yaml
@@ -22,6 +22,7 @@ from roadstead.fleet.manifests import (
 from roadstead.fleet.trace import NEVER_S, TraceBuilder
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
+from tests.plugins.test_signatures import VALUES
 
 PLAIN = PodFacts(images=("a:1",), container_count=1)
 TERM = NodeSelectorTerm(
@@ -170,6 +171,28 @@ def test_manifests_compile_to_the_facts_that_they_were_printed_from(make):
 def test_facts_that_have_no_print_yet_are_refused_by_field():
     owned = replace(PLAIN, owner=Owner("Job", "j", "u"))
     assert refusal_of(owned) == "pod class: owner: cannot be printed as a manifest yet"
+
+
+FOLLOWS_FROM_REQUESTS = {"nonzero_cpu_milli", "nonzero_memory_bytes"}
+
+
+def printed_and_read(facts):
+    """The facts that a print of facts has; None where they are refused."""
+    builder = TraceBuilder("test")
+    builder.add_pod("p", "u", facts)
+    try:
+        *_, printed = trace_to_manifests(builder.build())["items"]
+    except InputError:
+        return None
+    return compile_pod(objects.Pod.model_validate(printed))[1]
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in fields(PodFacts)))
+def test_no_fact_of_a_pod_is_left_out_of_its_print(name):
+    """A field that is new in PodFacts is printed, or refused: `VALUES` has each of them."""
+    for value in VALUES.get(name, ("another",)):
+        again = printed_and_read(replace(PLAIN, **{name: value}))
+        assert again is None or name in FOLLOWS_FROM_REQUESTS or getattr(again, name) == value
 
 
 def test_pods_of_several_containers_are_refused():

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,9 +26,11 @@ from roadstead.kernel.start import load
 from roadstead.nodes.table import NodeTable
 from roadstead.parity.paths import BesidePath
 from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.errors import UnsupportedError
 from tests import strategies
 from tests.actors import fleets
 from tests.builders import GIB, GPU, MIB, ROW_PLUGINS, config_of, node, pod, prefer
+from tests.plugins.test_signatures import VALUES
 
 RESOURCES = st.lists(
     st.builds(
@@ -285,6 +288,36 @@ def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(inpu
     with_kernel = play(Batches(world, config, tie_break, accelerator()), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None), world)
+
+
+def outcome(make, world):
+    """What is decided; or what is missing."""
+    try:
+        return play(make(), world)
+    except UnsupportedError as missing:
+        return missing.plugin, missing.field
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_each_fact_of_a_pod_is_decided_as_by_the_reference(name):
+    """A field that is new in PodFacts must be known to the kernel, or keep it away."""
+    disks = [
+        (("disk", kind), ("topology.kubernetes.io/zone", zone))
+        for kind in ("ssd", "hdd")
+        for zone in "ab"
+    ]
+    clusters = [
+        (node(f"node-{n:05}", cpu=8000, labels=dict(disks[n % 4])), [pod(cpu=100 * n)])
+        for n in range(1, 9)
+    ]
+    pods = [pod(cpu=500), pod(cpu=300, labels={"app": "web"})]
+    changed = [replace(each, **{name: value}) for value in VALUES[name] for each in pods]
+    batch = [(facts, place % 3 == 0) for place, facts in enumerate([*changed, *pods] * 3)]
+    world, config, seeded = World(clusters, [batch] * 2), default_config().profiles[0], TieBreak()
+
+    with_kernel = outcome(lambda: Batches(world, config, seeded, accelerator()), world)
+
+    assert with_kernel == outcome(lambda: Plain(world, config, seeded, None), world)
 
 
 @DECIDING
