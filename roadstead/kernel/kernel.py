@@ -337,11 +337,12 @@ class Kernel:
         relations, totals = self._relations, self._totals
         is_related = relations.of_class[c] >= 0
         alive = (relations.alive if is_related else totals.alive[c])[:groups] > 0
-        if is_related:
-            relations.seen[c, :groups], relations.is_seen[c] = alive, True
         norm = normalized(each.each.evaluation, each.model.still, alive)
         if norm is None:
             return _OUT_OF_RANGE
+        if is_related:
+            # Not before: what failed is asked again by the next batch.
+            relations.seen[c, :groups], relations.is_seen[c] = alive, True
         if (norm != totals.norm[c, :groups]).any():
             self._code.renormalize(self._mirror.numbers, self._specs, totals, c, norm)
         totals.moved[c] = False

@@ -1,14 +1,17 @@
 """What the kernel covers, when it gives a pod back, and what it keeps apart from the table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from roadstead.config.model import default_config
+from roadstead.config.model import PluginRef, default_config
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_run import ClassRun
 from roadstead.facts.pod import HostPort, Volume
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.plugin import Handle
+from roadstead.framework.guarded import guard
+from roadstead.framework.plugin import Handle, Reads, ScorePlugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel import keeper
@@ -28,9 +31,11 @@ PORT = HostPort("0.0.0.0", "TCP", 80)
 class Batch:
     """A batch over one table, of pods of some classes in turn."""
 
-    def __init__(self, table, *classes, config=DEFAULT, tie_break=None, kernel=True):
+    def __init__(self, table, *classes, config=DEFAULT, plugins=(), tie_break=None, kernel=True):
         self.table = table
-        profile = Profile(config, in_tree_registry(), Handle(table.classes))
+        factories = {kind.name: lambda args, handle, kind=kind: guard(kind()) for kind in plugins}
+        registry = in_tree_registry().merged(factories)
+        profile = Profile(config, registry, Handle(table.classes))
         inputs, self.pods = {}, []
         for number, facts in enumerate(classes):
             info = table.classes.info(facts)
@@ -207,6 +212,34 @@ def test_pods_of_others_that_come_in_the_run_keep_a_class_away():
 
     assert len(others) == 3
     assert first not in others
+
+
+class SilentOracle(ScorePlugin):
+    """Scores, and fails when its scores are normalized."""
+
+    name, reads, normalizes = "SilentOracle", Reads.NODE, True
+
+    def score(self, state, pod, table):
+        return np.arange(len(table), dtype=np.int64)
+
+    def normalize(self, state, pod, raw, extremes):
+        raise RuntimeError("the oracle is silent")
+
+    def sign(self, pod):
+        return ()
+
+
+def test_a_class_that_looks_across_nodes_is_left_to_the_reference_as_often_as_a_plugin_fails():
+    score = (*DEFAULT.plugins["score"], PluginRef(SilentOracle.name))
+    config = replace(DEFAULT, plugins={**DEFAULT.plugins, "score": score})
+    related = pod(labels=WEB, **RELATED["soft spread"])
+    batch = Batch(zones(), related, config=config, plugins=(SilentOracle,))
+
+    assert batch.decide() == []
+    batch.run._kernel.resume()
+
+    assert batch.decide() == []
+    assert batch.coverage.stops == {"score out of range": 2}
 
 
 def test_with_too_many_domains_the_reference_decides(monkeypatch):
