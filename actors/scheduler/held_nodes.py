@@ -151,10 +151,11 @@ class HeldNodes(TableFollower):
         if not self.tentative.has_left(uid, name):
             super()._pod_goes(name, info, uid)
 
+    def _nomination_comes(self, name: str, info: PodInfo, uid: str) -> None:
+        self.tentative.nominate(uid, name, info)
+
     def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
-        # Counted by class: taken twice, it would be another pod's.
-        if not self.tentative.has_given_up(uid, name):
-            super()._nomination_ends(name, info, uid)
+        self.tentative.withdraw(uid, name, info)
 
     def _version_changes(self, name: str, version: int) -> None:
         self._versions.take([(name, version)])

@@ -38,15 +38,27 @@ class WorkerActor(TableFollower):
         is_new: bool = False,
         epoch: int = 1,
     ) -> None:
-        classes = PodClasses()
         call_s = plan.settings.deadlines.call_s
-        super().__init__(name, NodeTable(classes), call_s, is_new=is_new, epoch=epoch)
-        profiles = build_profiles(plan, classes)
-        self._storage = next(iter(profiles.values())).storage
+        super().__init__(name, NodeTable(PodClasses()), call_s, is_new=is_new, epoch=epoch)
+        self._plan = plan
         self._index, self._count = index_of(name), plan.settings.workers
-        self._scorer = Scorer(self.table, profiles)
+        self._profile_table()
         self._scored = 0
         self._scoring_s = 0.0
+
+    def _profile_table(self) -> None:
+        profiles = build_profiles(self._plan, self.table.classes)
+        self._storage = next(iter(profiles.values())).storage
+        self._scorer = Scorer(self.table, profiles)
+
+    def _needs(self, seq: int) -> bool:
+        """A worker that missed changes is filled again while it lives."""
+        return seq > self.applied
+
+    def _hold_nothing(self) -> None:
+        if self.applied >= 0:
+            self.table = NodeTable(PodClasses())
+            self._profile_table()
 
     async def score(self, ask: ScoreAsk) -> ScoreAnswer:
         """What users' plugins say of classes, and which rows changed since the ask's change.

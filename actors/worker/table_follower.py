@@ -3,7 +3,8 @@
     cache ── DeltaBatch ──► in order? ── yes ──► table, `applied`
                                └── no ──► waits for the changes before it
 
-Schedulers and workers each have one. A new life waits for `restore`: all that the cluster holds.
+Schedulers and workers each have one. A new life waits for `restore`: all that the cluster holds. A
+worker that missed a change begins with it anew.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class TableFollower:
             elif kind == DeltaKind.REMOVE_POD:
                 self._pod_goes(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.NOMINATE:
-                self.table.nominate(name, infos[pod])
+                self._nomination_comes(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.WITHDRAW:
                 self._nomination_ends(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.REMOVE_NODE:
@@ -154,6 +155,9 @@ class TableFollower:
     def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
         self.table.remove_pod(name, info, uid=uid)
 
+    def _nomination_comes(self, name: str, info: PodInfo, uid: str) -> None:
+        self.table.nominate(name, info)
+
     def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
         self.table.withdraw(name, info)
 
@@ -170,12 +174,13 @@ class TableFollower:
 
     async def restore(self, part: Restore) -> Nothing:
         """All that the cluster holds, in parts: what a new life begins with."""
-        if self.applied >= 0 or part.epoch != self._epoch:
+        if part.epoch != self._epoch or not self._needs(part.seq):
             return NOTHING
         self._parts[part.seq, part.part] = part
         numbers = [(part.seq, number) for number in range(part.parts)]
         if all(number in self._parts for number in numbers):
             whole = [self._parts[number].batch for number in numbers]
+            self._hold_nothing()
             self.applied = whole[0].first_seq - 1
             for batch in whole:
                 self._apply(batch)
@@ -183,6 +188,13 @@ class TableFollower:
             self._parts.clear()
             await self._advance()
         return NOTHING
+
+    def _needs(self, seq: int) -> bool:
+        """Whether to begin with all that the cluster held at a change; only a new life does."""
+        return self.applied < 0
+
+    def _hold_nothing(self) -> None:
+        """All that the cluster holds is about to come. A new life holds nothing before."""
 
     async def _reach(self, seq: int) -> None:
         if self.applied >= seq:

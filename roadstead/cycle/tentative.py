@@ -7,10 +7,14 @@ A pod may come to be decided while it stands on the table: an earlier attempt, o
 scheduler, ended, and the change that says so is on its way; or it has not ended, and this one will
 be refused. It is set aside then, and comes back where it was unless that change or a decision says
 otherwise.
+
+The table counts nominations by class; whose they are is known here. A pod that is placed gives its
+own up, and no other one's of its class.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from roadstead.cycle.batch import Decision, PodInCycle
@@ -25,8 +29,9 @@ class Tentative:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._pods: dict[str, tuple[str, PodInfo]] = {}
-        self._nominated: set[str] = set()
-        self._withdrawn: set[str] = set()
+        self._nominated: dict[str, tuple[str, PodInfo]] = {}
+        self._given_up: set[str] = set()
+        self._lasting: Counter[tuple[str, PodInfo]] = Counter()
         self._aside: dict[str, tuple[str, Resident]] = {}
 
     def __len__(self) -> int:
@@ -40,27 +45,25 @@ class Tentative:
     def set_aside(self, pods: Sequence[PodInCycle]) -> None:
         """Pods are about to be decided: none may stand on the table already."""
         node_of = self._table.residents.node_of
-        for uid, node_name in [(pod.uid, node_of(pod.uid)) for pod in pods]:
-            if node_name is None:
-                continue
+        for uid in [pod.uid for pod in pods]:
+            # First of all, since its node may have gone and taken it from the table.
             if uid in self._pods:
                 self._drop(uid, *self._pods.pop(uid))
+                continue
+            node_name = node_of(uid)
+            if node_name is None:
                 continue
             resident = self._table.residents.resident(uid)
             self._table.remove_pod(node_name, resident.info, uid=uid)
             self._aside[uid] = node_name, resident
-        # A pod whose last attempt came to nothing may name a node that is kept for it no more.
-        if self._nominated:
-            self._nominated.difference_update(pod.uid for pod in pods)
-        if self._table.nominations:
-            named = (pod.uid for pod in pods if self._table.is_nominated(pod.info))
-            self._nominated.update(named)
 
     def note(self, decisions: Sequence[Decision]) -> None:
         """Pods were placed on the table; those that were set aside and were not come back."""
         for each in decisions:
             if each.node_name is not None:
                 self._pods[each.pod.uid] = each.node_name, each.pod.info
+                if self._nominated or self._table.nominations:
+                    self._give_up(each.pod)
         for uid in [uid for uid in self._aside if uid not in self._pods]:
             self._bring_back(*self._aside.pop(uid))
 
@@ -80,7 +83,6 @@ class Tentative:
         take, is_on = self._pods.pop, self._table.residents.is_on
         for place, (uid, name, info) in enumerate(zip(uids, node_names, infos, strict=True)):
             known = take(uid, None)
-            self._withdrawn.discard(uid)
             self._aside.pop(uid, None)
             if known is not None and known == (name, info) and is_on(name, uid):
                 continue
@@ -90,32 +92,64 @@ class Tentative:
             strangers.append(place)
         return strangers
 
-    def has_given_up(self, uid: str, node_name: str) -> bool:
-        """Whether a nomination that ends for all was given up here for a place; asked once."""
-        known = self._pods.get(uid)
-        if known is None or uid in self._withdrawn or uid not in self._nominated:
-            return False
-        if known[1].facts.nominated_node_name != node_name:
-            return False
-        self._withdrawn.add(uid)
-        return True
+    def nominate(self, uid: str, node_name: str, info: PodInfo) -> None:
+        """The cache nominates a pod to a node."""
+        self._nominated[uid] = own = node_name, self._table.as_nominated(info)
+        self._lasting[own] += 1
+        self._table.nominate(node_name, info)
+
+    def withdraw(self, uid: str, node_name: str, info: PodInfo) -> None:
+        """The cache ends a nomination, which the pod may have given up here before."""
+        own = self._nominated.pop(uid, None)
+        if uid in self._given_up:
+            self._given_up.discard(uid)
+            return
+        if own is not None:
+            self._ends(own)
+        self._table.withdraw(node_name, info)
 
     def drop_rest(self) -> None:
         """All that were assumed are confirmed: what is left was not, and never came to its node."""
         for uid, (node_name, info) in self._pods.items():
             self._drop(uid, node_name, info)
         self._pods.clear()
-        self._nominated.clear()
-        self._withdrawn.clear()
         for node_name, resident in self._aside.values():
             self._bring_back(node_name, resident)
         self._aside.clear()
 
     def _drop(self, uid: str, node_name: str, info: PodInfo) -> None:
         self._take_back(uid, node_name, info)
-        if uid in self._nominated and uid not in self._withdrawn:
-            # It gave its nomination up for the place.
-            self._table.nominate(info.facts.nominated_node_name, info)
+        if uid in self._given_up:
+            self._given_up.discard(uid)
+            self._lasting[self._nominated[uid]] += 1
+            self._table.nominate(*self._nominated[uid])
+
+    def _ends(self, nomination: tuple[str, PodInfo]) -> None:
+        """One pod fewer lasts as nominated."""
+        self._lasting[nomination] -= 1
+        if not self._lasting[nomination]:
+            del self._lasting[nomination]
+
+    def _give_up(self, pod: PodInCycle) -> None:
+        """A placed pod is nominated no more.
+
+        The batch ended a nomination of its class to the node that its facts name. That is another
+        pod's where the cache nominates this one elsewhere by now, or nowhere.
+        """
+        own, named = self._nominated.get(pod.uid), pod.info.facts.nominated_node_name
+        concerned = [(named, self._table.as_nominated(pod.info))] if named else []
+        if own is not None:
+            if pod.uid not in self._given_up:
+                self._given_up.add(pod.uid)
+                self._ends(own)
+            concerned.append(own)
+        for node_name, info in dict.fromkeys(concerned):
+            more = self._lasting[node_name, info]
+            more -= self._table.nominations.to(node_name).get(info, 0)
+            if more > 0:
+                self._table.nominate(node_name, info, more)
+            elif more < 0:
+                self._table.withdraw(node_name, info)
 
     def _bring_back(self, node_name: str, resident: Resident) -> None:
         if self._table.has_node(node_name):

@@ -52,8 +52,12 @@ def failed(message: str, plugin: str = "") -> Verdict:
 
 
 def conflict(message: str) -> Verdict:
-    """Another one was faster: the pod goes back to the head of the queue, and nobody is told."""
-    return Verdict(RequeueReason.CONFLICT, message)
+    """Another one was faster: the pod goes back to the head of the queue, and nobody is told.
+
+    Its place ended its nomination, for which the cache keeps no room any more; upstream clears it
+    after every cycle that fails (clearNominatedNode in schedule_one.go).
+    """
+    return Verdict(RequeueReason.CONFLICT, message, nominated_node=CLEAR)
 
 
 def _unschedulable(

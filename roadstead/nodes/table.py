@@ -309,11 +309,6 @@ class NodeTable(Table):
         if self.nominations.remove(node_name, self.as_nominated(info)):
             self._touch(node_name)
 
-    def is_nominated(self, info: PodInfo) -> bool:
-        """Whether a pod of a class is to come to the node that its facts name."""
-        name = info.facts.nominated_node_name
-        return bool(name) and self.as_nominated(info) in self.nominations.to(name)
-
     def as_nominated(self, info: PodInfo) -> PodInfo:
         """The class as which a pod is among the nominated: to which node is told beside it."""
         if not info.facts.nominated_node_name:

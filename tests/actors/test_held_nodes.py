@@ -9,7 +9,7 @@ from roadstead.actors.names import CACHE
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.scheduler import kernel_loader
-from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.scheduler.deciding import BatchDecider
 from roadstead.actors.scheduler.leasing import NOTHING_SETTLED
 from roadstead.config.settings import Settings
 from roadstead.kernel.start import load
@@ -81,15 +81,15 @@ def test_preemption_is_tried_on_the_nodes_it_holds():
 
 
 def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatch):
-    original = SchedulerActor._after_failure
+    original = BatchDecider._after_failure
 
     async def after_a_change(self, *failed):
         small = node_batch([node("small", cpu=100)])
-        await self._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
-        await self._settle(NOTHING_SETTLED)
+        await self._effects.ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
+        await self._effects.settle(NOTHING_SETTLED)
         return await original(self, *failed)
 
-    monkeypatch.setattr(SchedulerActor, "_after_failure", after_a_change)
+    monkeypatch.setattr(BatchDecider, "_after_failure", after_a_change)
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
     quick = {"deadlines": {"call_s": 0.2}}
 

@@ -5,6 +5,7 @@ import pytest
 from roadstead.cycle.effects import (
     Done,
     Forget,
+    Nominate,
     PodReport,
     Report,
     ReportKind,
@@ -14,6 +15,7 @@ from roadstead.cycle.effects import (
 )
 from roadstead.cycle.pods import BindAnswer, BindOutcome, PodState
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
+from tests.builders import pod
 from tests.cycle.core_world import WAIT, World, kinds, only, tokens
 
 UNDONE = ["unreserve B u1", "unreserve A u1"]
@@ -138,7 +140,7 @@ def test_refused_assumption_goes_back_to_the_head_and_nothing_is_undone():
     world.lease()
     (token,) = world.place()
     effects = world.refuse(token, "held by t/1/1")
-    item = RequeueItem("u1", RequeueReason.CONFLICT, message="held by t/1/1")
+    item = RequeueItem("u1", RequeueReason.CONFLICT, (), (), "held by t/1/1", "")
     assert effects == [Requeue(1, (item,))]
     assert world.log == []
 
@@ -148,8 +150,27 @@ def test_bind_that_lost_a_race_is_undone_and_goes_back_to_the_head():
     world.binding()
     effects = world.answer(BindOutcome.CONFLICT, message="n1 is full")
     assert kinds(effects) == ["Forget", "Requeue"]
-    assert requeued(effects) == RequeueItem("u1", RequeueReason.CONFLICT, message="n1 is full")
+    reason = RequeueReason.CONFLICT
+    assert requeued(effects) == RequeueItem("u1", reason, (), (), "n1 is full", "")
     assert world.log[-2:] == UNDONE
+
+
+@pytest.mark.parametrize("refused_by", ["cache", "binder"])
+def test_a_lost_race_ends_the_nomination_that_the_place_took_up(refused_by):
+    """As upstream after each cycle that fails: no room is kept for the pod any more, and neither
+    cache nor queue go on to name a node."""
+    world = World()
+    world.info = world.classes.info(pod(cpu=100, nominated_node_name="n1"))
+    world.lease()
+    (token,) = world.place()
+    if refused_by == "cache":
+        effects = world.refuse(token)
+    else:
+        world.accept(token)
+        effects = world.answer(BindOutcome.CONFLICT)
+    (nomination,) = only(Nominate, effects).nominations
+    assert (nomination.uid, nomination.node_name, nomination.victims) == ("u1", "", ())
+    assert requeued(effects).nominated_node == ""
 
 
 def test_bind_that_failed_is_undone_and_retried_after_backoff():

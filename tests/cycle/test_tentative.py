@@ -18,7 +18,7 @@ class Stand:
         self.info = self.table.classes.info(facts or pod(cpu=1000))
         self.tentative = Tentative(self.table)
         if is_nominated:
-            self.table.nominate("n1", self.info)
+            self.tentative.nominate("u1", "n1", self.info)
         self.decide()
 
     def decide(self):
@@ -102,6 +102,20 @@ def test_so_is_one_that_is_decided_once_more_before_that_is_known():
     assert stand.nominated() == 1
 
 
+def test_so_is_one_whose_node_went_before_it_was_decided_once_more():
+    stand = Stand(pod(cpu=1000, nominated_node_name="n2"))
+    stand.tentative.nominate("u1", "n2", stand.info)
+    stand.decide()
+    assert not stand.table.nominations
+    stand.table.remove_node("n1")
+
+    again = PodInCycle("u1", "default/u1", stand.info, "class")
+    stand.tentative.set_aside([again])
+    stand.tentative.note([Decision(again, None)])
+
+    assert sum(stand.table.nominations.to("n2").values()) == 1
+
+
 def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
     """As after an attempt that the binder refused: the cache had ended the nomination for it."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
@@ -112,14 +126,40 @@ def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
 
 
 def test_a_nomination_that_was_given_up_for_a_place_ends_once():
+    """The cache ends it, too; another pod's of the same class stays."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
+    stand.tentative.nominate("other", "n1", stand.info)
 
-    assert not stand.tentative.has_given_up("other", "n1")
-    assert not stand.tentative.has_given_up("u1", "n2")
-    assert stand.tentative.has_given_up("u1", "n1")
-    assert not stand.tentative.has_given_up("u1", "n1")
+    stand.tentative.withdraw("u1", "n1", stand.info)
+    assert stand.nominated() == 1
+    stand.tentative.withdraw("other", "n1", stand.info)
+    assert stand.nominated() == 0
     stand.tentative.drop_rest()
-    assert sum(stand.table.nominations.to("n1").values()) == 0
+    assert stand.nominated() == 0
+
+
+def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
+    """Of its class, to that node: neither while it is placed, nor once it was not assumed."""
+    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
+    stand.tentative.nominate("other", "n1", stand.info)
+
+    stand.decide()
+    assert stand.nominated() == 1
+    stand.tentative.withdraw("other", "n1", stand.info)
+    stand.tentative.drop_rest()
+    assert stand.nominated() == 0
+
+
+def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
+    """The queue may have told of the new nomination before the cache's changes do."""
+    stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
+    stand.tentative.drop_rest()
+    stand.tentative.nominate("u1", "n2", stand.info)
+
+    stand.decide()
+    assert not stand.table.nominations
+    stand.tentative.drop_rest()
+    assert sum(stand.table.nominations.to("n2").values()) == 1
 
 
 def decided(name, info, on):
