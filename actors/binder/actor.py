@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 
+from roadstead.actors.binder.answers import BinderAnswers, identity_of
 from roadstead.actors.binder.commits import CommitLog
 from roadstead.actors.binder.edits import BinderEdits
 from roadstead.actors.binder.order import BindOrder
-from roadstead.actors.binder.recovery import BinderRecovery, identity_of
+from roadstead.actors.binder.outcomes import PodOutcomes
+from roadstead.actors.binder.recovery import BinderRecovery
 from roadstead.actors.binder.volumes import BinderVolumes
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
@@ -24,20 +25,30 @@ from roadstead.actors.messages import (
     NodeBatch,
     PageAsk,
     PodBatch,
-    PreemptedNote,
     PreemptedPage,
     RunEnds,
     RunningPods,
     pod_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import PodsGone, StandingPage
+from roadstead.actors.messages.recovery import (
+    Attempts,
+    NodesPage,
+    Owner,
+    PodsGone,
+    Revised,
+    StandingPage,
+    StorageLog,
+    Uids,
+    Words,
+)
 from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.binder import (
     Acknowledge,
     AppendJournal,
     BinderCore,
+    BinderHaltedError,
     BinderSettings,
     BindRequest,
     Bound,
@@ -61,7 +72,7 @@ from roadstead.protocol.status import Status
 from roadstead.run import RunPlan, build_profiles
 
 
-class BinderActor(BinderRecovery):
+class BinderActor:
     """Commits binds in order. `journal` is the seam where they become durable."""
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
@@ -86,19 +97,22 @@ class BinderActor(BinderRecovery):
         self._edits = BinderEdits(
             *(self.core, self._nodes_known, self._pods_known), self._perform_durably
         )
-        self._bound: dict[str, str] = {}
+        self.outcomes = PodOutcomes()
+        known = self._nodes_known, self._pods_known
+        self.recovery = BinderRecovery(
+            *(self.core, self._journal, self._volumes, self.outcomes), *known
+        )
+        self._answers = BinderAnswers(self.core, *known, self.outcomes)
         self._commits = CommitLog()
         self._order = BindOrder()
-        self._evictions: dict[str, tuple[str, str]] = {}
-        self._preempted: list[PreemptedNote] = []
         self._batches = 0
         self._verifying_s = 0.0
         self._halted = ""
-        if not self._recover():
+        if not self.recovery.recover():
             for subject in (plan.cluster, rules_of(plan)):
-                self._perform(self._tell(subject))
+                self._perform(self.recovery.describe(subject))
             if plan.digest:
-                self._perform(self._tell(RunMark(BEGUN, plan.digest), RecordKind.RUN))
+                self._perform(self.recovery.describe(RunMark(BEGUN, plan.digest), RecordKind.RUN))
 
     def _verify(self, request: BindRequest) -> Status:
         return self._checked(request, self._volumes.commit)
@@ -178,12 +192,12 @@ class BinderActor(BinderRecovery):
         if self.core.current_epoch(batch.owner) is None:
             self.core.advance_epoch(batch.owner, batch.epoch)
         self._volumes.begin(batch.volumes)
-        found = self._perform(self._with_claims(self.core.bind(requests)))
-        self._bound_journal()
+        found = self._perform(self.recovery.with_claims(self.core.bind(requests)))
+        self.recovery.bound_journal()
         self._commits.mark()
         self._verifying_s += time.perf_counter() - started
         self._batches += 1
-        answers = _answers({r.token: found[r.token] for r in requests if r.token in found})
+        answers = _bind_answers({r.token: found[r.token] for r in requests if r.token in found})
         bound = len(answers.tokens) - len(answers.refused)
         log("binder", "batch committed", asked=len(requests), bound=bound)
         return answers
@@ -191,7 +205,7 @@ class BinderActor(BinderRecovery):
     async def evict(self, ask: Evict) -> Evicted:
         """Takes pods from the cluster; those that are not bound yet will never be."""
         state = {uid: self.core.standing(uid)[0] for uid in ask.uids}
-        self._evictions |= dict.fromkeys(ask.uids, (ask.preemptor, ask.node_name))
+        self.outcomes.begin_eviction(ask.uids, ask.preemptor, ask.node_name)
         bound = [uid for uid in ask.uids if state[uid] in COUNTED]
         effects = self.core.evict(bound, ask.preemptor)
         # A victim that is only assumed: its scheduler still has to ask for it.
@@ -202,23 +216,20 @@ class BinderActor(BinderRecovery):
         pods = ((uid, *self.core.pod(uid)) for uid in gone)
         return Evicted(pod_batch((identity_of(uid, key), facts) for uid, key, facts in pods))
 
-    def _released(self, effect: Released) -> None:
-        """A pod is gone for good; what was bound is bound no more."""
-        uid = effect.uid
-        self._bound.pop(uid, None)
-        if effect.evicted:
-            self._pods_known.ends(uid)
-        preemptor, node_name = self._evictions.pop(uid, ("", effect.node_name))
-        self._preempted.append(PreemptedNote(uid, effect.key, node_name, preemptor))
-
     async def preempted(self, ask: PageAsk) -> PreemptedPage:
         """Evicted pods in the order of their eviction, a page at a time."""
-        page = self._preempted[ask.start : ask.start + ask.count]
-        return PreemptedPage(tuple(page), len(self._preempted))
+        return self.outcomes.preempted_page(ask)
+
+    def _perform_durably(self, effects: Sequence[Effect]) -> None:
+        """BinderHaltedError where the journal fails: what is not durable is not answered."""
+        self._perform(effects)
+        if self.core.halted is not None:
+            raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
 
     def _perform(self, effects: Sequence[Effect]) -> dict[str, Decision]:
         """Performs effects and those that follow from them; what is acknowledged, by token."""
         answers: dict[str, Decision] = {}
+        listed = self.outcomes.bound
         waiting = deque(effects)
         while waiting:
             effect = waiting.popleft()
@@ -228,13 +239,15 @@ class BinderActor(BinderRecovery):
                 if isinstance(decision, Bound):
                     uid, node_name, _, _ = decision
                     # A token is answered as before, whatever became of its pod since.
-                    if uid not in self._bound and self.core.placements.node_of(uid) is not None:
+                    if uid not in listed and self.core.placements.node_of(uid) is not None:
                         self._commits.note(uid)
-                        self._bound[uid] = node_name
+                        listed[uid] = node_name
             elif isinstance(effect, AppendJournal):
                 waiting += self._write(effect)
             elif isinstance(effect, Released):
-                self._released(effect)
+                if effect.evicted:
+                    self._pods_known.ends(effect.uid)
+                self.outcomes.released(effect)
             elif isinstance(effect, Halted):
                 durable = f"records 1 to {effect.flushed_lsn} of {effect.last_lsn} are durable"
                 self._halted = f"{effect.reason}; {durable}"
@@ -253,20 +266,61 @@ class BinderActor(BinderRecovery):
 
     async def bound(self, ask: PageAsk) -> BoundPage:
         """Committed binds in commit order, a page at a time."""
-        page = list(islice(self._bound.items(), ask.start, ask.start + ask.count))
-        uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
-        return BoundPage(uids, nodes, len(self._bound))
+        return self.outcomes.bound_page(ask)
 
     async def commits(self, ask: PageAsk) -> CommitPage:
         """When binds were acknowledged, a page at a time."""
         return self._commits.page(ask)
+
+    async def revisions(self, _: Nothing) -> Revised:
+        """The last change of each node and pod that changed."""
+        return self._answers.revisions()
+
+    async def nodes_page(self, ask: PageAsk) -> NodesPage:
+        """Nodes in the order in which they came."""
+        return self._answers.nodes_page(ask)
+
+    async def standing_page(self, ask: PageAsk) -> StandingPage:
+        """Pods that are here, in the order in which they came."""
+        return self._answers.pods_page(ask)
+
+    async def standing(self, ask: Uids) -> Words:
+        """What became of pods."""
+        return self._answers.nodes_of(ask.uids)
+
+    async def resolve(self, ask: Attempts) -> Words:
+        """What became of attempts, for good: those that committed nothing never will.
+
+        BinderHaltedError where that could not be made durable.
+        """
+        pairs, node_of = zip(ask.uids, ask.tokens, strict=True), self._answers.node_of
+        self._perform_durably(self.core.void(token for uid, token in pairs if not node_of(uid)))
+        return self._answers.nodes_of(ask.uids)
+
+    async def fence_owner(self, owner: Owner) -> Nothing:
+        """Earlier lives of a scheduler commit nothing any more, also after a recovery.
+
+        BinderHaltedError where that could not be made durable.
+        """
+        self._perform_durably(self.core.fence(owner.name, owner.epoch))
+        return NOTHING
+
+    async def evicted_pods(self, _: Nothing) -> PodBatch:
+        """All that was evicted, see `BinderAnswers`."""
+        return self._answers.evicted_pods()
+
+    async def storage_log(self, _: Nothing) -> StorageLog:
+        """All that commits changed of claims and volumes."""
+        return StorageLog(tuple(self._volumes.log))
 
     async def end_run(self, ends: RunEnds) -> Nothing:
         """All is decided, and the outcome is kept; coming twice, the last one counts.
 
         BinderHaltedError where that cannot be made durable.
         """
-        self._perform_durably(self._tell(RunMark(FINISHED, ends.digest), RecordKind.RUN))
+        self._perform_durably(
+            self.recovery.describe(RunMark(FINISHED, ends.digest), RecordKind.RUN)
+        )
         return NOTHING
 
     async def stop(self, _: Nothing) -> Nothing:
@@ -275,16 +329,20 @@ class BinderActor(BinderRecovery):
             self._journal.end()
         return NOTHING
 
+    def crashed(self) -> None:
+        """The folder is free for the next life."""
+        self.recovery.crashed()
+
     async def status(self, _: Nothing) -> ActorStatus:
         return ActorStatus(
-            f"had committed {len(self._bound)} binds in {self._batches} batches",
+            f"had committed {len(self.outcomes.bound)} binds in {self._batches} batches",
             error=self._halted,
             timings_s=(("bind", self._verifying_s),),
-            counts=(("bound", len(self._bound)), ("batches", self._batches)),
+            counts=(("bound", len(self.outcomes.bound)), ("batches", self._batches)),
         )
 
 
-def _answers(decisions: Mapping[str, Decision]) -> BindAnswers:
+def _bind_answers(decisions: Mapping[str, Decision]) -> BindAnswers:
     """Decisions as they travel, by token."""
     found = decisions.values()
     return BindAnswers(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from roadstead.actors.binder.recovery import identity_of, page_of
+from roadstead.actors.binder.answers import identity_of, page_of
 from roadstead.actors.messages import PodBatch, pod_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone, StandingPage

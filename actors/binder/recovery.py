@@ -1,32 +1,22 @@
-"""The binder's part in a recovery: its own state from the journal, and what it tells the others."""
+"""The binder's journal: what a new life recovers from it, and what is written beside the core's.
+
+journal ──► recover ──► core, claims, outcomes, revisions
+subject, claims ──► describe ──► records, kept for the next snapshot (`told`)
+a journal that has grown ──► snapshot of all of it
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
 
+from roadstead.actors.binder.outcomes import PodOutcomes
 from roadstead.actors.binder.volumes import BinderVolumes
 from roadstead.actors.logs import log
-from roadstead.actors.messages import PageAsk, PodBatch, PreemptedNote, pod_batch
-from roadstead.actors.messages.recovery import (
-    Attempts,
-    NodesPage,
-    Owner,
-    Revised,
-    StandingPage,
-    StorageLog,
-    Uids,
-    Words,
-)
+from roadstead.actors.messages import PreemptedNote
 from roadstead.actors.revisions import Revisions
-from roadstead.actors.seam import NOTHING, Nothing
-from roadstead.binder import AppendJournal, BinderCore, BinderHaltedError, Effect, PodState
-from roadstead.binder.pods import COUNTED, PodRecord
+from roadstead.binder import AppendJournal, BinderCore, Effect
 from roadstead.binder.recovery import Beside, GonePod, Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
-from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.journal import Journal, RecordColumns, RecordKind, Subject
 from roadstead.journal.files import FileJournal
 from roadstead.storage import StorageChange
@@ -36,30 +26,32 @@ SNAPSHOT_BYTES = 256 * 1024 * 1024
 
 
 class BinderRecovery:
-    """What BinderActor does of a recovery. told: what the journal has that is not the core's."""
+    """Recovers a binder from its journal. told: what the journal has that is not the core's."""
 
-    core: BinderCore
-    _journal: Journal
-    _volumes: BinderVolumes
-    _nodes_known: Revisions
-    _pods_known: Revisions
-    _bound: dict[str, str]
-    _preempted: list[PreemptedNote]
-    _told: tuple[Subject, ...] = ()
+    def __init__(
+        self,
+        core: BinderCore,
+        journal: Journal,
+        volumes: BinderVolumes,
+        outcomes: PodOutcomes,
+        nodes_known: Revisions,
+        pods_known: Revisions,
+    ) -> None:
+        self._core, self._journal = core, journal
+        self._volumes, self._outcomes = volumes, outcomes
+        self._nodes_known, self._pods_known = nodes_known, pods_known
+        self.told: tuple[Subject, ...] = ()
 
-    def _perform(self, effects: Sequence[Effect]) -> object:
-        raise AssertionError("of the actor")
-
-    def _recover(self) -> bool:
-        """Takes over what the journal holds; whether that is anything."""
+    def recover(self) -> bool:
+        """Recover what the journal holds; whether that is anything."""
         if not isinstance(self._journal, FileJournal):
             return False
         runs = runs_of(self._journal.recovered_groups())
-        found = recover(self.core, self._noted(runs))
-        self.core.last_lsn = self.core.flushed_lsn = self._journal.last_lsn
+        found = recover(self._core, self._noted(runs))
+        self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
         if self._journal.tail is not None:
             log("binder", "journal cut", left_out=str(self._journal.tail))
-        self._told = found.told
+        self.told = found.told
         self._volumes.take([_change(each) for each in found.told if isinstance(each, BoundClaims)])
         return found.records > 0
 
@@ -68,11 +60,11 @@ class BinderRecovery:
             self._note_revisions(kind, run)
             if kind in (RecordKind.BIND, RecordKind.LOAD):
                 bound = zip(run.uids, run.nodes, run.tokens, strict=True)
-                self._bound.update([(uid, node) for uid, node, token in bound if token])
+                self._outcomes.recovered([(uid, node) for uid, node, token in bound if token])
             elif kind in (RecordKind.EVICT, RecordKind.DELETE):
-                self._preempted += [PreemptedNote(r.uid, r.key, r.node_name, r.owner) for r in run]
-                for record in run:
-                    self._bound.pop(record.uid, None)
+                self._outcomes.recovered_gone(
+                    [PreemptedNote(r.uid, r.key, r.node_name, r.owner) for r in run]
+                )
             yield kind, run
 
     def _note_revisions(self, kind: RecordKind, run: RecordColumns) -> None:
@@ -87,118 +79,41 @@ class BinderRecovery:
         elif kind in (RecordKind.ADD, RecordKind.DELETE):
             self._pods_known.learn((r.uid, r.epoch) for r in run if r.epoch)
 
-    async def revisions(self, _: Nothing) -> Revised:
-        """The last change of each node and pod that changed."""
-        return Revised(self._nodes_known.all(), self._pods_known.all())
+    def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
+        """Effects that write a subject to the journal; snapshots keep it."""
+        self.told = (*self.told, subject)
+        return self._core.describe(subject, kind)
 
-    def _tell(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
-        self._told = (*self._told, subject)
-        return self.core.describe(subject, kind)
-
-    def _with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
+    def with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
         """Binds together with the claims that they bound: one record group, all or nothing."""
         effects = list(effects)
         for change in self._volumes.news():
             claims = BoundClaims(change.claims, change.volumes, change.removed)
-            effects += self._tell(claims, RecordKind.STORAGE)
+            effects += self.describe(claims, RecordKind.STORAGE)
         groups = [each.records for each in effects if isinstance(each, AppendJournal)]
         others: list[Effect] = [each for each in effects if not isinstance(each, AppendJournal)]
         records = tuple(record for group in groups for record in group)
         return [*others, AppendJournal(records)] if records else others
 
-    def _bound_journal(self) -> None:
-        """Takes a snapshot of a journal that has grown; none after its journal has failed."""
+    def bound_journal(self) -> None:
+        """Take a snapshot of a journal that has grown; none after its journal has failed."""
         journal = self._journal
-        if self.core.halted is not None or not isinstance(journal, FileJournal):
+        if self._core.halted is not None or not isinstance(journal, FileJournal):
             return
         if journal.grown_bytes > SNAPSHOT_BYTES:
-            journal.snapshot(standing(self.core, self._beside()))
+            journal.snapshot(standing(self._core, self.beside()))
 
-    def _beside(self) -> Beside:
-        gone = [GonePod(n.uid, n.key, n.node_name, n.preemptor) for n in self._preempted]
+    def beside(self) -> Beside:
+        """What a snapshot holds besides the core."""
+        preempted = self._outcomes.preempted
+        gone = [GonePod(n.uid, n.key, n.node_name, n.preemptor) for n in preempted]
         nodes, pods = self._nodes_known.all(), self._pods_known.all()
-        return Beside(dict(nodes), dict(pods), gone, self._told)
-
-    async def nodes_page(self, ask: PageAsk) -> NodesPage:
-        """Nodes in the order in which they came."""
-        nodes = self.core.placements.nodes
-        page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
-        return NodesPage(NodeList.of(page), len(nodes), self._nodes_known.latest)
-
-    async def standing_page(self, ask: PageAsk) -> StandingPage:
-        """Pods that are here, in the order in which they came."""
-        pods = self.core.pods()
-        page = pods[ask.start : ask.start + ask.count]
-        return page_of(page, len(pods), self._pods_known.latest)
-
-    async def standing(self, ask: Uids) -> Words:
-        """What became of pods."""
-        return Words(tuple(self._word(uid) for uid in ask.uids))
-
-    async def resolve(self, ask: Attempts) -> Words:
-        """What became of attempts, for good: those that committed nothing never will.
-
-        BinderHaltedError where that could not be made durable.
-        """
-        pairs = zip(ask.uids, ask.tokens, strict=True)
-        self._perform_durably(self.core.void(token for uid, token in pairs if not self._word(uid)))
-        return Words(tuple(self._word(uid) for uid in ask.uids))
-
-    def _word(self, uid: str) -> str | None:
-        state, node_name = self.core.standing(uid)
-        return "" if state is PodState.PENDING else node_name
-
-    async def fence_owner(self, owner: Owner) -> Nothing:
-        """Earlier lives of a scheduler commit nothing any more, also after a recovery.
-
-        BinderHaltedError where that could not be made durable.
-        """
-        self._perform_durably(self.core.fence(owner.name, owner.epoch))
-        return NOTHING
-
-    def _perform_durably(self, effects: Sequence[Effect]) -> None:
-        """BinderHaltedError where the journal fails: what is not durable is not answered."""
-        self._perform(effects)
-        if self.core.halted is not None:
-            raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
-
-    async def evicted_pods(self, _: Nothing) -> PodBatch:
-        """All that was evicted.
-
-        Of those that went too long ago, only the name is known; nobody counts them any more.
-        """
-        pods = [identity_of(note.uid, note.key) for note in self._preempted]
-        return pod_batch((pod, self._facts_of(pod)) for pod in pods)
-
-    def _facts_of(self, pod: PodIdentity) -> PodFacts:
-        if self.core.standing(pod.uid)[0] is PodState.UNKNOWN:
-            return PodFacts(pod.namespace)
-        return self.core.pod(pod.uid)[1]
-
-    async def storage_log(self, _: Nothing) -> StorageLog:
-        """All that commits changed of claims and volumes."""
-        return StorageLog(tuple(self._volumes.log))
+        return Beside(dict(nodes), dict(pods), gone, self.told)
 
     def crashed(self) -> None:
         """The folder is free for the next life."""
         if isinstance(self._journal, FileJournal):
             self._journal.close()
-
-
-def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPage:
-    """Pods that are here, as others learn of them."""
-    batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
-    return StandingPage(
-        replace(batch, revision=revision),
-        tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
-        total,
-        tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
-    )
-
-
-def identity_of(uid: str, key: str) -> PodIdentity:
-    namespace, _, name = key.partition("/")
-    return PodIdentity(uid, namespace, name)
 
 
 def _change(bound: BoundClaims) -> StorageChange:

@@ -1,7 +1,9 @@
-"""What a scheduler does with what its core asks for: assume, bind, settle, report.
+"""EffectRunner: performs what a scheduler's core asks for: assume, bind, settle, report.
 
-Effects are performed in order. Binding goes on beside, as upstream's binding cycle does, because a
-decided pod is assumed and the next batch sees it.
+    effects of the core ──► perform, in order ──► answers go into the core ──► its next effects
+                                └── Bind: a task of its own, as upstream's binding cycle
+
+A decided pod is assumed before it is bound, so that the next batch is decided meanwhile.
 """
 
 from __future__ import annotations
@@ -84,38 +86,56 @@ _OUTCOMES = {
 """What a binder's cause means to the cycle; any other one fails the attempt."""
 
 
-class SchedulerEffects:
-    """What SchedulerActor does with effects."""
+class EffectRunner:
+    """Performs the effects of one scheduler's core by calls to cache, binder and queue.
 
-    core: CycleCore
-    _name: str
-    _epoch: int
-    _plan: RunPlan
-    _directory: Directory
-    _extenders: Extenders
+    seq: the last change of the cluster that must be on the table for the next batch. failure: what
+    ended a binding task, and with it the scheduler. spent_s: seconds by phase.
+    reads_failed: something that was decided on the state as read was refused since. figures: what
+    the scheduler did, of which this counts the binder's answers.
+    """
 
-    def __init__(self, plan: RunPlan, volumes: SchedulerVolumes) -> None:
-        self._seq = 0
+    def __init__(
+        self,
+        core: CycleCore,
+        plan: RunPlan,
+        directory: Directory,
+        volumes: SchedulerVolumes,
+        extenders: Extenders,
+        figures: Figures,
+    ) -> None:
+        self.seq = 0
+        self.failure: BaseException | None = None
+        self.spent_s: dict[str, float] = {}
+        self.reads_failed = False
+        self.call_s = plan.settings.deadlines.call_s
+        self._core = core
+        self._directory = directory
         self._refs: dict[str, PatientRef] = {}
         self._binding: set[asyncio.Task[None]] = set()
         self._may_bind = asyncio.Semaphore(plan.settings.bounds.inflight_max_batches)
         self._order = SendOrder()
-        self._failure: BaseException | None = None
-        self._spent_s: dict[str, float] = {}
         self._losses = 0
         self._volumes = volumes
-        self._figures = Figures()
-        self._reads_failed = False
+        self._extenders = extenders
+        self.figures = figures
         self._news: dict[str, int] = {}
         self._checks_versions = plan.settings.conflicts == "version"
         self._is_whole = plan.settings.transaction == "all-or-nothing"
 
-    async def _perform(self, effects: Sequence[Effect]) -> None:
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """Cancel all binding tasks; what is at the binder stays there."""
+        tasks = [*self._binding]
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    async def perform(self, effects: Sequence[Effect]) -> None:
         """Performs effects in order; binding goes on beside."""
         finishing: tuple[Attempt, ...] = ()
         gone = NO_PODS
         notes = _notes(effects)
-        _log_failures(self._name, effects)
+        _log_failures(self._core.owner, effects)
         forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
         freed = {attempt.uid for attempts in forgotten for attempt in attempts}
         for effect in effects:
@@ -127,13 +147,13 @@ class SchedulerEffects:
                 self._start_binding(finishing, effect.attempts)
                 finishing = ()
             elif isinstance(effect, Forget):
-                self._reads_failed = True
+                self.reads_failed = True
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
-                await self._settle(Settle(forget=_pairs(effect.attempts), finish=(), confirm=()))
+                await self.settle(Settle(forget=_pairs(effect.attempts), finish=(), confirm=()))
             elif isinstance(effect, Confirm):
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
                 uids = tuple(attempt.uid for attempt in effect.attempts)
-                await self._settle(Settle(forget=(), finish=(), confirm=uids))
+                await self.settle(Settle(forget=(), finish=(), confirm=uids))
             elif isinstance(effect, Nominate):
                 gone = await self._nominate(effect)
             elif isinstance(effect, (Done, Requeue)):
@@ -150,21 +170,25 @@ class SchedulerEffects:
             tuple(a.token for a in attempts),
             self._volumes.known,
         )
-        answer = await self._ref(CACHE).call(ASSUME, batch, timeout_s=self._call_s)
-        self._seq = max(self._seq, answer.seq)
+        answer = await self.ref(CACHE).call(ASSUME, batch, timeout_s=self.call_s)
+        self.seq = max(self.seq, answer.seq)
         self._volumes.take(answer.storage, answer.volumes)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         not_taken = {token for token, _ in refused}
-        self._reads_failed |= bool(refused)
+        self.reads_failed |= bool(refused)
         accepted = [a.token for a in attempts if a.token not in not_taken]
-        self._spend("assume", started)
-        await self._perform(self.core.assumed(accepted, refused, clock_s()))
+        self.spend("assume", started)
+        await self.perform(self._core.assumed(accepted, refused, clock_s()))
 
-    def _bear(self, failure: DeadlineError | ActorLostError) -> None:
+    def bear(self, failure: DeadlineError | ActorLostError) -> None:
         """Goes on without an answer; raises where an actor stays away, who may be replaced."""
         self._losses += isinstance(failure, ActorLostError)
         if self._losses >= TRIES:
             raise failure
+
+    def answered(self) -> None:
+        """An actor answered: losses before it do not count."""
+        self._losses = 0
 
     def _start_binding(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> None:
         turn = self._order.begin()
@@ -175,7 +199,7 @@ class SchedulerEffects:
     def _bound_or_failed(self, task: asyncio.Task[None]) -> None:
         self._binding.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
-            self._failure = self._failure or failure
+            self.failure = self.failure or failure
 
     async def _bind(
         self, finishing: Sequence[Attempt], attempts: Sequence[Attempt], turn: Turn
@@ -183,7 +207,7 @@ class SchedulerEffects:
         async with self._may_bind:
             try:
                 if finishing:
-                    await self._settle(Settle(forget=(), finish=_pairs(finishing), confirm=()))
+                    await self.settle(Settle(forget=(), finish=_pairs(finishing), confirm=()))
                     attempts = await self._bind_outside(attempts)
                 if not attempts:
                     return
@@ -191,23 +215,23 @@ class SchedulerEffects:
             finally:
                 turn.over.set()
             started = time.perf_counter()
-            binder = self._ref(BINDER).ref
+            binder = self.ref(BINDER).ref
             try:
-                answer = await binder.call(BIND, batch, timeout_s=self._call_s)
+                answer = await binder.call(BIND, batch, timeout_s=self.call_s)
             except (DeadlineError, ActorLostError) as failure:
-                self._bear(failure)
-                await self._perform(self.core.lost([a.token for a in attempts]))
+                self.bear(failure)
+                await self.perform(self._core.lost([a.token for a in attempts]))
                 return
-            self._losses = 0
-            self._spend("bind", started)
+            self.answered()
+            self.spend("bind", started)
             self._take_note(attempts, answer)
-            await self._perform(self.core.bind_answered(_answers(answer)))
+            await self.perform(self._core.bind_answered(_answers(answer)))
 
     def _bind_batch(self, attempts: Sequence[Attempt], number: int) -> BindBatch:
         versions, whole = self._checks_versions, self._is_whole
         return BindBatch(
-            self._name,
-            self._epoch,
+            self._core.owner,
+            self._core.epoch,
             _pods(attempts),
             tuple(a.node_name for a in attempts),
             tuple(a.token for a in attempts),
@@ -221,8 +245,8 @@ class SchedulerEffects:
         """What answers of the binder say beside how attempts end."""
         causes = dict.fromkeys(told.tokens, "")
         causes |= {told.tokens[place]: cause for place, cause, _, _ in told.refused}
-        self._figures.answered(attempts, causes)
-        self._reads_failed |= bool(told.refused)
+        self.figures.answered(attempts, causes)
+        self.reads_failed |= bool(told.refused)
         if self._checks_versions:
             version_of = {each.token: each.row_version for each in told.answers}
             for each in attempts:
@@ -243,29 +267,29 @@ class SchedulerEffects:
                 refused.append(BindAnswer(attempt.token, BindOutcome.FAILED, message=str(failure)))
         if not refused:
             return attempts
-        await self._perform(self.core.bind_answered(refused))
+        await self.perform(self._core.bind_answered(refused))
         failed = {answer.token for answer in refused}
         return [attempt for attempt in attempts if attempt.token not in failed]
 
-    async def _settle(self, message: Settle) -> None:
+    async def settle(self, message: Settle) -> None:
         rows, self._news = tuple(self._news.items()), {}
         message = replace(message, known_changes=self._volumes.known, rows=rows)
-        answer = await self._ref(CACHE).call(SETTLE, message, timeout_s=self._call_s)
-        self._seq = max(self._seq, answer.seq)
+        answer = await self.ref(CACHE).call(SETTLE, message, timeout_s=self.call_s)
+        self.seq = max(self.seq, answer.seq)
         self._volumes.take(answer.storage)
 
     async def _nominate(self, effect: Nominate) -> PodBatch:
         """Evicts victims and nominates; those that are gone."""
         started = time.perf_counter()
-        binder, cache = self._ref(BINDER), self._ref(CACHE)
+        binder, cache = self.ref(BINDER), self.ref(CACHE)
         known = self._volumes.known
         effects, gone, answer = await carry_out(
-            effect, self.core, binder, cache, known, self._call_s
+            effect, self._core, binder, cache, known, self.call_s
         )
-        self._seq = max(self._seq, answer.seq)
+        self.seq = max(self.seq, answer.seq)
         self._volumes.take(answer.storage)
-        self._spend("preempt", started)
-        await self._perform(effects)
+        self.spend("preempt", started)
+        await self.perform(effects)
         return gone
 
     async def _report(
@@ -283,21 +307,17 @@ class SchedulerEffects:
 
     async def _send_report(self, report: LeaseReport) -> None:
         started = time.perf_counter()
-        await self._ref(QUEUE).call(REPORT, report, timeout_s=self._call_s)
-        self._spend("report", started)
+        await self.ref(QUEUE).call(REPORT, report, timeout_s=self.call_s)
+        self.spend("report", started)
 
-    @property
-    def _call_s(self) -> float:
-        return self._plan.settings.deadlines.call_s
-
-    def _ref(self, name: str) -> PatientRef:
+    def ref(self, name: str) -> PatientRef:
         found = self._refs.get(name)
         if found is None:
             found = self._refs[name] = PatientRef(self._directory.find(name))
         return found
 
-    def _spend(self, phase: str, started: float) -> None:
-        self._spent_s[phase] = self._spent_s.get(phase, 0.0) + time.perf_counter() - started
+    def spend(self, phase: str, started: float) -> None:
+        self.spent_s[phase] = self.spent_s.get(phase, 0.0) + time.perf_counter() - started
 
 
 def _pods(attempts: Sequence[Attempt]) -> PodBatch:

@@ -1,15 +1,18 @@
-"""How a scheduler comes by its pods: leases of the queue, and how it keeps them while it thinks."""
+"""Leasing: how a scheduler gets pods from the queue, and keeps them while it decides."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Coroutine, Hashable, Mapping
 
 from roadstead.actors.messages import LEASE, RENEW, LeaseAsk, Leased, Renew, Settle
 from roadstead.actors.names import QUEUE, index_of
-from roadstead.actors.scheduler.effects import SchedulerEffects
+from roadstead.actors.scheduler.effects import EffectRunner
 from roadstead.actors.seam import ActorLostError, DeadlineError, clock_s
+from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.core import CycleCore
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.partitions import Partition
 from roadstead.framework.members import GroupMembers
@@ -22,59 +25,85 @@ RENEWALS = 3
 """How often a lease is renewed in its time by a scheduler that thinks for long."""
 
 
-class Leasing(SchedulerEffects):
-    """What SchedulerActor asks of the queue."""
+class Leasing:
+    """Leases pods of the queue for one scheduler, and renews its leases.
 
-    _profiles: Mapping[str, Profile]
-    _classes: PodClasses
-    _members: GroupMembers
-    _thinking: Thinking
-    _partition: Partition | None
-    _leases: tuple[int, ...] = ()
-    _renewed_s: float = 0.0
+    profile: the one that its pods must have, "" for any. partition: its own nodes, if it has some.
+    """
 
-    async def _lease(self) -> None:
-        """Takes the next pods from the queue, if there are any."""
-        profile = self._plan.settings.scheduler_profiles[index_of(self._name)]
-        gangs = self.core.waiting_gangs()
-        size = self._plan.settings.batch
-        ask = LeaseAsk(self._name, self._epoch, size, LEASE_WAIT_S, profile, gangs)
-        started = time.perf_counter()
-        queue = self._ref(QUEUE).ref
+    def __init__(
+        self,
+        core: CycleCore,
+        effects: EffectRunner,
+        settings: Settings,
+        profiles: Mapping[str, Profile],
+        classes: PodClasses,
+        members: GroupMembers,
+        *,
+        thinking: Thinking,
+        partition: Partition | None,
+    ) -> None:
+        self.renew_every_s = settings.deadlines.lease_s / RENEWALS
+        self._core = core
+        self._effects = effects
+        self._batch = settings.batch
+        self._profile = settings.scheduler_profiles[index_of(core.owner)]
+        self._profiles = profiles
+        self._classes = classes
+        self._members = members
+        self._thinking = thinking
+        self._partition = partition
+        self._leases: tuple[int, ...] = ()
+        self._renewed_s = 0.0
+
+    async def lease(self) -> None:
+        """Leases the next pods, if there are any, and hands them to the core."""
+        ask = LeaseAsk(
+            *(self._core.owner, self._core.epoch, self._batch, LEASE_WAIT_S),
+            *(self._profile, self._core.waiting_gangs()),
+        )
+        effects, started = self._effects, time.perf_counter()
+        queue = effects.ref(QUEUE).ref
         try:
-            leased = await queue.call(LEASE, ask, timeout_s=self._call_s + LEASE_WAIT_S)
+            leased = await queue.call(LEASE, ask, timeout_s=effects.call_s + LEASE_WAIT_S)
         except (DeadlineError, ActorLostError) as failure:
-            # Whatever it lent comes back to it when the lease is over.
-            self._bear(failure)
+            # The queue returns the pods of this lease to activeQ when it ends.
+            effects.bear(failure)
             return
-        self._losses = 0
-        self._spend("lease", started)
+        effects.answered()
+        effects.spend("lease", started)
         if leased.lease_id:
             pods = pods_in_cycle(leased, self._profiles, self._classes)
             for namespace, group, bound in leased.gangs:
                 self._members.hear((namespace, group), bound)
-            self._figures.retries += sum(attempt > 1 for attempt in leased.attempts)
+            effects.figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
             # What the queue heard of before it lent them must be seen when they are decided: nobody
             # would wake them for it again.
-            await self._settle(NOTHING_SETTLED)
-            await self._perform(self.core.lease(leased.lease_id, pods))
+            await effects.settle(NOTHING_SETTLED)
+            await effects.perform(self._core.lease(leased.lease_id, pods))
         if self._partition is not None:
             self._partition.leased(leased.waiting, leased.turn)
 
-    async def _renew(self) -> None:
-        """Tells the queue that thinking goes on, where that takes long, or waiting for Permit."""
-        leases = {*self._leases, *self.core.waiting_leases()}
-        if not leases or clock_s() - self._renewed_s < self._renew_s:
+    async def renew(self) -> None:
+        """Renew the leases of pods that are decided slowly, or wait for Permit."""
+        leases = {*self._leases, *self._core.waiting_leases()}
+        if not leases or clock_s() - self._renewed_s < self.renew_every_s:
             return
         self._renewed_s = clock_s()
-        ask = Renew(tuple(sorted(leases)))
-        answer = await self._ref(QUEUE).call(RENEW, ask, timeout_s=self._call_s)
+        ask, queue = Renew(tuple(sorted(leases))), self._effects.ref(QUEUE)
+        answer = await queue.call(RENEW, ask, timeout_s=self._effects.call_s)
         self._leases = tuple(each for each in answer.lease_ids if each in self._leases)
 
-    @property
-    def _renew_s(self) -> float:
-        return self._plan.settings.deadlines.lease_s / RENEWALS
+    async def renewing(self, work: Coroutine[None, None, None]) -> None:
+        """Work that may take longer than leases last."""
+        working = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait({working}, timeout=self.renew_every_s))[0]:
+                await self.renew()
+        finally:
+            working.cancel()
+        await working
 
 
 def pods_in_cycle(

@@ -106,7 +106,7 @@ def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recover
     with _no_collection():
         for kind, run in runs:
             replay.take(kind, run)
-    return replay.finish(last_lsn)
+        return replay.finish(last_lsn)
 
 
 @contextmanager
@@ -224,7 +224,9 @@ class _Replay:
         updated = [
             (place, pod)
             for place, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
-            if pod.state in _HERE and pod.node_name == node_name
+            if pod.state is not PodState.UNKNOWN
+            and pod.state in _HERE
+            and pod.node_name == node_name
         ]
         if updated:
             self._update(updated, run)

@@ -137,8 +137,7 @@ async def test_an_answer_does_not_wait_for_followers():
     answer = await asyncio.wait_for(world.assume("p"), 30)
 
     assert answer.seq == 3
-    for task in world.cache._streams:
-        task.cancel()
+    world.cache.crashed()
 
 
 async def test_the_same_assumption_again_is_accepted_and_told_once():
@@ -229,7 +228,7 @@ async def test_a_removed_node_takes_its_pods_along_and_leaves_its_partition():
     await world.assume("p")
     deltas = world.cache.core.remove_node("a1")
 
-    await world.cache._deliver(deltas)
+    await world.cache.stream.deliver(deltas)
 
     assert [kind for _, kind, _ in world.streamed()[3:]] == ["remove_pod", "remove_node"]
     with pytest.raises(KeyError):
@@ -242,15 +241,15 @@ async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache()
     cache = CacheActor(plan_of(), Fakes(crossing))
     await cache.add_nodes(node_batch(tuple(ZONED)))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("a1", "b1")))
-    await cache._deliver(cache.core.update_node(node("a1", cpu=9000, labels={ZONE: "a"})))
+    await cache.stream.deliver(cache.core.update_node(node("a1", cpu=9000, labels={ZONE: "a"})))
     urgent = pod(cpu=100, priority=3)
     for nodes in (("a1",), ("",), ("b1",)):
         await cache.nominate(Nominations(batch_of("u", facts=urgent), nodes, (True,)))
-    await cache._deliver(cache.core.remove_node("b1"))
+    await cache.stream.deliver(cache.core.remove_node("b1"))
     await cache.add_nodes(node_batch(ZONED))
-    await cache._deliver(cache.core.remove_node("b1"))
+    await cache.stream.deliver(cache.core.remove_node("b1"))
     await cache.nominate(Nominations(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
-    await cache._deliver(())
+    await cache.stream.deliver(())
 
     assert follower.table.nominations.to("a1") == {follower.table.classes.info(urgent): 1}
     assert [*lines(follower.table)] == ["a1"]
@@ -281,7 +280,7 @@ async def test_a_worker_that_takes_no_more_changes_is_sent_no_more_and_stops_nob
     world.followers[1].answers["apply"] = ActorLostError("worker-0 is gone")
 
     await world.assume("p")
-    await until(lambda: "worker-0" in world.cache._unfilled)
+    await until(lambda: "worker-0" in world.cache.stream.unfilled)
     await world.assume("q", on="b1")
 
     assert (await world.cache.status(NOTHING)).error == ""

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache import actor as cache_actor
+from roadstead.actors.cache import encoding
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.cache.recovery import is_of_earlier_life
+from roadstead.actors.cache.attempts import is_of_earlier_life
 from roadstead.actors.messages import AssumeBatch, node_batch
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
@@ -70,7 +71,7 @@ def _later(monkeypatch):
 async def test_the_binders_word_ends_assumptions_whose_time_is_over():
     world = await World({"uid-a": "n1", "uid-b": ""}).assuming("a", "b", "c")
 
-    await world.cache.expire()
+    await world.cache.recovery.expire()
 
     tokens = ("scheduler-0/1/0", "scheduler-0/1/1", "scheduler-0/1/2")
     assert world.binder.told("resolve") == [Attempts(("uid-a", "uid-b", "uid-c"), tokens)]
@@ -81,7 +82,7 @@ async def test_the_binders_word_ends_assumptions_whose_time_is_over():
 async def test_the_queue_learns_of_the_room_that_expired_assumptions_leave():
     world = await World({"uid-a": "n1", "uid-b": ""}).assuming("a", "b")
 
-    await world.cache.expire()
+    await world.cache.recovery.expire()
 
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
 
@@ -91,7 +92,7 @@ async def test_more_assumptions_expire_at_once_than_pods_that_are_gone_are_remem
     monkeypatch.setattr(cache_actor, "CacheSettings", lambda **_: few)
     world = await World().assuming("a", "b", "c")
 
-    await world.cache.expire()
+    await world.cache.recovery.expire()
 
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("a", "b", "c"))]
 
@@ -99,7 +100,7 @@ async def test_more_assumptions_expire_at_once_than_pods_that_are_gone_are_remem
 async def test_the_queue_is_told_nothing_where_all_is_bound():
     world = await World({"uid-a": "n1"}).assuming("a")
 
-    await world.cache.expire()
+    await world.cache.recovery.expire()
 
     assert world.queue.calls == []
 
@@ -107,7 +108,7 @@ async def test_the_queue_is_told_nothing_where_all_is_bound():
 async def test_the_binder_is_not_asked_where_nothing_is_over():
     world = await World().assuming()
 
-    await world.cache.expire()
+    await world.cache.recovery.expire()
 
     assert world.binder.calls == []
 
@@ -209,7 +210,7 @@ def test_lives_are_told_apart_by_owner_and_epoch():
 
 
 async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(monkeypatch):
-    monkeypatch.setattr(cache_recovery, "PAGE", 2)
+    monkeypatch.setattr(encoding, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
     fresh = follower(world)
     await world.cache.restream(Restream("scheduler-0", 1))
@@ -256,7 +257,7 @@ async def test_a_follower_begins_with_nothing_that_was_meant_for_an_earlier_life
 
 
 async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
-    monkeypatch.setattr(cache_recovery, "PAGE", 2)
+    monkeypatch.setattr(encoding, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
     fresh = follower(world)
     await world.cache.restream(Restream("scheduler-0", 1))

@@ -109,7 +109,7 @@ def test_schedulers_of_a_profile_get_its_pods_and_no_others():
         inputs, config=TWO_PROFILES, schedulers={"default-scheduler": 2, "packs": 1}, batch=1
     )
 
-    decided = [actors[f"scheduler-{number}"]._figures.decided for number in range(3)]
+    decided = [actors[f"scheduler-{number}"].figures.decided for number in range(3)]
     assert len(outcome.placements) == 5
     assert (decided[0] + decided[1], decided[2]) == (3, 2)
 
@@ -130,7 +130,7 @@ def test_a_partition_asks_its_own_workers_and_the_others_only_for_what_does_not_
 
     # One scheduler owns all shards: nothing is passed on.
     assert len(outcome.placements) == 4
-    assert actors["scheduler-0"]._figures.passed_on == 0
+    assert actors["scheduler-0"].figures.passed_on == 0
 
 
 def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
@@ -139,7 +139,7 @@ def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
 
     outcome, actors = run(inputs, schedulers=2, mode="partitioned", partitions=2, batch=3)
 
-    figures = [actors[f"scheduler-{number}"]._figures for number in range(2)]
+    figures = [actors[f"scheduler-{number}"].figures for number in range(2)]
     assert len(outcome.placements) == 12
     assert not outcome.pending
     assert sum(each.decided for each in figures) >= 12
@@ -195,13 +195,13 @@ async def test_what_is_stale_and_fits_no_more_is_read_anew_before_a_pod_is_given
         reports = await world.reports(3)
 
     assert [uid for report in reports for uid in report.done] == ["uid-a", "uid-b", "uid-c"]
-    assert world.scheduler._figures.reads == 2
+    assert world.scheduler.figures.reads == 2
 
 
 def test_a_job_that_does_not_fit_whole_is_not_bound_in_part_by_a_race():
     outcome, actors = run(tight(), schedulers=4, batch=4, transaction="all-or-nothing", workers=1)
 
-    figures = [actors[f"scheduler-{number}"]._figures for number in range(4)]
+    figures = [actors[f"scheduler-{number}"].figures for number in range(4)]
     assert outcome.placements
     assert sum(each.bound for each in figures) == len(outcome.placements)
     for each in figures:
@@ -218,7 +218,7 @@ def test_state_that_may_be_stale_is_read_less_often():
     for staleness_s in (None, 60.0):
         how = {"mode": "shared", "batch": 4, "workers": 1, "staleness_s": staleness_s}
         outcome, actors = run(inputs, **how)
-        reads[staleness_s] = actors["scheduler-0"]._figures.reads
+        reads[staleness_s] = actors["scheduler-0"].figures.reads
         assert len(outcome.placements) == 60
 
     assert reads[None] == 15

@@ -1,6 +1,5 @@
 """Versions of rows on their way, from the binder's answers to the next bind."""
 
-import asyncio
 from dataclasses import replace
 
 from roadstead.actors.cache.actor import CacheActor
@@ -36,7 +35,7 @@ async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
 
     answer = await cache.settle(Settle((), (), (), rows=(("n2", 7), ("gone", 9))))
-    await asyncio.gather(*cache._streams)
+    await cache.stream.deliver(())
 
     assert scheduler.told("apply")[-1] == version_batch(3, [("n2", 7)])
     assert answer.seq == 3
@@ -46,9 +45,9 @@ async def test_a_new_scheduler_gets_the_versions_behind_its_rows():
     cache = CacheActor(plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=NOTHING)))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     await cache.settle(Settle((), (), (), rows=(("n2", 7),)))
-    await asyncio.gather(*cache._streams)
+    await cache.stream.deliver(())
 
-    parts = cache._parts()
+    parts = cache._encoder.everything(cache.stream.seq)
 
     assert parts[-1] == version_batch(3, [("n2", 7)])
     assert parts[0].first_seq == 1

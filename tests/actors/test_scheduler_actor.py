@@ -92,7 +92,7 @@ class World:
 
     async def error(self):
         """What the scheduler says of why it cannot go on, once it does."""
-        await until(lambda: self.scheduler._failure is not None)
+        await until(lambda: self.scheduler.failure is not None)
         return await self.scheduler.status(NOTHING)
 
 
@@ -386,7 +386,7 @@ async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
     world.feed.answers["apply"] = apply_late
     world.cache.answers["settle"] = settle
     async with world:
-        await until(lambda: world.scheduler._figures.reads > 1)
+        await until(lambda: world.scheduler.figures.reads > 1)
         there.set()
         (report,) = await world.reports()
 
@@ -424,7 +424,7 @@ async def test_what_people_are_told_reaches_the_queue_without_a_lease():
     world = World()
     report = PodReport("uid-a", "default/a", ReportKind.WARNING, "running PostBind plugin failed")
 
-    await world.scheduler._perform([Report((report,))])
+    await world.scheduler._effects.perform([Report((report,))])
 
     (told,) = world.queue.told("report")
     assert (told.lease_id, told.done, told.given_back) == (0, (), ())

@@ -66,7 +66,7 @@ async def test_every_scheduler_is_sent_every_change_under_the_same_numbers():
 
     assert first == second
     assert [batch.first_seq for batch in first] == [1, 3]
-    assert world.cache._seq == 3
+    assert world.cache.stream.seq == 3
 
 
 async def test_a_scheduler_that_is_new_gets_all_and_the_others_nothing():

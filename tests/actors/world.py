@@ -171,8 +171,8 @@ def plainly(inputs, plan):
 
 
 def in_cycle(who, facts, classes, profile):
-    signature = profile.signature(facts, who.uid)
-    return PodInCycle(who.uid, who.key, classes.info(facts), signature)
+    info = classes.info(facts)
+    return PodInCycle(who.uid, who.key, info, profile.class_of(info, who.uid))
 
 
 def bind_answers(answers):

@@ -16,6 +16,15 @@ PODS = 120
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
+
+@pytest.fixture(autouse=True)
+def signals_are_heeded():
+    """As in a terminal: a shell that starts the tests in the background has SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 COMMAND = """
 import os, sys
 from roadstead.actors import entry

@@ -1,0 +1,150 @@
+"""ChangeStream: the cache's numbered changes of the cluster, on their way to all followers.
+
+change ──► number ──► every follower that is filled
+                          scheduler does not answer ──► `lost`: nothing is sent any more
+                          worker does not answer ──► not filled: changes are only numbered,
+                                                     and it is filled again after a pause
+fill ──► all that the cluster holds ──► filled: later changes come behind it
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch
+from roadstead.actors.cache.refill import WorkerRefill
+from roadstead.actors.cache.row_versions import RowVersion, version_batch
+from roadstead.actors.logs import log
+from roadstead.actors.messages import APPLY, DeltaBatch
+from roadstead.actors.messages.recovery import RESTORE, Restore, Restream
+from roadstead.actors.names import CACHE, WORKER, follower_names
+from roadstead.actors.seam import Directory, PatientRef, Ref
+from roadstead.facts.node_list import NodeList
+from roadstead.placements import Delta, DeltaKind
+from roadstead.protocol.errors import RoadsteadError
+from roadstead.run import RunPlan
+from roadstead.storage import StorageChange
+
+
+class ChangeStream:
+    """Sends changes to schedulers and workers. encoder: makes batches of them.
+
+    seq: the number of the last change. lost: the failure of a scheduler that takes no changes; ""
+    for none. unfilled: followers that get nothing until they are filled (`fill`). is_new: that is
+    all of them, since they are new, too.
+    """
+
+    def __init__(
+        self, plan: RunPlan, directory: Directory, encoder: ChangeEncoder, *, is_new: bool = False
+    ) -> None:
+        self._directory = directory
+        self._call_s = plan.settings.deadlines.call_s
+        self._encoder = encoder
+        self.followers = follower_names(plan.settings)
+        self._refs: dict[str, Ref] = {}
+        self.seq = 0
+        self.lost = ""
+        self.unfilled = {*self.followers} if is_new else set()
+        # Of each follower's present life, and the last change that its last fill held.
+        self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
+        self._filled_to = dict.fromkeys(self.followers, 0)
+        self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)
+        self._to_schedulers: set[asyncio.Task[None]] = set()
+        self._to_workers: set[asyncio.Task[None]] = set()
+
+    async def deliver(self, deltas: Sequence[Delta]) -> None:
+        """Send deltas, and wait until every scheduler has them and those before."""
+        self.send(deltas)
+        await asyncio.gather(*self._to_schedulers)
+
+    def send(self, deltas: Sequence[Delta]) -> None:
+        """Send deltas without waiting for the replies. RoadsteadError where a scheduler is lost."""
+        if self.lost:
+            raise RoadsteadError(self.lost)
+        if not deltas:
+            return
+        for delta in deltas:
+            if delta.kind is DeltaKind.REMOVE_NODE:
+                self._encoder.node_removed(delta.node_name)
+        self._start_sending(self._encoder.deltas(self.seq + 1, deltas))
+
+    def send_nodes(self, nodes: NodeList) -> None:
+        """Send nodes that no follower knows."""
+        self._start_sending(self._encoder.nodes(self.seq + 1, nodes))
+
+    def send_storage(self, changes: Sequence[StorageChange]) -> None:
+        """Send changes of claims and volumes."""
+        if changes:
+            self._start_sending(storage_batch(self.seq + 1, changes))
+
+    def send_versions(self, rows: Sequence[RowVersion]) -> None:
+        """Send those versions of rows that are news, behind the changes that they count."""
+        news = self._encoder.versions.take(rows)
+        if news:
+            self._start_sending(version_batch(self.seq + 1, news))
+
+    def _start_sending(self, batch: DeltaBatch) -> None:
+        self.seq += batch.count
+        for name in self.followers:
+            if name not in self.unfilled:
+                # Nobody waits for workers: decisions do not rest on them.
+                tasks = self._to_workers if name.startswith(WORKER) else self._to_schedulers
+                task = asyncio.create_task(self._send(name, batch))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+
+    async def _send(self, name: str, batch: DeltaBatch) -> None:
+        try:
+            await self._follower(name).call(APPLY, batch, timeout_s=self._call_s)
+        except RoadsteadError as failure:
+            if name.startswith(WORKER):
+                self._missed(name, batch.first_seq + batch.count - 1, failure)
+                return
+            self.lost = f"{name} no longer takes changes: {failure}"
+
+    def _missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
+        """A worker did not answer to a change. What it was filled with since may hold that."""
+        if seq <= self._filled_to[name]:
+            return
+        self.unfilled.add(name)
+        log(CACHE, "worker missed a change", worker=name, seq=seq, why=str(failure))
+        self.refill.begin(name)
+
+    async def _fill_again(self, name: str) -> None:
+        epoch = self._epochs[name]
+        try:
+            await self.fill(Restream(name, epoch))
+        except RoadsteadError:
+            # Unless the supervisor has a new life of it filled by now.
+            if self._epochs[name] == epoch:
+                self.unfilled.add(name)
+            raise
+
+    async def fill(self, ask: Restream) -> None:
+        """Send all that the cluster holds to a follower; later changes come behind it."""
+        self.unfilled.discard(ask.follower)
+        self._epochs[ask.follower] = max(ask.epoch, self._epochs[ask.follower])
+        self._filled_to[ask.follower] = self.seq
+        seq, parts = self.seq, self._encoder.everything(self.seq)
+        follower = self._follower(ask.follower)
+        sends = (
+            follower.call(
+                RESTORE,
+                Restore(seq, number, len(parts), part, ask.epoch),
+                timeout_s=self._call_s,
+            )
+            for number, part in enumerate(parts)
+        )
+        await asyncio.gather(*sends)
+
+    def _follower(self, name: str) -> Ref:
+        if name not in self._refs:
+            self._refs[name] = PatientRef(self._directory.find(name))
+        return self._refs[name]
+
+    def crashed(self) -> None:
+        """Nothing is sent any more."""
+        for task in (*self._to_schedulers, *self._to_workers):
+            task.cancel()
+        self.refill.crashed()

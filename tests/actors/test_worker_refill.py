@@ -1,0 +1,114 @@
+"""Workers that missed a change of the cache's stream are filled again, a few times."""
+
+import asyncio
+
+import pytest
+
+from roadstead.actors.cache import refill
+from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.messages import node_batch
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.recovery import Restream
+from roadstead.actors.seam import NOTHING, DeadlineError
+from roadstead.actors.worker.actor import WorkerActor
+from tests.actors.world import NOBODY, Fake, Fakes, lines, plan_of, until
+from tests.builders import node
+
+SILENCE = DeadlineError("worker-0 did not answer")
+
+
+class World:
+    """A cache that streams to a scheduler, which takes everything, and to a worker."""
+
+    def __init__(self):
+        plan = plan_of(workers=1)
+        self.worker = WorkerActor("worker-0", plan, NOBODY)
+        self.way = Fake("worker-0", apply=self.worker.apply, restore=self.worker.restore)
+        scheduler = Fake("scheduler-0", apply=NOTHING)
+        self.cache = CacheActor(plan, Fakes(scheduler, self.way))
+        self.stream = self.cache.stream
+
+    async def with_nodes(self, *names):
+        await self.cache.add_nodes(node_batch([node(name) for name in names]))
+
+    async def missing(self, *names):
+        """Nodes come, of which the worker hears nothing."""
+        self.way.answers["apply"] = SILENCE
+        await self.with_nodes(*names)
+        await until(lambda: "worker-0" in self.stream.unfilled)
+        self.way.answers["apply"] = self.worker.apply
+
+    async def end_of_refill(self):
+        await until(lambda: not self.stream.refill.is_under_way("worker-0"))
+
+    def is_up_to_date(self):
+        return lines(self.worker.table) == lines(self.cache.core.placements.store.table)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(refill, "PAUSE_S", 0.001)
+
+
+async def test_a_worker_that_missed_a_change_gets_all_and_the_later_changes():
+    """Without it the worker is sent nothing for the rest of the run."""
+    world = World()
+    await world.with_nodes("n1", "n2")
+    await world.missing("n3")
+    await world.end_of_refill()
+
+    assert world.is_up_to_date()
+    assert world.worker.applied == 3
+
+    await world.cache.remove_nodes(NodeNames(("n1",)))
+    await until(lambda: world.worker.applied == 4)
+
+    assert world.is_up_to_date()
+    assert world.stream.unfilled == set()
+
+
+async def test_a_worker_that_is_still_silent_is_left_behind_after_a_few_tries(monkeypatch):
+    """No cache fills a dead worker for ever; the log says each try, and that it was the last."""
+    said = []
+    monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
+    world = World()
+    world.way.answers["restore"] = SILENCE
+    await world.missing("n1")
+    await world.end_of_refill()
+
+    assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]
+    assert world.stream.unfilled == {"worker-0"}
+
+
+async def test_a_worker_whose_new_life_was_filled_meanwhile_is_not_filled_again(monkeypatch):
+    """The supervisor fills new lives: the cache sends them nothing a second time."""
+    monkeypatch.setattr(refill, "PAUSE_S", 0.05)
+    world = World()
+    await world.missing("n1")
+
+    await world.cache.restream(Restream("worker-0", 2))
+    before = len(world.way.told("restore"))
+    await world.end_of_refill()
+
+    assert {part.epoch for part in world.way.told("restore")} == {2}
+    assert len(world.way.told("restore")) == before
+
+
+async def test_a_change_that_a_fill_held_is_not_missed():
+    """The call of a change may fail long after another life, or the same one, was filled."""
+    world = World()
+    await world.with_nodes("n1")
+    answered = asyncio.Event()
+
+    async def late(batch):
+        await answered.wait()
+        raise SILENCE
+
+    world.way.answers["apply"] = late
+    await world.with_nodes("n2")
+    await world.cache.restream(Restream("worker-0", 1))
+    answered.set()
+    await until(lambda: not world.stream._to_workers)
+
+    assert world.stream.unfilled == set()
+    assert world.is_up_to_date()
