@@ -43,7 +43,17 @@ TARGETS = (
     "roadstead/cycle",
     "roadstead/invariants",
 )
-RECOVERY = ("actors/messages/recovery.py", "actors/cache/recovery.py", "actors/binder/recovery.py")
+RECOVERY = (
+    "actors/messages/recovery.py",
+    "actors/cache/recovery.py",
+    "actors/cache/attempts.py",
+    "actors/cache/encoding.py",
+    "actors/cache/refill.py",
+    "actors/cache/stream.py",
+    "actors/binder/recovery.py",
+    "actors/binder/answers.py",
+    "actors/binder/outcomes.py",
+)
 CPU_S = 400
 """Processor time after which a mutant counts as found: it does not end."""
 

@@ -85,12 +85,6 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "6",
     ): "how many differences stand in one line of a log",
     (
-        "actors/binder/recovery.py",
-        "BinderRecovery._note_revisions",
-        "True",
-        "False",
-    ): "columns of one run are of one length",
-    (
         "roadstead/binder/commits.py",
         "Commits._all_pending",
         "if told != facts: ...",
@@ -304,6 +298,96 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "self._name_best and pods[0].signature not in left",
         "self._name_best or pods[0].signature not in left",
     ): "fewer pods are settled at once, and the others after them, to the same result",
+    (
+        "roadstead/cycle/class_memory.py",
+        "within",
+        "0",
+        "1",
+    ): "it is asked about some pods at least, and counts from the first of them",
+    (
+        "roadstead/cycle/narrowing.py",
+        "_Search._seen",
+        "if len(self._visited) == len(self.considered): ...",
+        "if False: ...",
+    ): "the places of all nodes that PreFilter left over say the same as None",
+    (
+        "roadstead/cycle/tentative.py",
+        "Tentative.note",
+        "if self._nominated or self._table.nominations: ...",
+        "if True: ...",
+    ): "where nobody is nominated nothing is given up, which costs time alone",
+    (
+        "roadstead/cycle/tentative.py",
+        "Tentative.confirm",
+        "self._aside.pop(uid, None)",
+        "pass",
+    ): "a pod that was set aside left its node before it comes to another one",
+    (
+        "roadstead/cycle/tentative.py",
+        "Tentative.confirm",
+        "if known is not None and known == (name, info) and is_on(name, uid): ...",
+        "if False: ...",
+    ): "a pod that stands there is taken back and comes again",
+    (
+        "roadstead/cycle/tentative.py",
+        "Tentative.confirm",
+        "known is not None",
+        "known is None",
+    ): "a pod that stands there is taken back and comes again",
+    (
+        "roadstead/cycle/class_memory.py",
+        "most_together",
+        "1",
+        "2",
+    ): "how many classes are decided together or kept, to the same result",
+    (
+        "roadstead/cycle/class_memory.py",
+        "",
+        "12000000",
+        "12000001",
+    ): "how many classes are decided together or kept, to the same result",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._found",
+        "self._models.put(kind, found, len(self.table))",
+        "pass",
+    ): "what classes of a kind share is found of each",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle.settled",
+        "decided == asked",
+        "decided != asked",
+    ): "how many pods the next batch begins, to the same result",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle.settled",
+        "1",
+        "2",
+    ): "how many pods the next batch begins, to the same result",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "",
+        "512",
+        "513",
+    ): "one class more is kept of what workers found",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._held_of",
+        "self._held.put(signature, held, len(self.table), shares=shares)",
+        "pass",
+    ): "what is not kept of a class is found again",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle.searches",
+        "if narrower is None or not narrower.concerns(pod.info.facts): ...",
+        "if True: ...",
+    ): "each sampled pod is a batch of its own, to the same result",
+    (
+        "roadstead/cycle/searching.py",
+        "rows_in_order",
+        "1",
+        "2",
+    ): "the reference decides what the kernel would, to the same result",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -2,7 +2,8 @@
 
 A mutant is one change of the syntax tree. Mutants of a source are numbered in the order of a
 traversal, so that a number names the same change for as long as the source stays the same.
-What checks rather than acts (`assert`, `validate`), annotations, decorators and texts are left out.
+What checks rather than acts (`assert`, `validate`, `strict=True`), annotations, decorators and
+texts are left out.
 """
 
 import ast
@@ -203,6 +204,12 @@ class _Sites(ast.NodeTransformer):
             new = self._offer(node, lambda: ast.Call(other, node.args, node.keywords))
             if new is not node:
                 return new
+        return self.generic_visit(node)
+
+    def visit_keyword(self, node: ast.keyword) -> ast.AST:
+        # `strict` of a zip only checks that lengths are the same.
+        if node.arg == "strict" and _text(node.value) == "True":
+            return node
         return self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:

@@ -63,6 +63,14 @@ def test_checks_texts_errors_logs_and_types_are_left_alone():
     assert not any("tuple[str]" in text or "1 == 1" in text for text in texts)
 
 
+def test_a_zip_that_checks_lengths_is_left_alone():
+    """One that does not is changed: it would raise."""
+    strict, loose = "zip(a, b, strict=True)", "zip(a, b, strict=False)"
+
+    assert ("True", "False") not in changes(f"def f(a, b):\n    return {strict}")
+    assert ("False", "True") in changes(f"def f(a, b):\n    return {loose}")
+
+
 def test_a_number_names_one_change_and_nothing_else_differs():
     before = ast.unparse(ast.parse(SOURCE)).splitlines()
     for mutant in mutants_of("m.py", SOURCE):

@@ -4,14 +4,32 @@ A judge asks them about some of the pods that it judges, each on a cluster of it
 anew for the question, and compares all that they say with what it found itself.
 """
 
-from roadstead.cycle.batch import PodInCycle
+from functools import cache
+from unittest.mock import patch
+
+from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.pod import PodIdentity
+from roadstead.kernel import start as kernel_start
+from roadstead.kernel.coverage import Coverage
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import build_narrower, build_profiles
 
 EXCLUDED = "excluded"
+
+
+@cache
+def compiled():
+    """The kernel's code, whatever ran before in this process; None where numba is not there.
+
+    Schedulers do not see that it is loaded, so that their runs do not hang on who asks here.
+    """
+    with patch.object(kernel_start, "_here", [*kernel_start._here]):
+        try:
+            return kernel_start.load()
+        except ImportError:
+            return None
 
 
 class Bystanders:
@@ -22,7 +40,7 @@ class Bystanders:
 
     def __init__(self, plan, tie_break, members, bounds=None, opinions=None):
         self._plan, self._tie_break, self._members = plan, tie_break, members
-        self._bounds, self._opinions = bounds, opinions
+        self._bounds, self._opinions, self._asked = bounds, opinions, 0
 
     def ask(self, pod, facts, world, view, wanted, start):
         """One line for each thing that a path says otherwise than `view`.
@@ -38,6 +56,7 @@ class Bystanders:
             yield f"plain explains {pod.key}: {_differing(told, view)}"
         decision = path.decide(asked)
         decided = decision.node_name, decision.feasible, decision.total, decision.best_size
+        decided += _nominated(decision)
         if decided != wanted:
             yield f"plain decides {pod.key}: {decided}, not {wanted}"
 
@@ -67,15 +86,28 @@ class Bystanders:
         narrower = build_narrower(self._plan, self._opinions and self._opinions.caller_of)
         if narrower is not None:
             narrower.start = start
-        path = PlainCycle(table, profiles, self._tie_break, narrower=narrower)
+        self._asked += 1
+        code = compiled() if self._asked % 2 else None
+        accelerator = Accelerator(code, Coverage()) if code else None
+        path = PlainCycle(
+            table, profiles, self._tie_break, narrower=narrower, accelerator=accelerator
+        )
         path.classes, path.profiles = classes, profiles
         return path
 
 
 def _asked(path, pod, facts):
     info = path.classes.info(facts)
-    signature = path.profiles[facts.scheduler_name].signature(facts, pod.uid)
+    signature = path.profiles[facts.scheduler_name].class_of(info, pod.uid)
     return PodInCycle(pod.uid, pod.key, info, signature, pod.attempt, pod.draw)
+
+
+def _nominated(decision):
+    """To which node a pod without one is nominated, and for how many victims."""
+    tried = decision.post_filter
+    if decision.node_name is not None or tried is None:
+        return None, 0
+    return tried.nominated_node, 0 if tried.chosen is None else len(tried.chosen.victims)
 
 
 def _shown(explanation, view):
@@ -89,6 +121,16 @@ def _shown(explanation, view):
         "error": entry.get("cycleError", ""),
         "pre_filter": (entry["preFilter"]["status"]["code"], entry["preFilter"]["skipped"]),
         "refused": _refused(explanation.names, entry),
+    }
+    told = entry.get("postFilter") if view["post_filter"] else None
+    shown["post_filter"] = told and {
+        "status": told["status"],
+        "nominated": told["nominatedNode"],
+        "acceptable": told.get("acceptable", []),
+        "candidates": [
+            (each["node"], len(each["pods"]), each["numPDBViolations"])
+            for each in told.get("candidates", ())
+        ],
     }
     if view["scores"] is not None:
         shown["scores"] = {

@@ -79,7 +79,7 @@ def _of_cores(actors):
         ledger = getattr(getattr(actor, "_volumes", None), "ledger", None)
         if ledger is not None and ledger._open:
             yield f"{name}: claims are still held open: {sorted(ledger._open)}"
-        error = getattr(actor, "_failure", None)
+        error = getattr(actor, "failure", None)
         if error is not None:
             yield f"{name}: {type(error).__name__}: {error}"
 
@@ -92,7 +92,8 @@ def _of_tables(actors):
     table = cache.core.placements.store.table
     for name, actor in sorted(actors.items()):
         follower = actor if name.startswith("worker") else getattr(actor, "_nodes", None)
-        if follower is None or name in cache._unfilled:
+        stream = cache.stream
+        if follower is None or name in stream.unfilled or stream.refill.is_under_way(name):
             continue
         _read_anew(follower)
         mine, should = set(follower.table.node_names()), set(table.node_names())

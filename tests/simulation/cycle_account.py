@@ -271,7 +271,7 @@ class CycleAccount:
                     self._out.attempts[Forget].append(record.attempt)
             elif status is not None:
                 self._end(record, "conflict")
-                self._give_back(record, RequeueReason.CONFLICT, status.message)
+                self._give_back(record, RequeueReason.CONFLICT, status.message, nominated="")
             elif record.refusal is None and record.profile.binds_plainly:
                 plain.append(record)
             else:
@@ -368,7 +368,7 @@ class CycleAccount:
     def _not_bound(self, record, answer):
         if answer.outcome is BindOutcome.CONFLICT:
             self._end(record, "conflict")
-            self._give_back(record, RequeueReason.CONFLICT, answer.message)
+            self._give_back(record, RequeueReason.CONFLICT, answer.message, nominated="")
         elif answer.outcome is BindOutcome.FAILED:
             self._end(record, "failed")
             self._give_back(record, RequeueReason.ERROR, answer.message, nominated="")

@@ -11,6 +11,7 @@ from tests.simulation import (
     ramble_binder,
     ramble_cache,
     ramble_decisions,
+    ramble_held,
     ramble_policies,
     ramble_queue,
     reborn,
@@ -70,6 +71,7 @@ async def _rambled(run):
     problems += await ramble_cache.problems_of(plan, scenario, drawn)
     problems += ramble_attempts.problems_of(plan, scenario, drawn)
     problems += await ramble_decisions.problems_of(plan, scenario, drawn)
+    problems += ramble_held.problems_of(plan, scenario, drawn)
     problems += ramble_policies.problems_of(plan, scenario, drawn)
     if not run.disk.lied:
         copy = reborn.copy_of(run.disk)

@@ -175,6 +175,7 @@ class Judge:
         )
         view = self._view | {"node": wanted.node_name, "message": wanted.message}
         decided = wanted.node_name, wanted.feasible, wanted.total, wanted.best
+        decided += wanted.nominated, len(wanted.victims)
         self.problems += self._bystanders.ask(pod, facts, world, view, decided, start)
 
     def heed(self, effects):
@@ -284,7 +285,9 @@ class Judge:
         def pick(names):
             return names[in_order(names, draw)[0]]
 
-        return _verdict(diagnosis, run_post_filter(profile, facts, diagnosis, tried, pick))
+        result = run_post_filter(profile, facts, diagnosis, tried, pick)
+        found.view["post_filter"] = _shown(result)
+        return _verdict(diagnosis, result)
 
     def _kept(self, pod, tried):
         """The candidates that the extender keeps."""
@@ -293,6 +296,25 @@ class Judge:
             return tried
         kept = [e for e in tried.candidates if opinions.keeps(pod.uid, e.node_name)]
         return replace(tried, candidates=tuple(kept), none_left=not kept)
+
+
+def _shown(result):
+    """What an explanation should say of preemption."""
+    is_success = result.status.is_success
+    status = {"code": result.status.code.upstream_name}
+    if not is_success:
+        status |= {"plugin": result.status.plugin} if result.status.plugin else {}
+        status |= {"reasons": [*result.status.reasons]} if result.status.reasons else {}
+    candidates = sorted(result.candidates, key=lambda each: each.node_name.encode())
+    return {
+        "status": status,
+        "nominated": result.nominated_node,
+        "acceptable": sorted(result.acceptable, key=str.encode) if is_success else [],
+        "candidates": [
+            (each.node_name, len(each.victims), each.violations)
+            for each in (candidates if is_success else ())
+        ],
+    }
 
 
 def _verdict(diagnosis, result):

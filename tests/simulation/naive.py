@@ -96,6 +96,7 @@ class Naive:
             "refused": _refused(evaluation) if passed else {},
             "scores": None,
             "total": None,
+            "post_filter": None,
             "error": "" if failure is None else failure.message,
         }
         if failure is not None:

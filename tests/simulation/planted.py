@@ -14,12 +14,13 @@ import numpy as np
 
 from roadstead.actors.binder import actor as binder_actor
 from roadstead.actors.cache import actor as cache_actor
+from roadstead.actors.cache.stream import ChangeStream
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue.gangs import Gangs
 from roadstead.actors.queue.nominations import NominationSync
 from roadstead.actors.revisions import Revisions
-from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import preemption
+from roadstead.actors.scheduler.effects import EffectRunner
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
 from roadstead.actors.worker.table_follower import TableFollower
@@ -190,17 +191,17 @@ def forgotten_pods_stay_counted(put):
 
 @bug(found=0)
 def a_forgotten_pod_is_lifted_from_another_node(put):
-    original = cache_actor.CacheActor._stream
+    original = ChangeStream.send
 
-    def stream(self, deltas):
-        names = sorted(self.core.placements.nodes)
+    def send(self, deltas):
+        names = sorted(self._encoder._core.placements.nodes)
         wrong = [
             each._replace(node_name=names[0]) if each.kind == "remove_pod" else each
             for each in deltas
         ]
         original(self, wrong)
 
-    put(cache_actor.CacheActor, "_stream", stream)
+    put(ChangeStream, "send", send)
 
 
 @bug(kinds=("duplicated", "slow", "lost"), within=400, found=0)
@@ -210,13 +211,13 @@ def a_late_copy_of_an_assumption_is_counted(put):
 
 @bug(found=0)
 def a_change_is_never_sent(put):
-    original = cache_actor.CacheActor._send
+    original = ChangeStream._send
 
     async def send(self, name, batch):
         if batch.first_seq % 7:
             await original(self, name, batch)
 
-    put(cache_actor.CacheActor, "_send", send)
+    put(ChangeStream, "_send", send)
 
 
 @bug(kinds=("duplicated",), found=0)
@@ -293,12 +294,12 @@ def a_token_is_used_again(put):
 
 @bug(found=0)
 def what_was_refused_is_not_forgotten(put):
-    original = scheduler.SchedulerActor._perform
+    original = EffectRunner.perform
 
     async def perform(self, effects):
         await original(self, [each for each in effects if not isinstance(each, Forget)])
 
-    put(scheduler.SchedulerActor, "_perform", perform)
+    put(EffectRunner, "perform", perform)
 
 
 @bug(kinds=NETWORK, within=60, found=5)

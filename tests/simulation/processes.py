@@ -61,8 +61,8 @@ class _Runtime(SimulatedRuntime):
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
                 if not self._watch:
-                    lanes = {id(each): each for each in (life.actor._everywhere, life.actor._own)}
-                    self.shadows += [ShadowBatches(lane.cycle) for lane in lanes.values()]
+                    lanes = life.actor._decider.lanes
+                    self.shadows += [ShadowBatches(lane.cycle) for lane in lanes]
             elif name == BINDER:
                 self.shadows.append(ShadowVerifier(life.actor._verifier))
             if self._watch:

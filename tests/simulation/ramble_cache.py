@@ -11,7 +11,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from roadstead.actors.cache import actor as cache_actor
-from roadstead.actors.cache import recovery
+from roadstead.actors.cache import encoding, recovery
 from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
     AssumeBatch,
@@ -59,7 +59,7 @@ async def problems_of(plan, scenario, drawn):
     }
     with (
         patch.object(cache_actor, "CacheSettings", lambda **_: CacheSettings(**settings)),
-        patch.object(recovery, "PAGE", draw.choice((1, 3, 5000))),
+        patch.object(encoding, "PAGE", draw.choice((1, 3, 5000))),
         patch.object(recovery, "COMPARE_S", 2.0),
         patch.object(recovery, "COMPARE_MOST", draw.choice((8, 100_000))),
     ):
@@ -283,12 +283,12 @@ class _Ramble:
         except IllegalTransitionError:
             return
         if isinstance(deltas, list):
-            self.actor._stream(deltas)
+            self.actor.stream.send(deltas)
 
     # New lives.
 
     async def _restream(self):
-        follower = self.draw.choice(self.actor._followers)
+        follower = self.draw.choice(self.actor.stream.followers)
         await self._do("restream", Restream(follower, self.draw.randint(1, 3)))
 
     async def _know(self):

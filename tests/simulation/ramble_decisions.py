@@ -27,7 +27,6 @@ from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import loaded
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.placements import DeltaKind, TableStore
 from roadstead.protocol.status import unschedulable
@@ -36,7 +35,9 @@ from roadstead.storage import VolumeLedger
 from tests.builders import GIB, taint
 from tests.peculiar_plugins import DECIDING, config_with, peculiar
 from tests.simulation import sampling
+from tests.simulation.bystanders import compiled
 from tests.simulation.opinions import Opinions
+from tests.simulation.ramble_held import hear, nominations_at, nominations_of
 from tests.simulation.ramble_judge import ShownJudge
 from tests.simulation.ramble_workers import Workers
 from tests.simulation.shadow_verifier import ShadowVerifier
@@ -99,6 +100,7 @@ class _Ramble:
 
     def __init__(self, plan, scenario, draw):
         self._draw, self._lease_id, self._number = draw, 0, 0
+        self._reads, self._refused = draw.choice((0.6, 0.6, 0.2)), draw.choice((0.2, 0.2, 0.6))
         opinions = Opinions(draw) if draw.random() < 0.35 else None
         self._plan = plan = _plan(plan, draw, opinions)
         self._classes, members = PodClasses(), GroupMembers()
@@ -108,19 +110,19 @@ class _Ramble:
         narrower, parts = build_narrower(plan, opinions and opinions.caller_of), {}
         self._bounds = OwnNodes(parts, (0, 1)) if not narrower and draw.random() < 0.3 else None
         bounds = self._bounds
-        self._profiles = profiles
+        self._profiles, self._coverage = profiles, Coverage()
         if bounds is not None:
             self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
         self._parts = parts
         self._judge = ShownJudge(plan, members, bounds, opinions)
-        code = loaded() if draw.random() < 0.5 else None
+        code = compiled() if draw.random() < 0.5 else None
         self._cycle = TableCycle(
             self._held.table,
             self._profiles,
             self._tie_break,
             name_best=draw.random() < 0.5,
             narrower=narrower,
-            accelerator=Accelerator(code, Coverage()) if code else None,
+            accelerator=Accelerator(code, self._coverage) if code else None,
             sharers=draw.choice((1, 1, 100)),
         )
         self._workers = Workers(plan, self._held.table, draw)
@@ -137,7 +139,7 @@ class _Ramble:
         return self._judge.problems + self._workers.problems + self._shadow.problems
 
     def _some_nodes(self, scenario):
-        hosts = list(scenario.nodes[:NODES])
+        hosts = list(scenario.nodes[: self._draw.choice((2, NODES, NODES))])
         large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 20))
         if self._draw.random() < 0.4:
             hosts = [
@@ -176,28 +178,19 @@ class _Ramble:
         """As when a scheduler reads: the changes so far, and nothing of what did not come to be."""
         held, judge, infos = self._held, self._judge, self._classes.info
         arrivals = {}
-        for _, kind, name, uid, pod, node in self._late:
+        for delta in self._late:
+            _, kind, name, uid, pod, node = delta
             info = None if pod is None else infos(pod)
+            key = self._cache.key_of(uid) if kind is DeltaKind.ADD_POD else ""
+            hear(held, delta, info, key, self._arrivals)
             if kind is DeltaKind.ADD_NODE:
                 self._parts[name] = self._arrivals % 3
-                held._node_comes(node, self._arrivals)
                 arrivals[name] = self._arrivals
                 self._arrivals += 1
-                judge.node_comes(node)
-            elif kind is DeltaKind.UPDATE_NODE:
-                held._node_changes(node)
+            if kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE):
                 judge.node_comes(node)
             elif kind is DeltaKind.REMOVE_NODE:
-                held._node_goes(name)
                 judge.node_goes(name)
-            elif kind is DeltaKind.ADD_POD:
-                held._pod_comes(name, info, uid, self._cache.key_of(uid), None)
-            elif kind is DeltaKind.REMOVE_POD:
-                held._pod_goes(name, info, uid)
-            elif kind is DeltaKind.NOMINATE:
-                held.table.nominate(name, info)
-            else:
-                held._nomination_ends(name, info, uid)
         self._workers.tell(self._late, arrivals)
         self._late, self._is_owed = [], False
         held.tentative.drop_rest()
@@ -226,6 +219,9 @@ class _Ramble:
         }
         if here != there or set(table.node_names()) != set(known.nodes):
             self._judge.problems.append(f"the table holds {here}, not {there}")
+        named = nominations_of(table, known.nodes)
+        if named != (wanted := nominations_at(self._cache, self._classes)):
+            self._judge.problems.append(f"nominated are {named}, not {wanted}")
 
     def _host(self):
         return self._draw.choice(self._hosts)
@@ -297,9 +293,10 @@ class _Ramble:
         """Workers find out something of classes for the next batch."""
         who, facts = self._draw.choice([*self._facts.items()])
         profile = self._profiles[facts.scheduler_name]
-        given = self._workers.asked(profile, self._classes.info(facts), self._held)
+        info = self._classes.info(facts)
+        given = self._workers.asked(profile, info, self._held)
         if given is not None:
-            self._cycle.give(profile.signature(facts, who.uid), given)
+            self._cycle.give(profile.class_of(info, who.uid), given)
 
     def _verify(self):
         """As the binder would, on what the scheduler knows."""
@@ -320,7 +317,7 @@ class _Ramble:
         for who in self._draw.sample(free, min(len(free), self._draw.randint(1, 8))):
             self._attempts[who] += 1
             info = self._classes.info(self._facts[who])
-            signature = self._profiles[info.facts.scheduler_name].signature(info.facts, who.uid)
+            signature = self._profiles[info.facts.scheduler_name].class_of(info, who.uid)
             key = f"{who.namespace}/{who.name}"
             draw = self._draw.randint(1, 2)
             pods.append(PodInCycle(who.uid, key, info, signature, self._attempts[who], draw))
@@ -335,12 +332,30 @@ class _Ramble:
         is_over = self.core.state_of(who.uid) in OVER
         return is_over and not self._facts[who].volumes and self._draw.random() < 0.2
 
+    def _run_of(self, batch, pods):
+        """What is decided at once; of the first pod that is not, it is counted why."""
+        coverage, cycle = self._coverage, self._cycle
+        kernel, others = coverage.by_kernel, coverage.by_reference.total()
+        others += coverage.stops.total()
+        # Where placements of the reference matter to a pod, nothing is counted of it.
+        is_changed = batch._changed_outside(pods[0])
+        run = batch.decide_run(pods)
+        kernel = coverage.by_kernel - kernel
+        others = coverage.by_reference.total() + coverage.stops.total() - others
+        is_outside = cycle.narrows(pods[0]) and not cycle.searches(pods[0])
+        is_counted = cycle.accelerator is not None and not is_outside
+        least = int(is_counted and not run and not batch._has_ended and not is_changed)
+        if kernel != len(run) or not least <= others <= is_counted:
+            text = f"{kernel} and {others} are counted of {len(run)} pods"
+            self._judge.problems.append(text)
+        return run
+
     async def _decide(self):
         self._lease()
         pods = self.core.undecided(16)
         if not pods:
             return
-        if self._is_owed or self._draw.random() < 0.6:
+        if self._is_owed or self._draw.random() < self._reads:
             self._catch_up()
         cycle, judge = self._cycle, self._judge
         pods = cycle.together(pods)
@@ -349,7 +364,7 @@ class _Ramble:
         async def decide(batch):
             while len(decided) < len(pods):
                 coming = pods[len(decided) :]
-                if run := batch.decide_run(coming):
+                if run := self._run_of(batch, coming):
                     decided.extend(run)
                     continue
                 decision = batch.decide(coming[0])
@@ -420,7 +435,7 @@ class _Ramble:
                 self._judge.release(each.uid)
                 refused.append((each.token, unschedulable("its node is gone")))
                 continue
-            if not each.facts.volumes and self._draw.random() < 0.2:
+            if not each.facts.volumes and self._draw.random() < self._refused:
                 refused.append((each.token, unschedulable("not now")))
                 continue
             facts = unnominated(each.facts)

@@ -73,12 +73,15 @@ class Workers:
             touched[worker] = names - here if ahead else names
         found = self._parts.put_together(answers, touched, 1)
         if found is not None:
-            self._compare(profile, info, found[0])
+            self._compare(profile, info, found[0], answers.values())
         elif any(not self._late[worker] for worker in answers):
             self.problems.append("what a worker says is of no use, though it knows all")
         return found and found[0]
 
-    def _compare(self, profile, info, given):
+    def _compare(self, profile, info, given, answers):
+        told_by_all = set.intersection(
+            *({(each.plugin, each.point) for each in answer.classes[0]} for answer in answers)
+        )
         state = CycleState(len(self._table))
         for plugin, point in answered_elsewhere(profile):
             try:
@@ -91,6 +94,10 @@ class Workers:
             except PluginFailure:
                 continue
             if told is None:
+                if (plugin.name, point) in told_by_all:
+                    self.problems.append(
+                        f"{plugin.name} was asked of all workers, and is asked again"
+                    )
                 continue
             rows = len(self._table)
             told, wanted = np.broadcast_to(told, rows), np.broadcast_to(wanted, rows)

@@ -41,9 +41,9 @@ def problems_of(plan, disk, limits, core):
         for name, here, there in _differing(actor.core, core):
             problems.append(f"recovered from {what}: {name} is {here}, not {there}")
         actor.core.validate()
-        beside.append(actor._beside())
+        beside.append(actor.recovery.beside())
         if what == "its journal":
-            journal.snapshot(standing(actor.core, actor._beside()))
+            journal.snapshot(standing(actor.core, actor.recovery.beside()))
         journal.close()
     before, after = beside
     for name in ("nodes", "pods", "gone", "told"):

@@ -72,7 +72,7 @@ class ShadowLife:
             if self._journal.has_failed:
                 # It could not even write how it began.
                 binder.halted = core.halted
-            binder.told = list(actor._told)
+            binder.told = list(actor.recovery.told)
             self._same("kinds told first", self._journal.kinds(), ["cluster", "cluster"])
             binder.compare("a new journal")
             return
@@ -83,11 +83,11 @@ class ShadowLife:
         pods = {uid: pod.facts for uid, pod in core._records.items()}
         wanted = {uid: pod.facts for uid, pod in found.pods.items()}
         self._same_facts("pods", pods.items(), wanted.items())
-        self._same("told", [self._raw(each) for each in actor._told], found.told)
-        self._same("listed", list(actor._bound.items()), list(found.listed.items()))
-        notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in actor._preempted]
+        self._same("told", [self._raw(each) for each in actor.recovery.told], found.told)
+        self._same("listed", list(actor.outcomes.bound.items()), list(found.listed.items()))
+        notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in actor.outcomes.preempted]
         self._same("preempted", notes, found.notes)
-        claims = [each for each in actor._told if isinstance(each, BoundClaims)]
+        claims = [each for each in actor.recovery.told if isinstance(each, BoundClaims)]
         self._same("claims", _claims(actor._volumes.log), _claims(claims))
         tokens = set(core._tokens._requests)
         if not recent <= tokens <= known or len(tokens) > core.settings.max_tokens:
@@ -145,7 +145,7 @@ class ShadowLife:
         for name in ("epochs", "voided", "rows", "listed", "last_lsn", "flushed_lsn", "gone"):
             setattr(binder, name, getattr(found, name))
         binder.pods, binder.nodes = found.pods, dict(core.placements.nodes)
-        binder.told = list(self._actor._told)
+        binder.told = list(self._actor.recovery.told)
         for uid, pod in (*binder.pods.items(), *binder.gone.items()):
             record = core._find(uid)
             if record is not None:
@@ -232,7 +232,7 @@ class ShadowLife:
 
     def _evicted_pods(self, _):
         """Of those that went too long ago the name is left."""
-        pods = [(note.uid, note.key) for note in self._actor._preempted]
+        pods = [(note.uid, note.key) for note in self._actor.outcomes.preempted]
         known = {uid: self._binder.find(uid) for uid, _ in pods}
         nothing = {uid: PodFacts(key.partition("/")[0]) for uid, key in pods}
         return [(u, key, known[u].facts if known[u] else nothing[u]) for u, key in pods]
@@ -241,7 +241,7 @@ class ShadowLife:
         return self._actor._nodes_known.all(), self._actor._pods_known.all()
 
     def _storage_log(self, _):
-        return _claims(each for each in self._actor._told if isinstance(each, BoundClaims))
+        return _claims(each for each in self._actor.recovery.told if isinstance(each, BoundClaims))
 
     def _bound(self, ask):
         bound = list(self._binder.listed.items())
@@ -249,7 +249,7 @@ class ShadowLife:
         return tuple(uid for uid, _ in page), tuple(node for _, node in page), len(bound)
 
     def _preempted(self, ask):
-        notes = self._actor._preempted
+        notes = self._actor.outcomes.preempted
         return tuple(notes[ask.start : ask.start + ask.count]), len(notes)
 
     # What a snapshot says.
@@ -259,7 +259,7 @@ class ShadowLife:
         actor, binder = self._actor, self._binder
         revisions, pods_known = dict(actor._nodes_known.all()), dict(actor._pods_known.all())
         nobody = "", "", ""
-        for subject in actor._told:
+        for subject in actor.recovery.told:
             yield JournalRecord(0, KINDS[type(subject).__name__], *nobody, subject=subject)
         for name in actor.core.placements.nodes:
             facts, revision = binder.nodes[name], revisions.pop(name, 0)
@@ -273,7 +273,7 @@ class ShadowLife:
             yield JournalRecord(0, RecordKind.RUN, *nobody, token, subject=RunMark(VOID))
         for pod in sorted(binder.pods.values(), key=lambda pod: pod.lsn):
             yield from self._pod_stands(pod, pods_known.get(pod.uid, 0))
-        gone = {each.uid: each for each in actor._preempted if each.uid not in binder.pods}
+        gone = {each.uid: each for each in actor.outcomes.preempted if each.uid not in binder.pods}
         for note in gone.values():
             kind = RecordKind.EVICT if note.preemptor else RecordKind.DELETE
             who, by = (note.uid, note.key, note.node_name), note.preemptor

@@ -10,7 +10,7 @@ comes to what the binder says.
 from collections import deque
 from dataclasses import dataclass, field
 
-from roadstead.actors.cache import recovery
+from roadstead.actors.cache import encoding, recovery
 from roadstead.actors.messages import STORAGE, VERSION
 from roadstead.actors.messages.changes import OBSERVE
 from roadstead.actors.messages.recovery import RESOLVE, RESTORE, STORAGE_LOG, Attempts, Restore
@@ -27,7 +27,7 @@ LAST = 64
 HANDLERS = (
     *("add_nodes", "add_running", "update_running", "remove_nodes", "assume", "settle", "nominate"),
     *("take_storage", "restream", "gone", "take_revisions", "nominated", "assumed_by"),
-    *("owner_ends", "expire"),
+    "owner_ends",
 )
 
 
@@ -53,16 +53,21 @@ class ShadowRefill:
         self._observed = deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
-        follower, actor._directory = actor._follower, Overheard(actor._directory, self._asked)
-        actor._follower = lambda name: OverheardRef(follower(name), self._sent)
-        for name in ("_stream", "_stream_nodes", "_stream_changes", "_start_sending"):
-            before = getattr(self, name)
-            setattr(actor, name, _preceded(before, getattr(actor, name)))
-        self._tell, self._parts_of = actor._tell_of_room, actor._parts
-        self._report, self._end_claims = actor._report, actor._end_claims
-        actor._tell_of_room, actor._parts = self._told, self._parts
-        actor._report, actor._end_claims = self._reported, self._claims_end
-        self._look_once, actor.expire = actor.expire, self._looked
+        stream, encoder, recovery = actor.stream, actor._encoder, actor.recovery
+        for part in (actor.attempts, recovery):
+            part._directory = Overheard(part._directory, self._asked)
+        follower = stream._follower
+        stream._follower = lambda name: OverheardRef(follower(name), self._sent)
+        self._fill, stream.fill = stream.fill, self._filled
+        for name in ("send", "send_nodes", "send_storage", "_start_sending"):
+            before = getattr(self, f"_{name.lstrip('_')}")
+            setattr(stream, name, _preceded(before, getattr(stream, name)))
+        self._tell, self._everything_of = actor.attempts.report_room, encoder.everything
+        self._report, self._end_claims = recovery._report, recovery._end_claims
+        actor.attempts.report_room, encoder.everything = self._told, self._everything
+        recovery._report, recovery._end_claims = self._reported, self._claims_end
+        self._look_once = recovery.expire
+        recovery.expire = self._followed("expire", self._looked)
         self._compare, actor.compare = actor.compare, self._compared
         for name in HANDLERS:
             setattr(actor, name, self._followed(name, getattr(actor, name)))
@@ -82,7 +87,7 @@ class ShadowRefill:
             answer = await handler(*what)
             if finish is not None:
                 finish(answer)
-            if not self._actor._lost:
+            if not self._actor.stream.lost:
                 self._same(f"{name}: sent up to", self._streamed, self._core.version)
                 self._same(f"{name}: claims sent", self._changes, self._actor._volumes.log)
             return answer
@@ -91,19 +96,19 @@ class ShadowRefill:
 
     # What is sent on.
 
-    def _stream(self, deltas):
-        for delta in () if self._actor._lost else deltas:
+    def _send(self, deltas):
+        for delta in () if self._actor.stream.lost else deltas:
             self._same("a change is sent", delta.version, self._streamed + 1)
             self._streamed = delta.version
 
-    def _stream_nodes(self, nodes):
+    def _send_nodes(self, nodes):
         self._streamed += len(nodes)
 
-    def _stream_changes(self, changes):
+    def _send_storage(self, changes):
         self._changes += changes
 
     def _start_sending(self, batch):
-        self._same("changes are numbered from", batch.first_seq, self._actor._seq + 1)
+        self._same("changes are numbered from", batch.first_seq, self._actor.stream.seq + 1)
         rows = [row for row in rows_of(batch) if row[0] == STORAGE]
         if rows:
             self._same("claims go", rows, [change_row(row[-2]) for row in rows])
@@ -180,35 +185,33 @@ class ShadowRefill:
 
         return finish
 
-    def _restream(self, ask):
+    async def _filled(self, ask):
+        """A new life, or a worker that missed a change. All is sent before anything is awaited."""
         self._filling = filling = _Filling()
-        actor, seq = self._actor, self._actor._seq
+        stream, seq = self._actor.stream, self._actor.stream.seq
+        await self._fill(ask)
+        count = len(filling.parts)
+        wanted = [
+            (ask.follower, Restore(seq, number, count, part, ask.epoch))
+            for number, part in enumerate(filling.parts)
+        ]
+        self._same("a follower gets", filling.sent, wanted)
+        if ask.follower in stream.unfilled and not stream.refill.is_under_way(ask.follower):
+            self._wrong(f"{ask.follower} has all, and gets no changes")
 
-        def finish(_):
-            count = len(filling.parts)
-            wanted = [
-                (ask.follower, Restore(seq, number, count, part, ask.epoch))
-                for number, part in enumerate(filling.parts)
-            ]
-            self._same("a new life gets", filling.sent, wanted)
-            if ask.follower in actor._unfilled:
-                self._wrong(f"{ask.follower} has all, and gets no changes")
-
-        return finish
-
-    def _parts(self):
+    def _everything(self, seq):
         """All there is follows one another, up to the last change that others got."""
-        found = self._filling.parts = self._parts_of()
+        found = self._filling.parts = self._everything_of(seq)
         begins = [each.first_seq for each in found]
         ends = [each.first_seq + each.count for each in found]
-        if [*begins[1:], self._actor._seq + 1] != ends:
-            text = f"begin at {begins} and end at {ends}, {self._actor._seq} are numbered"
+        if [*begins[1:], self._actor.stream.seq + 1] != ends:
+            text = f"begin at {begins} and end at {ends}, {self._actor.stream.seq} are numbered"
             self._wrong(f"parts {text}")
         sizes = [each.count for each in found[1:-1]]
-        if any(size > recovery.PAGE for size in sizes) or any(
-            size < recovery.PAGE for size in sizes[:-1]
+        if any(size > encoding.PAGE for size in sizes) or any(
+            size < encoding.PAGE for size in sizes[:-1]
         ):
-            self._wrong(f"parts have {sizes} changes, where a page has {recovery.PAGE}")
+            self._wrong(f"parts have {sizes} changes, where a page has {encoding.PAGE}")
         self._check_content(found)
         return found
 
@@ -233,8 +236,8 @@ class ShadowRefill:
                 else:
                     self._wrong(f"a new life gets {kind} of {uid or name}")
         here = dict(cache.nodes)
-        table, known = actor.core.placements.store.table, actor._versions
-        started = actor._started_s
+        table, known = actor.core.placements.store.table, actor._encoder.versions
+        started = actor._encoder.started_s
         for what, told, wanted in (
             ("changes of claims", changes, list(actor._volumes.log)),
             (

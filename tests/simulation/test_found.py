@@ -1,7 +1,5 @@
 """What simulated runs found, each as the smallest history that shows it."""
 
-import asyncio
-
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, Settle
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
@@ -25,13 +23,13 @@ class Cluster:
 
     async def with_nodes(self, *names):
         for name in names:
-            await self.cache._deliver(self.cache._add_node(node(name)))
+            await self.cache.stream.deliver(self.cache._add_node(node(name)))
         return self
 
     async def settle(self, **what):
         parts = {"finish": (), "confirm": (), "forget": ()} | what
         await self.cache.settle(Settle(**parts))
-        await asyncio.gather(*self.cache._streams)
+        await self.cache.stream.deliver(())
 
     async def assume(self, name, token):
         await self.cache.assume(AssumeBatch(batch_of(name), ("n1",), (token,)))

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 
 from roadstead.actors.binder.recovery import BinderRecovery
-from roadstead.actors.cache import recovery
+from roadstead.actors.cache import attempts
 from roadstead.cache.core import CacheCore
 from roadstead.cycle.core import CycleCore
 from roadstead.cycle.jobs import Thinking
@@ -35,12 +35,13 @@ def _nobody(pod, assigned, namespaces):
     ("owner", "name", "wrong", "text"),
     [
         (CacheCore, "_check_no_move", _nothing, "is allowed"),
-        (recovery, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
+        (attempts, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
         (BinderRecovery, "_note_revisions", _nothing, "revisions of"),
         (rules, "_wants", _nobody, "shadow of the queue"),
         (Returning, "remember", _nothing, "shadow of the queue"),
         (CycleCore, "_lease_again", _nothing, "shadow of ramble"),
         (Tentative, "_bring_back", _nothing, "the table holds"),
+        (Tentative, "_give_up", _nothing, "nominated are"),
         (Thinking, "wait_s", _no_time, "are thought about"),
     ],
 )

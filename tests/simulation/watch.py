@@ -98,7 +98,7 @@ class Watch:
         if self.judge is not None:
             self._repairs.append("a scheduler was replaced")
             return
-        judge = self.judge = Judge(self._plan, actor._members)
+        judge = self.judge = Judge(self._plan, actor.members)
         for what, about in self._early:
             getattr(judge, what)(*about)
         original = core.decided

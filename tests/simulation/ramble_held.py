@@ -1,0 +1,282 @@
+"""What runs do seldom to the table that a scheduler holds: pods are placed on it at random,
+refused, forgotten and decided again, before the cache's changes say what became of them.
+
+Nothing is judged of the places. After each batch, pods are where it and the table before say; once
+all changes have come, pods and nominations are those of the cache.
+"""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import takewhile
+from types import SimpleNamespace
+
+from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.cache import CacheCore, CacheSettings, Placement
+from roadstead.cache.pods import Assumption
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.placements import DeltaKind, TableStore
+
+STEPS = 300
+NODES, CLASSES, PODS = 3, 2, 6
+KINDS = {
+    **{"decide": 8, "hear": 4, "catch_up": 3, "nominate": 6, "end": 3, "run": 2},
+    **{"go": 1, "come": 2},
+}
+
+
+def problems_of(plan, scenario, drawn):
+    """Where a table is not as it should be, the first few."""
+    ramble = _Ramble(plan, scenario, random.Random(f"ramble held {drawn}"))
+    for number in range(STEPS):
+        ramble.step()
+        if ramble.problems:
+            return [f"held nodes, step {number} at random: {each}" for each in ramble.problems[:2]]
+    return []
+
+
+def hear(held, delta, info, key, arrival):
+    """One change of the cache comes to a scheduler's table. arrival: of a node that comes."""
+    _, kind, name, uid, _, node = delta
+    if kind is DeltaKind.ADD_NODE:
+        held._node_comes(node, arrival)
+    elif kind is DeltaKind.UPDATE_NODE:
+        held._node_changes(node)
+    elif kind is DeltaKind.REMOVE_NODE:
+        held._node_goes(name)
+    elif kind is DeltaKind.ADD_POD:
+        held._pod_comes(name, info, uid, key, None)
+    elif kind is DeltaKind.REMOVE_POD:
+        held._pod_goes(name, info, uid)
+    elif kind is DeltaKind.NOMINATE:
+        held._nomination_comes(name, info, uid)
+    else:
+        held._nomination_ends(name, info, uid)
+
+
+def nominations_of(table, names):
+    """(node, class) → how many pods, of the nominations to some nodes."""
+    return Counter(
+        {
+            (name, info): count
+            for name in names
+            for info, count in table.nominations.to(name).items()
+        }
+    )
+
+
+def nominations_at(cache, classes):
+    """The same at the cache, of the nodes that there are."""
+    known = cache.placements
+    return Counter(
+        (name, classes.info(unnominated(facts)))
+        for name, facts in known.nominated.values()
+        if name in known.nodes
+    )
+
+
+class _Ramble:
+    """late: changes that the table has not heard of. told, named: who is on which node and
+    nominated to which, by those that it has. given_up: uids of pods whose nominations placements
+    ended."""
+
+    def __init__(self, plan, scenario, draw):
+        self._draw, self.problems = draw, []
+        self._classes = PodClasses()
+        self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
+        self._cache = CacheCore(TableStore(), CacheSettings())
+        self._late, self._told, self._arrivals, self._tokens = [], {}, 0, 0
+        self._named, self._given_up = {}, set()
+        self._hosts = scenario.nodes[:NODES]
+        for facts in self._hosts:
+            self._late += self._cache.add_node(facts)
+        some = [facts for _, facts in scenario.pods if not facts.volumes][:CLASSES]
+        self._facts = {
+            PodIdentity(f"uid-{number}", "default", f"p{number}"): replace(
+                some[number % len(some)], namespace="default", nominated_node_name=""
+            )
+            for number in range(PODS if some else 0)
+        }
+        self._attempts = {}
+        self._catch_up()
+
+    def step(self):
+        if not self._facts:
+            return
+        (kind,) = self._draw.choices([*KINDS], [*KINDS.values()])
+        getattr(self, f"_{kind}")()
+        self._see_nodes()
+
+    def _pick(self):
+        return self._draw.choice([*self._facts])
+
+    def _host(self):
+        return self._draw.choice(self._hosts)
+
+    # The cluster, and what the table knows of it.
+
+    def _hear(self):
+        """Some of the changes come, and nothing says that no others do."""
+        count = self._draw.randint(0, len(self._late))
+        coming, self._late = self._late[:count], self._late[count:]
+        while coming:
+            some = [*takewhile(lambda delta: delta[1] is DeltaKind.ADD_POD, coming)]
+            some = some if len({delta[3] for delta in some}) == len(some) else some[:1]
+            if len(some) > 1:
+                self._hear_together(some)
+            else:
+                some = coming[:1]
+                self._hear_one(some[0])
+            for delta in some:
+                self._note(*delta[1:5])
+            coming = coming[len(some) :]
+
+    def _hear_one(self, delta):
+        uid, pod = delta[3:5]
+        info = None if pod is None else self._classes.info(pod)
+        hear(self._held, delta, info, f"default/{uid}", self._arrivals)
+
+    def _hear_together(self, some):
+        batch = SimpleNamespace(
+            names=[delta[2] for delta in some],
+            uids=[delta[3] for delta in some],
+            keys=[f"default/{delta[3]}" for delta in some],
+            pods=range(len(some)),
+        )
+        self._held._pods_come(batch, [self._classes.info(delta[4]) for delta in some], 0)
+
+    def _note(self, kind, name, uid, pod):
+        """What the table has heard of now."""
+        if kind is DeltaKind.ADD_NODE:
+            self._arrivals += 1
+        elif kind is DeltaKind.ADD_POD:
+            self._told[uid] = name
+        elif kind is DeltaKind.REMOVE_POD:
+            del self._told[uid]
+        elif kind is DeltaKind.NOMINATE:
+            self._named[uid] = name, self._classes.info(pod)
+        elif kind is DeltaKind.WITHDRAW:
+            del self._named[uid]
+            self._given_up.discard(uid)
+
+    def _catch_up(self):
+        while self._late:
+            self._hear()
+        self._held.tentative.drop_rest()
+        self._given_up.clear()
+        table, known = self._held.table, self._cache.placements
+        table.validate()
+        here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
+        there = {
+            uid: self._cache.node_of(uid)
+            for uid in self._cache._records
+            if self._cache.node_of(uid) in known.nodes
+        }
+        if not here == there == self._told:
+            self.problems.append(f"the table holds {here}, not {there}")
+        if nominations_at(self._cache, self._classes) != Counter(self._named.values()):
+            self.problems.append(f"nominated are not those of the changes: {self._named}")
+
+    def _see_nodes(self):
+        """Nodes on which the table differs from what it was told are said to be so; of nominations
+        those are left out that placed pods gave up."""
+        table = self._held.table
+        here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
+        differing = {uid for uid in {*here, *self._told} if here.get(uid) != self._told.get(uid)}
+        nodes = {each.get(uid) for uid in differing for each in (here, self._told)} - {None}
+        counts = {name: table.row_facts(name)["pod_count"] for name in table.node_names()}
+        if counts != {name: [*here.values()].count(name) for name in counts}:
+            self.problems.append(f"{counts} pods are counted, {here} are there")
+        wanted = Counter(each for uid, each in self._named.items() if uid not in self._given_up)
+        if (named := nominations_of(table, table.nominations)) != wanted:
+            self.problems.append(f"nominated are {named}, not {wanted}")
+        if not nodes <= self._held.tentative.nodes():
+            self.problems.append(f"{nodes} differ, {self._held.tentative.nodes()} are said to")
+
+    def _go(self):
+        name = self._host().name
+        if name in self._cache.placements.nodes and len(self._cache.placements.nodes) > 1:
+            self._late += self._cache.remove_node(name)
+
+    def _come(self):
+        facts = self._host()
+        if facts.name not in self._cache.placements.nodes:
+            self._late += self._cache.add_node(facts)
+
+    def _run(self):
+        """Another scheduler's attempt is bound."""
+        who = self._pick()
+        if self._cache.node_of(who.uid) is None:
+            facts = unnominated(self._facts[who])
+            placed = Placement(who.uid, f"default/{who.uid}", facts, self._host().name)
+            self._late += self._cache.confirm([placed])
+
+    def _end(self):
+        """An attempt is forgotten, or a pod deleted."""
+        who = self._pick()
+        if self._cache.node_of(who.uid) is None:
+            return
+        token = self._attempts.pop(who, None)
+        if token is None:
+            self._late += self._cache.remove_pods([who.uid])
+        else:
+            self._late += self._cache.forget([(who.uid, token)]).deltas
+
+    def _nominate(self):
+        who = self._pick()
+        if self._cache.node_of(who.uid) is None:
+            name = self._draw.choice((self._host().name, self._host().name, ""))
+            self._facts[who] = replace(self._facts[who], nominated_node_name=name)
+            self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
+
+    # A batch, and what becomes of it.
+
+    def _decide(self):
+        draw, table, tentative = self._draw, self._held.table, self._held.tentative
+        some = draw.sample([*self._facts], draw.randint(1, 4))
+        pods = [self._pod(who) for who in some]
+        before = {who.uid: table.residents.node_of(who.uid) for who in self._facts}
+        ours = {who.uid for who in self._facts if before[who.uid] != self._told.get(who.uid)}
+        tentative.set_aside(pods)
+        self._given_up.difference_update(pod.uid for pod in pods)
+        if there := {pod.uid for pod in pods if table.residents.node_of(pod.uid) is not None}:
+            self.problems.append(f"{there} stand on the table and are about to be decided")
+            return
+        decisions = [self._decided(pod) for pod in pods[: draw.randint(0, len(pods))]]
+        tentative.note(decisions)
+        placed = {each.pod.uid: each.node_name for each in decisions if each.node_name is not None}
+        self._given_up.update(uid for uid in placed if uid in self._named)
+        for pod in pods:
+            was = before[pod.uid]
+            stays = placed.get(pod.uid) or (None if pod.uid in ours else was)
+            if pod.uid not in ours and table.residents.node_of(pod.uid) != stays:
+                self.problems.append(f"{pod.uid} came from {was} and is not on {stays}")
+        for who in some:
+            if who.uid in placed and draw.random() < 0.7:
+                self._assume(who, placed[who.uid])
+
+    def _pod(self, who):
+        info = self._classes.info(self._facts[who])
+        return PodInCycle(who.uid, f"default/{who.uid}", info, info)
+
+    def _decided(self, pod):
+        """Places a pod as a batch does, or does not."""
+        table, nominated = self._held.table, pod.info.facts.nominated_node_name
+        if self._draw.random() < 0.3:
+            return Decision(pod, None)
+        name = self._draw.choice(table.node_names())
+        table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
+        if nominated:
+            table.withdraw(nominated, pod.info)
+        return Decision(pod, name)
+
+    def _assume(self, who, name):
+        self._tokens += 1
+        token, facts = f"ramble/1/{self._tokens}", unnominated(self._facts[who])
+        item = Assumption(who.uid, f"default/{who.uid}", facts, name, token)
+        answer = self._cache.assume([item], 0.0)
+        self._late += answer.deltas
+        if not answer.refused:
+            self._attempts[who] = token
