@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from roadstead.config.model import SchedulerConfig, default_config
@@ -81,11 +82,9 @@ class RunPlan:
 
     def loaded_config(self) -> LoadedConfig:
         """The configuration as written, with its document. ConfigError where it is wrong."""
-        # The schema and YAML take a third of a second: only a run with a configuration needs them.
-        from roadstead.config.load import load_config
-
-        extra = {name: extension_points(kind) for name, kind in self.user_plugins().items()}
-        return load_config(self.config_text, source=self.config_source, extra_plugins=extra)
+        kinds = self.user_plugins().items()
+        points = tuple((name, tuple(sorted(extension_points(kind)))) for name, kind in kinds)
+        return _loaded(self.config_text, self.config_source, points)
 
     def user_plugins(self) -> dict[str, type[Plugin]]:
         """The user's plugins by name. InputError for one that cannot be imported here."""
@@ -103,6 +102,17 @@ class RunPlan:
         from roadstead.framework.user_plugins import factories_of
 
         return registry.merged(factories_of(self.user_plugins()))
+
+
+@lru_cache(maxsize=2)
+def _loaded(
+    text: str, source: str, points_of_plugins: tuple[tuple[str, tuple[str, ...]], ...]
+) -> LoadedConfig:
+    """A configuration, read once for all parts of a process that ask for it."""
+    # The schema and YAML take a third of a second: only a run with a configuration needs them.
+    from roadstead.config.load import load_config
+
+    return load_config(text, source=source, extra_plugins=dict(points_of_plugins))
 
 
 def build_profiles(

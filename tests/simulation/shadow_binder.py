@@ -30,6 +30,7 @@ from tests.simulation.plain_binder import (
     Pod,
     journaled,
     listed,
+    nodes_to_compare,
     short,
 )
 from tests.simulation.shadow_groups import Batch, gang_of
@@ -163,7 +164,7 @@ class ShadowBinder(PlainBinder):
             self._wrong(f"after {name}: halted is {core.halted}, not {self.halted}")
         self._compare_pods(name)
         for what, here, there in (
-            ("nodes", dict(core.placements.nodes), self.nodes),
+            ("nodes", *nodes_to_compare(name, core.placements.nodes, self.nodes)),
             ("epochs", core._epochs, self.epochs),
             ("void tokens", list(core._voided), list(self.voided)),
             ("rows", core.rows._rows, self.rows),

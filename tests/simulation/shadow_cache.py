@@ -12,6 +12,7 @@ from dataclasses import asdict
 from roadstead.placements import TableStore
 from roadstead.protocol.errors import IllegalTransitionError
 from tests.simulation.cache_copy import CacheCopy
+from tests.simulation.plain_binder import nodes_to_compare
 
 CALLS = (
     *("assume", "forget", "finish_binding", "confirm", "confirm_assumed", "update_pod"),
@@ -101,7 +102,7 @@ class ShadowCache:
         named = {uid: one for uid, one in self.named.items() if one[0] in self.nodes}
         counts = core.counts()
         for what, here, there in (
-            ("nodes", dict(known.nodes), self.nodes),
+            ("nodes", *nodes_to_compare(name, known.nodes, self.nodes)),
             ("nominations", known.nominated, self.named),
             ("nodes by deltas", self._copy.nodes, self.nodes),
             ("pods by deltas", self._copy.pods, counted),
