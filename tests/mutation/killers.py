@@ -16,13 +16,23 @@ TESTS_OF = {
     "roadstead/cycle": ("tests/cycle", "tests/parity", "tests/kernel", "tests/preemption"),
     "roadstead/invariants": ("tests/invariants",),
     "actors": (
+        "tests/actors/test_cache_actor.py",
+        "tests/actors/test_worker_refill.py",
         "tests/actors/test_cache_recovery.py",
         "tests/actors/test_binder_actor.py",
         "tests/actors/test_supervisor.py",
         "tests/actors/test_runs.py",
     ),
 }
-"""The tests of each package that is mutated."""
+"""The tests of each package that is mutated, and of the rooms of `actors` together."""
+
+
+def suites_of(path: str) -> tuple[str, ...]:
+    """Folders and modules with the tests of a module, as paths below the checkout."""
+    package = os.path.dirname(path)
+    found = TESTS_OF["actors" if package.startswith("actors/") else package]
+    return tuple(each for each in found if os.path.exists(each))
+
 
 WAYS = 5
 """Of the wide variant: seeds that are equal modulo this number run in the same way, 0 the quiet."""
@@ -110,12 +120,11 @@ def by_tests(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
     """The first test of the mutant's package that fails, the quick ones first; None for none."""
     import pytest
 
-    package = os.path.dirname(mutant.path)
-    paths = [path for path in TESTS_OF[package] if os.path.exists(path)]
+    paths = wanted = suites_of(mutant.path)
     reaching = reach.of(mutant.path, mutant.line)
     if reaching is not None:
         files = {each.partition("::")[0] for each in reaching}
-        paths = [path for path in sorted(files) if path.startswith(TESTS_OF[package])]
+        paths = tuple(path for path in sorted(files) if path.startswith(wanted))
     if not paths:
         return None
     listener = _Listener(reach, reaching)
@@ -151,8 +160,7 @@ def reach_of_tests(paths: Sequence[str], rounds: int) -> Reach:
     import pytest
 
     followed = new_coverage(paths)
-    packages = {os.path.dirname(path) for path in paths}
-    folders = {each for package in packages for each in TESTS_OF[package] if os.path.exists(each)}
+    folders = {each for path in paths for each in suites_of(path)}
     listener = _Contexts(followed)
     followed.start()
     code = pytest.main([*_HOW, *sorted(folders)], plugins=[listener])
