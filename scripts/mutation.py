@@ -41,6 +41,7 @@ TARGETS = (
     "roadstead/binder",
     "roadstead/journal",
     "roadstead/cycle",
+    "roadstead/attempts",
     "roadstead/invariants",
 )
 RECOVERY = (

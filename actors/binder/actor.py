@@ -59,7 +59,7 @@ from roadstead.binder import (
 )
 from roadstead.binder.gangs import GangNeeds
 from roadstead.binder.pods import COUNTED, Decision, Rejected
-from roadstead.cycle.verify import Verifier
+from roadstead.binder.verification import Verifier
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, unnominated
 from roadstead.facts.rules import Rules

@@ -20,8 +20,8 @@ from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method
 from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.binder.verification import Verifier
 from roadstead.config.model import ProfileConfig
-from roadstead.cycle.verify import Verifier
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile

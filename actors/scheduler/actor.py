@@ -1,4 +1,4 @@
-"""Scheduler: a shell around CycleCore, and TableCycle over a node table of its own.
+"""Scheduler: a shell around AttemptsCore, and TableCycle over a node table of its own.
 
     lease ─► begin batch ─► decide ─► assume ─► bind ─► confirm, done
                                │                  └──► forget, requeue
@@ -28,7 +28,7 @@ from roadstead.actors.scheduler.leasing import Leasing
 from roadstead.actors.scheduler.scorers import Scorers
 from roadstead.actors.scheduler.volumes import SchedulerVolumes
 from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s, failure_out
-from roadstead.cycle.core import CycleCore
+from roadstead.attempts.core import AttemptsCore
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.partitions import Partition
 from roadstead.extenders.caller import CallerOf
@@ -67,7 +67,7 @@ class SchedulerActor:
         self._nodes = HeldNodes(name, plan, classes, is_new=is_new, epoch=epoch)
         self._scorers = Scorers(name, plan, directory, self._nodes) if settings.workers else None
         self._kernel = KernelLoader(name, enabled=settings.kernel)
-        self.core = CycleCore(name, epoch, profiles)
+        self.core = AttemptsCore(name, epoch, profiles)
         self._effects = EffectRunner(self.core, plan, directory, volumes, extenders, Figures())
         thinking, partition = Thinking(settings.decision_time), None
         if settings.concurrency == "partitioned":

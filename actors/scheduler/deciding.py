@@ -23,9 +23,9 @@ from roadstead.actors.scheduler.preemption import after_failure
 from roadstead.actors.scheduler.scorers import NEAR, Scorers
 from roadstead.actors.scheduler.volumes import SchedulerVolumes
 from roadstead.actors.seam import clock_s
+from roadstead.attempts.core import AttemptsCore
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
-from roadstead.cycle.core import CycleCore
 from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.narrowing import Narrower
@@ -46,7 +46,7 @@ class BatchDecider:
 
     def __init__(
         self,
-        core: CycleCore,
+        core: AttemptsCore,
         effects: EffectRunner,
         leasing: Leasing,
         nodes: HeldNodes,

@@ -45,8 +45,8 @@ from roadstead.actors.seam import (
     PatientRef,
     clock_s,
 )
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import (
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import (
     AskBinder,
     Assume,
     Bind,
@@ -62,8 +62,8 @@ from roadstead.cycle.effects import (
     RequeueItem,
     RequeueReason,
 )
+from roadstead.attempts.pods import Attempt, BindAnswer, BindOutcome
 from roadstead.cycle.jobs import job_of
-from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodIdentity
@@ -97,7 +97,7 @@ class EffectRunner:
 
     def __init__(
         self,
-        core: CycleCore,
+        core: AttemptsCore,
         plan: RunPlan,
         directory: Directory,
         volumes: SchedulerVolumes,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.names import scheduler_name
+from roadstead.attempts.pods import Attempt
 from roadstead.config.settings import Settings
 from roadstead.cycle.jobs import job_of
-from roadstead.cycle.pods import Attempt
 from roadstead.report.concurrency import Concurrency, SchedulerWork
 
 

@@ -10,9 +10,9 @@ from roadstead.actors.messages import LEASE, RENEW, LeaseAsk, Leased, Renew, Set
 from roadstead.actors.names import QUEUE, index_of
 from roadstead.actors.scheduler.effects import EffectRunner
 from roadstead.actors.seam import ActorLostError, DeadlineError, clock_s
+from roadstead.attempts.core import AttemptsCore
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.core import CycleCore
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.partitions import Partition
 from roadstead.framework.members import GroupMembers
@@ -33,7 +33,7 @@ class Leasing:
 
     def __init__(
         self,
-        core: CycleCore,
+        core: AttemptsCore,
         effects: EffectRunner,
         settings: Settings,
         profiles: Mapping[str, Profile],

@@ -26,10 +26,10 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.scheduler.outside import call_outside
 from roadstead.actors.seam import Ref
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import Effect, Nominate, Nomination
+from roadstead.attempts.pods import PodState
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import Effect, Nominate, Nomination
-from roadstead.cycle.pods import PodState
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.extenders.chain import Extenders
@@ -72,7 +72,7 @@ async def _left_by(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -
 
 async def carry_out(
     effect: Nominate,
-    core: CycleCore,
+    core: AttemptsCore,
     binder: Ref,
     cache: Ref,
     known_changes: int,
@@ -98,7 +98,7 @@ async def carry_out(
     return effects, pod_batch(gone), await cache.call(NOMINATE, told, timeout_s=timeout_s)
 
 
-def _sort_out(nomination: Nomination, core: CycleCore) -> tuple[list[str], tuple[str, ...]]:
+def _sort_out(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:
     """(victims that wait for Permit here, all others)."""
     uids = [victim.uid for victim in nomination.victims if victim.uid]
     waiting = [uid for uid in uids if core.state_of(uid) is PodState.WAITING]

@@ -8,7 +8,7 @@ from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
-from roadstead.cycle.verify import Verifier
+from roadstead.binder.verification import Verifier
 from roadstead.journal import JournalError, MemoryJournal
 from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError

@@ -18,8 +18,8 @@ from roadstead.actors.messages import (
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
+from roadstead.attempts.effects import PodReport, Report, ReportKind
 from roadstead.config.settings import Bounds
-from roadstead.cycle.effects import PodReport, Report, ReportKind
 from roadstead.facts.pod import GroupMembership
 from tests.actors.world import Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod

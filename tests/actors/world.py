@@ -11,10 +11,10 @@ from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.seam import ActorLostError
 from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.attempts.verdicts import no_node
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain import PlainCycle
-from roadstead.cycle.verdicts import no_node
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import Assume, Bind, Forget, Requeue
+from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import Assume, Bind, Forget, Requeue
-from roadstead.cycle.pods import BindAnswer, BindOutcome, PodState
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import Handle
@@ -33,7 +33,7 @@ class Simulation:
         self.random = random.Random(seed)
         self.classes = PodClasses()
         profile = Profile(config_of(POINTS), in_tree_registry(), Handle(self.classes))
-        self.core = CycleCore("s", 1, {"default-scheduler": profile})
+        self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
         self.plugin = profile.permit[0]
         self.now_s = 0.0
         self.leases = 0

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from roadstead.binder.verification import Verifier
 from roadstead.config.model import default_config
-from roadstead.cycle.verify import Verifier
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodAffinityTerm, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector

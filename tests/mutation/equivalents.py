@@ -6,13 +6,13 @@ and values that are overwritten before they are read.
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
-        "roadstead/cycle/verify.py",
+        "roadstead/binder/verification.py",
         "Verifier._known_of_all",
         "pods < worthwhile",
         "pods <= worthwhile",
     ): "where a batch is not verified at once its pods are one by one, with the same answers",
     (
-        "roadstead/cycle/verify.py",
+        "roadstead/binder/verification.py",
         "Verifier._verify_all",
         "WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1",
         "1 if len(pods) < PODS_PER_KIND * len(first) else WORTHWHILE",
@@ -121,7 +121,7 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if True: ...",
     ): "the text of an error, which names the place in both",
     (
-        "roadstead/cycle/verify.py",
+        "roadstead/binder/verification.py",
         "Verifier._holds",
         "break",
         "continue",
@@ -214,8 +214,8 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "self._evaluation.pre_filter.status.is_success or self._evaluation.feasible.any()",
     ): "where no row is feasible nothing is scored, whatever is summed up for it",
     (
-        "roadstead/cycle/core.py",
-        "CycleCore.waiting_gangs",
+        "roadstead/attempts/core.py",
+        "AttemptsCore.waiting_gangs",
         "key is not None",
         "True",
     ): "only pods of a gang wait for the plugin of gangs",
@@ -226,14 +226,14 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "line.raw is None and line.normalized is None",
     ): "a plugin that is skipped has neither, any other has both",
     (
-        "roadstead/cycle/verify.py",
+        "roadstead/binder/verification.py",
         "Verifier._verify",
         "if known.status.is_success and (not narrowed) "
         "and self._admits(known, profile, info, row): ...",
         "if False: ...",
     ): "the quick yes is left out, and all filters say the same",
     (
-        "roadstead/cycle/verify.py",
+        "roadstead/binder/verification.py",
         "Verifier._holds",
         "known.changes = columns.changes",
         "pass",
@@ -275,13 +275,13 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "pass",
     ): "answers for rows that were divided otherwise are of no use, which costs time alone",
     (
-        "roadstead/cycle/verify.py",
+        "roadstead/binder/verification.py",
         "Verifier._pre_filtered",
         "if len(self._known) > MAX_KNOWN: ...",
         "if True: ...",
     ): "what is not kept of a class is found again",
     (
-        "roadstead/cycle/verify.py",
+        "roadstead/binder/verification.py",
         "Verifier._holds",
         "known.changes_alone = columns.changes",
         "pass",

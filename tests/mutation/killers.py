@@ -2,6 +2,7 @@
 
 import logging
 import os
+import resource
 import time
 from collections.abc import Iterator, Sequence
 
@@ -14,6 +15,7 @@ TESTS_OF = {
     "roadstead/binder": ("tests/binder", "tests/actors/test_binder_actor.py"),
     "roadstead/journal": ("tests/journal", "tests/binder/test_recovery.py"),
     "roadstead/cycle": ("tests/cycle", "tests/parity", "tests/kernel", "tests/preemption"),
+    "roadstead/attempts": ("tests/attempts", "tests/cycle/test_gangs.py"),
     "roadstead/invariants": ("tests/invariants",),
     "actors": (
         "tests/actors/test_cache_actor.py",
@@ -37,6 +39,11 @@ def suites_of(path: str) -> tuple[str, ...]:
 WAYS = 5
 """Of the wide variant: seeds that are equal modulo this number run in the same way, 0 the quiet."""
 
+SLOWEST = 5
+LEAST_CPU_S = 60
+"""A run that takes so many times its processor time without the mutant, and so much besides, does
+not end."""
+
 _HOW = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:randomly")
 
 
@@ -55,6 +62,17 @@ def program(rounds: int) -> Iterator[tuple[str, int]]:
         yield "kernel", seed
 
 
+def _bound_cpu(more_s: float) -> None:
+    """From now on this process may take so much processor time, and `LEAST_CPU_S`, before it is
+    killed."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    spent_s = usage.ru_utime + usage.ru_stime
+    _, most_s = resource.getrlimit(resource.RLIMIT_CPU)
+    bound_s = int(spent_s + LEAST_CPU_S + more_s)
+    if most_s == resource.RLIM_INFINITY or bound_s < most_s:
+        resource.setrlimit(resource.RLIMIT_CPU, (bound_s, most_s))
+
+
 def by_simulation(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
     """What the first simulated run that does not end well finds; None where all end well."""
     from tests.simulation.simulation import KINDS, simulate
@@ -65,6 +83,7 @@ def by_simulation(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
         where = f"{among} {seed}"
         if reaching is not None and where not in reaching:
             continue
+        _bound_cpu(SLOWEST * reach.seconds.get(where, 0.0))
         try:
             outcome = simulate(seed, KINDS, among=among)
         except Exception as failure:

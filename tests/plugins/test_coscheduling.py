@@ -2,11 +2,11 @@
 
 import pytest
 
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import Assume, Bind, Forget, Report, Requeue
+from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
 from roadstead.config.plugin_args import CoschedulingArgs
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import Assume, Bind, Forget, Report, Requeue
-from roadstead.cycle.pods import BindAnswer, BindOutcome, PodState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod_groups import PodGroup
@@ -192,7 +192,7 @@ class Gangs:
         self.members = GroupMembers()
         handle = Handle(classes, ClusterFacts(pod_groups=groups), members=self.members)
         profile = Profile(config_of(GANG_POINTS), in_tree_registry(), handle)
-        self.core = CycleCore("s", 1, {"default-scheduler": profile})
+        self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
         self.classes = classes
         self.waiting = handle.waiting
         self.facts = {}

@@ -6,8 +6,7 @@ transition tables or batches.
 
 from collections import Counter
 
-from roadstead.config.durations import Duration
-from roadstead.cycle.effects import (
+from roadstead.attempts.effects import (
     AskBinder,
     Assume,
     Bind,
@@ -24,7 +23,8 @@ from roadstead.cycle.effects import (
     RequeueItem,
     RequeueReason,
 )
-from roadstead.cycle.pods import Attempt, BindOutcome
+from roadstead.attempts.pods import Attempt, BindOutcome
+from roadstead.config.durations import Duration
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.guarded import PluginFailure

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from roadstead.cycle.effects import Confirm, Forget, Nominate, Report, ReportKind
+from roadstead.attempts.effects import Confirm, Forget, Nominate, Report, ReportKind
 from roadstead.framework.post_filter import candidates_wanted, run_post_filter
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun

@@ -16,7 +16,8 @@ from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import scorers
-from roadstead.cycle import class_memory, verify
+from roadstead.binder import verification
+from roadstead.cycle import class_memory
 
 SEGMENT_BYTES = 64 * 1024
 
@@ -44,14 +45,14 @@ class Shrunk:
                 (binder_actor, "BinderSettings", self.binder),
                 (queue_actor, "QueueSettings", self.queue),
                 (cache_actor, "CacheSettings", self.cache),
-                (scheduler, "CycleCore", {"max_remembered": self.max_remembered}),
+                (scheduler, "AttemptsCore", {"max_remembered": self.max_remembered}),
             ):
                 put = _with(getattr(module, name), settings)
                 stack.enter_context(patch.object(module, name, put))
             for module, name in (
                 (class_memory, "MIN_CLASSES"),
                 (class_memory, "MAX_CLASSES"),
-                (verify, "MAX_KNOWN"),
+                (verification, "MAX_KNOWN"),
             ):
                 most = min(self.max_classes, getattr(module, name))
                 stack.enter_context(patch.object(module, name, most))

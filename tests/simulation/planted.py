@@ -24,14 +24,14 @@ from roadstead.actors.scheduler.effects import EffectRunner
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
 from roadstead.actors.worker.table_follower import TableFollower
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import Forget
+from roadstead.attempts.ledger import Ledger
+from roadstead.attempts.pods import BindAnswer, BindOutcome
 from roadstead.binder import commits
 from roadstead.binder.core import BinderCore
+from roadstead.binder.verification import Verifier
 from roadstead.cache.core import CacheAnswer, CacheCore
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import Forget
-from roadstead.cycle.ledger import Ledger
-from roadstead.cycle.pods import BindAnswer, BindOutcome
-from roadstead.cycle.verify import Verifier
 from roadstead.framework.hint_map import HintMap
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import FilterResult
@@ -308,7 +308,7 @@ def a_bind_without_an_answer_is_taken_for_refused(put):
         why = [BindAnswer(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
         return self.bind_answered(why)
 
-    put(CycleCore, "lost", lost)
+    put(AttemptsCore, "lost", lost)
 
 
 @bug(found=1)

@@ -9,10 +9,10 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import AskBinder, Assume, Bind
+from roadstead.attempts.pods import BindAnswer, BindOutcome
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import AskBinder, Assume, Bind
-from roadstead.cycle.pods import BindAnswer, BindOutcome
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.members import GroupMembers
@@ -67,7 +67,7 @@ class _Ramble:
         }
         for plugin in self._plugins.values():
             self._draw_answers(plugin)
-        self.core = CycleCore("ramble", 1, profiles, draw.choice((2, 5, 1000)))
+        self.core = AttemptsCore("ramble", 1, profiles, draw.choice((2, 5, 1000)))
         self._waiting = next(iter(profiles.values())).waiting
         self._shadow = ShadowCycle(self.core)
         self.problems = self._shadow.problems

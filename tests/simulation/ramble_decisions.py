@@ -13,15 +13,15 @@ from unittest.mock import patch
 
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.scheduler.preemption import after_failure
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import Assume, Bind, Confirm, Forget, Nominate, Requeue
+from roadstead.attempts.pods import BindAnswer, BindOutcome
+from roadstead.binder.verification import Verifier
 from roadstead.cache import CacheCore, CacheSettings, Placement
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import Assume, Bind, Confirm, Forget, Nominate, Requeue
 from roadstead.cycle.partitions import OwnNodes
-from roadstead.cycle.pods import BindAnswer, BindOutcome
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.cycle.verify import Verifier
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
@@ -128,7 +128,7 @@ class _Ramble:
         self._workers = Workers(plan, self._held.table, draw)
         self._verifier = Verifier(self._held.table, profiles)
         self._shadow = ShadowVerifier(self._verifier)
-        self.core = CycleCore("ramble", 1, profiles)
+        self.core = AttemptsCore("ramble", 1, profiles)
         self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
         self._cache = CacheCore(TableStore(), CacheSettings())
         self._late, self._arrivals, self._is_owed = [], 0, False

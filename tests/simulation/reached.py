@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from roadstead.actors.runtime.simulated_network import Network
+from roadstead.attempts.pods import TABLE as CYCLE
 from roadstead.binder import commits
 from roadstead.binder.pods import TABLE as BINDER
 from roadstead.binder.pods import RejectCause
 from roadstead.cache.pods import TABLE as CACHE
-from roadstead.cycle.pods import TABLE as CYCLE
 from roadstead.queue.board import TABLE as QUEUE
 from roadstead.transitions import TransitionTable
 

@@ -6,8 +6,8 @@ import pytest
 
 from roadstead.actors.binder.recovery import BinderRecovery
 from roadstead.actors.cache import attempts
+from roadstead.attempts.core import AttemptsCore
 from roadstead.cache.core import CacheCore
-from roadstead.cycle.core import CycleCore
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.tentative import Tentative
 from roadstead.queue import rules
@@ -39,7 +39,7 @@ def _nobody(pod, assigned, namespaces):
         (BinderRecovery, "_note_revisions", _nothing, "revisions of"),
         (rules, "_wants", _nobody, "shadow of the queue"),
         (Returning, "remember", _nothing, "shadow of the queue"),
-        (CycleCore, "_lease_again", _nothing, "shadow of ramble"),
+        (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),
         (Tentative, "_bring_back", _nothing, "the table holds"),
         (Tentative, "_give_up", _nothing, "nominated are"),
         (Thinking, "wait_s", _no_time, "are thought about"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadstead.cycle.outcomes import Outcomes
-from roadstead.cycle.verify import Verifier
+from roadstead.attempts.outcomes import Outcomes
+from roadstead.binder.verification import Verifier
 from roadstead.invariants import checker, claim_binding
 from roadstead.invariants.evictions import Evictions
 from roadstead.invariants.lives import Attempts, Lives

@@ -24,7 +24,7 @@ LATE_S = 1.0
 """How late a queue may be with a timer: it looks four times a second."""
 
 CORE_CALLS = ("lease", "assumed", "allow", "reject", "tick", "bind_answered", "lost", "deleted")
-"""Methods of CycleCore that return effects, besides `decided`."""
+"""Methods of AttemptsCore that return effects, besides `decided`."""
 
 
 class Watch:

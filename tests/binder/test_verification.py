@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roadstead.binder.verification import Verifier
 from roadstead.config.model import default_config
-from roadstead.cycle.verify import Verifier
 from roadstead.framework.plugin import Handle, PreFilterPlugin, PreFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import extension_points
@@ -256,7 +256,7 @@ def test_what_is_kept_of_a_class_says_what_is_found_anew(cluster, asked, data):
 
 
 def test_of_many_kinds_those_found_last_are_kept(monkeypatch):
-    monkeypatch.setattr("roadstead.cycle.verify.MAX_KNOWN", 2)
+    monkeypatch.setattr("roadstead.binder.verification.MAX_KNOWN", 2)
     world = World()
 
     for app in ("a", "b", "c", "a"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.cycle.effects import (
+from roadstead.attempts.effects import (
     PodReport,
     Report,
     ReportKind,
@@ -10,12 +10,12 @@ from roadstead.cycle.effects import (
     RequeueItem,
     RequeueReason,
 )
-from roadstead.cycle.pods import PodState
+from roadstead.attempts.pods import PodState
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulable
-from tests.cycle.core_world import World, kinds, only, too_small
+from tests.attempts.core_world import World, kinds, only, too_small
 
 TAINTED = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("tainted", "cold"), "TaintToleration")
 UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from roadstead.cycle.effects import Bind, PodReport, Report, ReportKind, Requeue, RequeueReason
-from roadstead.cycle.pods import PASSING, PodState
+from roadstead.attempts.effects import Bind, PodReport, Report, ReportKind, Requeue, RequeueReason
+from roadstead.attempts.pods import PASSING, PodState
 from roadstead.protocol.status import unschedulable
-from tests.cycle.core_world import WAIT, World, kinds, only, tokens
+from tests.attempts.core_world import WAIT, World, kinds, only, tokens
 
 NOT_WAITING = [state for state in PodState if state not in (*PASSING, PodState.WAITING)]
 UNDONE = ["unreserve B u1", "unreserve A u1"]

@@ -7,8 +7,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from roadstead.binder import BinderCore, BindRequest
+from roadstead.binder.verification import Verifier
 from roadstead.config.model import default_config
-from roadstead.cycle.verify import Verifier
 from roadstead.facts.pod import HostPort
 from roadstead.framework.plugin import (
     Handle,

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from roadstead.cycle.pods import (
+from roadstead.attempts.pods import (
     AT_BINDER,
     ENDED,
     LIVE,
@@ -17,7 +17,7 @@ from roadstead.cycle.pods import (
 )
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import error, unschedulable
-from tests.cycle.core_world import WAIT, World
+from tests.attempts.core_world import WAIT, World
 
 S, E = PodState, PodEvent
 ARROWS = list(TABLE)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadstead.cycle.pods import PodState
-from tests.cycle.core_world import World
+from roadstead.attempts.pods import PodState
+from tests.attempts.core_world import World
 
 
 def live(world):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from roadstead.cycle.effects import AskBinder, Assume, Done, Forget, Requeue
-from roadstead.cycle.pods import PASSING, BindAnswer, BindOutcome, PodState
+from roadstead.attempts.effects import AskBinder, Assume, Done, Forget, Requeue
+from roadstead.attempts.pods import PASSING, BindAnswer, BindOutcome, PodState
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unschedulable
+from tests.attempts.core_world import World, kinds, only, tokens
 from tests.builders import pod
-from tests.cycle.core_world import World, kinds, only, tokens
 
 STANDING = [state for state in PodState if state not in PASSING and state is not PodState.NEW]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from roadstead.attempts.steps import Target
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.steps import Target
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import Status
@@ -15,7 +15,7 @@ from roadstead.transitions import History, TransitionTable
 
 
 class PodState(StrEnum):
-    """Where a leased pod is; the machine is drawn in `roadstead.cycle.core`."""
+    """Where a leased pod is; the machine is drawn in `roadstead.attempts.core`."""
 
     NEW = "new"
     LEASED = "leased"

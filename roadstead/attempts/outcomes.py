@@ -1,17 +1,16 @@
 """Outcomes: how one attempt goes on, from its place to its bind, and the one way out without.
 
-The part of CycleCore that takes one record further; which ones, is for `roadstead.cycle.core`.
+The part of AttemptsCore that takes one record further; which ones, is for `core`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roadstead.cycle import steps
-from roadstead.cycle.batch import Decision
-from roadstead.cycle.effects import Outbox, Verdict
-from roadstead.cycle.ledger import Ledger
-from roadstead.cycle.pods import (
+from roadstead.attempts import steps
+from roadstead.attempts.effects import Outbox, Verdict
+from roadstead.attempts.ledger import Ledger
+from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     RESERVED,
     Attempt,
@@ -21,7 +20,8 @@ from roadstead.cycle.pods import (
     PodState,
     Wait,
 )
-from roadstead.cycle.verdicts import conflict, failed, no_node, refused_on_node
+from roadstead.attempts.verdicts import conflict, failed, no_node, refused_on_node
+from roadstead.cycle.batch import Decision
 from roadstead.protocol.status import Status
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 
-from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.pods import (
+from roadstead.attempts.pods import (
     ENDED,
     LIVE,
     TABLE,
@@ -17,6 +16,7 @@ from roadstead.cycle.pods import (
     PodRecord,
     PodState,
 )
+from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile
 from roadstead.framework.waiting import WaitingPod, Word

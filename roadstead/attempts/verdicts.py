@@ -5,8 +5,8 @@ Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, handleSchedulingFailur
 
 from __future__ import annotations
 
+from roadstead.attempts.effects import RequeueReason, Verdict
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.effects import RequeueReason, Verdict
 from roadstead.cycle.preempting import CLEAR, conclude
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult

@@ -1,6 +1,6 @@
 """The ordinary way of a pod, from its lease to its bind, and what each step asks for."""
 
-from roadstead.cycle.effects import (
+from roadstead.attempts.effects import (
     Assume,
     Bind,
     Confirm,
@@ -10,9 +10,9 @@ from roadstead.cycle.effects import (
     Report,
     ReportKind,
 )
-from roadstead.cycle.pods import Attempt, BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import Attempt, BindAnswer, BindOutcome, PodState
 from roadstead.protocol.status import SKIP
-from tests.cycle.core_world import World, kinds, only, tokens
+from tests.attempts.core_world import World, kinds, only, tokens
 
 
 def test_leased_pods_wait_for_their_decision_in_the_order_in_which_they_came():

@@ -1,11 +1,11 @@
 """What plugins say of waiting pods, heeded by the core at the end of each call."""
 
-from roadstead.cycle.effects import Bind, Report, ReportKind, Requeue
-from roadstead.cycle.pods import BindOutcome, PodState
+from roadstead.attempts.effects import Bind, Report, ReportKind, Requeue
+from roadstead.attempts.pods import BindOutcome, PodState
 from roadstead.framework.guarded import guard
 from roadstead.framework.plugin import RemembersPods
 from roadstead.framework.waiting import WaitingPods
-from tests.cycle.core_world import WAIT, World, only, tokens
+from tests.attempts.core_world import WAIT, World, only, tokens
 
 
 class Speaking(World):

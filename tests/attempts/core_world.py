@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import Assume, Bind
+from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.core import CycleCore
-from roadstead.cycle.effects import Assume, Bind
-from roadstead.cycle.pods import BindAnswer, BindOutcome, PodState
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import (
     BindPlugin,
@@ -81,7 +81,7 @@ class World:
         profile = profile_of(
             dict.fromkeys(points, tuple(plugins)), plugins=kinds, classes=self.classes
         )
-        self.core = CycleCore("s", 1, {"default-scheduler": profile}, max_remembered)
+        self.core = AttemptsCore("s", 1, {"default-scheduler": profile}, max_remembered)
         self.info = self.classes.info(pod(cpu=100))
 
     def pod(self, uid="u1", attempt=1):

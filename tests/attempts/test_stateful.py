@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from roadstead.cycle.effects import (
+from roadstead.attempts.effects import (
     AskBinder,
     Assume,
     Bind,
@@ -18,10 +18,10 @@ from roadstead.cycle.effects import (
     Report,
     Requeue,
 )
-from roadstead.cycle.pods import RESERVED, BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import RESERVED, BindAnswer, BindOutcome, PodState
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, error, unschedulable
-from tests.cycle.core_world import WAIT, World
+from tests.attempts.core_world import WAIT, World
 
 UIDS = [f"u{number}" for number in range(5)]
 NODES = ("n1", "n2")

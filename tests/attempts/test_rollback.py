@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.cycle.effects import (
+from roadstead.attempts.effects import (
     Done,
     Forget,
     Nominate,
@@ -13,10 +13,10 @@ from roadstead.cycle.effects import (
     RequeueItem,
     RequeueReason,
 )
-from roadstead.cycle.pods import BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
+from tests.attempts.core_world import WAIT, World, kinds, only, tokens
 from tests.builders import pod
-from tests.cycle.core_world import WAIT, World, kinds, only, tokens
 
 UNDONE = ["unreserve B u1", "unreserve A u1"]
 BROKEN = RuntimeError("disk on fire")

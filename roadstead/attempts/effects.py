@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from roadstead.attempts.pods import Attempt, PodRecord
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.pods import Attempt, PodRecord
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.victims import Victim
 

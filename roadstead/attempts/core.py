@@ -1,4 +1,4 @@
-"""CycleCore: what becomes of each leased pod, from its decision to the end of its binding cycle.
+"""AttemptsCore: what becomes of each leased pod, from its decision to the end of its binding cycle.
 
       NEW ── lease ──> LEASED ── place ──> ASSUMING ── accept ──> (ASSUMED) ── park ──> WAITING
                          │ │                │ ↺ ask                 │  │ │               │  │
@@ -39,14 +39,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from roadstead.config.durations import Duration
-from roadstead.cycle import steps
-from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.effects import Effect, Outbox, Verdict
-from roadstead.cycle.gangs import PLUGIN as GANGS
-from roadstead.cycle.ledger import Ledger
-from roadstead.cycle.outcomes import Outcomes
-from roadstead.cycle.pods import (
+from roadstead.attempts import steps
+from roadstead.attempts.effects import Effect, Outbox, Verdict
+from roadstead.attempts.ledger import Ledger
+from roadstead.attempts.outcomes import Outcomes
+from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     TABLE,
     Attempt,
@@ -60,13 +57,16 @@ from roadstead.cycle.pods import (
     gist,
     is_answer,
 )
-from roadstead.cycle.verdicts import refused_by
+from roadstead.attempts.verdicts import refused_by
+from roadstead.config.durations import Duration
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.gangs import PLUGIN as GANGS
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status
 
 
-class CycleCore(Outcomes):
+class AttemptsCore(Outcomes):
     """The pods leased to one scheduler in one epoch of it; leases are numbered upwards.
 
     profiles: by scheduler name. max_remembered: ended pods and attempts whose late copies are told
