@@ -19,7 +19,7 @@ def main() -> int:
     if importlib.util.find_spec("pydantic") is None and PYTHON.exists():
         os.execv(PYTHON, [str(PYTHON), *sys.argv])  # noqa: S606
     sys.path.insert(0, str(ROOT))
-    from roadstead.parity.command import main as parity
+    from scripts.recordings.command import main as parity
 
     return parity()
 

@@ -19,9 +19,9 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
 from roadstead.framework.profile import Profile
+from roadstead.local.paths import DecisionPath, open_path
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
-from roadstead.parity.paths import DecisionPath, open_path
 
 WORKERS = ("1", "5")
 BATCH = 16

@@ -11,7 +11,7 @@ import pytest
 
 from roadstead.config.load import load_config
 from roadstead.config.model import default_config
-from roadstead.parity.config_cases import check_config
+from scripts.recordings.config_cases import check_config
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config" / "config.json.gz"
 CASES: list[dict[str, Any]] = json.loads(gzip.decompress(GOLDEN.read_bytes()))["cases"]

@@ -10,7 +10,7 @@ from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Reads
 from roadstead.framework.tie_break import TieBreak
-from roadstead.parity.paths import open_path
+from roadstead.local.paths import open_path
 from roadstead.protocol.status import error, unschedulable
 from tests.builders import node, pod, profile_of, table_of
 

@@ -13,8 +13,8 @@ from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.victims import Candidate, Tried, Victim
+from roadstead.local.paths import BesidePath, PlainPath
 from roadstead.nodes.table import NodeTable
-from roadstead.parity.paths import BesidePath, PlainPath
 from roadstead.protocol.status import Code
 from tests.actors import fleets
 from tests.actors.world import identity

@@ -5,7 +5,7 @@ import pytest
 
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import PreScorePlugin, Reads, ScorePlugin
-from roadstead.parity.paths import open_path
+from roadstead.local.paths import open_path
 from roadstead.protocol.status import Status, error
 from tests.builders import node, pod, profile_of
 

@@ -10,7 +10,7 @@ from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.pod import PodAffinityTerm, PodIdentity, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.tie_break import TieBreak
-from roadstead.parity.paths import BesidePath, PlainPath
+from roadstead.local.paths import BesidePath, PlainPath
 from roadstead.run import RunPlan, build_profiles
 from tests.builders import node, pod, require
 

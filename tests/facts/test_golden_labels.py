@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.parity.label_cases import check_labels
+from scripts.recordings.label_cases import check_labels
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "labels" / "labels.json.gz"
 CASES = json.loads(gzip.decompress(GOLDEN.read_bytes()))["cases"]

@@ -23,8 +23,8 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
+from roadstead.local.paths import BesidePath
 from roadstead.nodes.table import NodeTable
-from roadstead.parity.paths import BesidePath
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.errors import UnsupportedError
 from tests import strategies

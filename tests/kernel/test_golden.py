@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadstead.parity.suites import run_file
-from tests.parity.test_golden_decisions import FILES
+from scripts.recordings.suites import run_file
+from tests.recordings.test_golden_decisions import FILES
 
 
 @pytest.mark.parametrize("path_name", ["plain+kernel", "2+kernel", "beside+kernel"])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.nodes.node_order import NodeOrder, NodeTree
-from roadstead.parity.node_order_cases import check_node_order
+from scripts.recordings.node_order_cases import check_node_order
 
 
 def tree_of(*nodes):

@@ -5,8 +5,8 @@ import pytest
 
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.cycle_state import CycleState
+from roadstead.local.paths import open_path
 from roadstead.nodes.snapshots import take_snapshot
-from roadstead.parity.paths import open_path
 from roadstead.plugins.image_locality import ImageLocality
 from tests.builders import MIB, node, pod, profile_of, put, score_with, table_of
 

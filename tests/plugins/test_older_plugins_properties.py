@@ -12,9 +12,9 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
+from roadstead.local.paths import open_path
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.parity.paths import open_path
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.selector_spread import SelectorSpread
 from roadstead.plugins.service_affinity import ServiceAffinity

@@ -6,7 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
-from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
+from scripts.recordings.quantity_cases import check_arithmetic, check_quantity
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "quantity" / "quantity.json.gz"
 RECORDED = json.loads(gzip.decompress(GOLDEN.read_bytes()))

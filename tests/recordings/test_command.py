@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.parity import command
-from roadstead.parity.command import main
-from tests.parity.world import answered, changed, claiming, pod, sequence, static, write
+from scripts.recordings import command
+from scripts.recordings.command import main
+from tests.recordings.world import answered, changed, claiming, pod, sequence, static, write
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "parity.py"
 

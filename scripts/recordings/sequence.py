@@ -14,10 +14,10 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
-from roadstead.parity.cases import Case, compile_node_manifest
-from roadstead.parity.paths import DecisionPath
-from roadstead.parity.result import Json, Result, differing
+from roadstead.local.paths import DecisionPath
 from roadstead.protocol.errors import UnsupportedError
+from scripts.recordings.cases import Case, compile_node_manifest
+from scripts.recordings.result import Json, Result, differing
 
 STEPS = "steps"
 MAX_BATCH = 256

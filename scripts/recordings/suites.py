@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roadstead.framework.sampling import feasible_nodes_to_find
-from roadstead.parity.cases import compile_case, read_document
-from roadstead.parity.config_cases import check_config
-from roadstead.parity.extending import EXTENDERS, ExtendedReplay
-from roadstead.parity.label_cases import check_labels
-from roadstead.parity.node_order_cases import check_node_order
-from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
-from roadstead.parity.queueing_cases import check_classification, events_check, hint_check
-from roadstead.parity.replay import EXPECTED, failed, replay
-from roadstead.parity.result import Json, Result, differing
 from roadstead.protocol.errors import InputError
+from scripts.recordings.cases import compile_case, read_document
+from scripts.recordings.config_cases import check_config
+from scripts.recordings.extending import EXTENDERS, ExtendedReplay
+from scripts.recordings.label_cases import check_labels
+from scripts.recordings.node_order_cases import check_node_order
+from scripts.recordings.quantity_cases import check_arithmetic, check_quantity
+from scripts.recordings.queueing_cases import check_classification, events_check, hint_check
+from scripts.recordings.replay import EXPECTED, failed, replay
+from scripts.recordings.result import Json, Result, differing
 
 Check = Callable[[Json], tuple[Json, list[str]]]
 

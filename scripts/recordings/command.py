@@ -12,12 +12,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import TextIO
 
-from roadstead.parity.cases import find_files
-from roadstead.parity.dump import write_answers
-from roadstead.parity.paths import BESIDE, PLAIN, way_of
-from roadstead.parity.report import Report
-from roadstead.parity.suites import Answer, run_file
+from roadstead.local.paths import BESIDE, PLAIN, way_of
 from roadstead.protocol.errors import InputError
+from scripts.recordings.cases import find_files
+from scripts.recordings.dump import write_answers
+from scripts.recordings.report import Report
+from scripts.recordings.suites import Answer, run_file
 
 DEFAULT_PATHS = "plain,beside,beside+runs,1,2,5"
 MAX_WORKERS = 1024

@@ -30,10 +30,10 @@ from roadstead.framework.events import (
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.parity.cases import compile_case, mapping
-from roadstead.parity.result import Json, differing
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol import objects
+from scripts.recordings.cases import compile_case, mapping
+from scripts.recordings.result import Json, differing
 
 Check = Callable[[Json], tuple[Json, list[str]]]
 T = TypeVar("T", bound=objects.ApiObject)

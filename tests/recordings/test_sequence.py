@@ -3,9 +3,9 @@
 import pytest
 
 from roadstead.cycle.batch import Decision
-from roadstead.parity import sequence as module
 from roadstead.protocol.errors import UnsupportedError
-from tests.parity.world import (
+from scripts.recordings import sequence as module
+from tests.recordings.world import (
     UNREADABLE_PREFERENCE,
     answered,
     changed,

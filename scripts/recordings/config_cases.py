@@ -10,7 +10,7 @@ import re
 
 from roadstead.config.errors import ConfigError
 from roadstead.config.load import load_config
-from roadstead.parity.result import Json, differing
+from scripts.recordings.result import Json, differing
 
 
 def check_config(case: Json) -> tuple[Json, list[str]]:

@@ -14,10 +14,10 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.narrowing import Found, Narrower, Roster
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.profile import Profile
-from roadstead.parity.cases import Case
-from roadstead.parity.paths import DecisionPath
-from roadstead.parity.result import Json
-from roadstead.parity.sequence import STEPS, Replay, step_of
+from roadstead.local.paths import DecisionPath
+from scripts.recordings.cases import Case
+from scripts.recordings.result import Json
+from scripts.recordings.sequence import STEPS, Replay, step_of
 
 PERCENTAGE = "percentageOfNodesToScore"
 MAX_BEST = 20

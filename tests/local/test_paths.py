@@ -9,7 +9,7 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.parity.paths import BesidePath, PlainPath, WorkersPath
+from roadstead.local.paths import BesidePath, PlainPath, WorkersPath
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
 from tests.builders import MIB, node, pod

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.parity import replay
-from roadstead.parity.report import notes_on
-from roadstead.parity.result import Result
-from tests.parity.world import (
+from scripts.recordings import replay
+from scripts.recordings.report import notes_on
+from scripts.recordings.result import Result
+from tests.recordings.world import (
     UNREADABLE_PREFERENCE,
     answered,
     changed,

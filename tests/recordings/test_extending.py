@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.parity.cases import find_files, read_document
-from roadstead.parity.suites import run_file
+from scripts.recordings.cases import find_files, read_document
+from scripts.recordings.suites import run_file
 
 FOLDER = Path(__file__).parents[1] / "golden" / "extenders"
 FILES = find_files([FOLDER])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from roadstead.facts.node import NodeFacts
 from roadstead.nodes.node_order import NodeOrder, NodeTree
-from roadstead.parity.result import Json, differing
+from scripts.recordings.result import Json, differing
 
 
 def check_node_order(case: Json) -> tuple[Json, list[str]]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.parity.cases import find_files
-from roadstead.parity.queueing_cases import check_classification, events_check, hint_check
-from roadstead.parity.suites import run_file
+from scripts.recordings.cases import find_files
+from scripts.recordings.queueing_cases import check_classification, events_check, hint_check
+from scripts.recordings.suites import run_file
 
 FILES = find_files([Path(__file__).parents[1] / "golden" / "queueing"])
 NODE = {"metadata": {"name": "n1", "uid": "n1"}, "status": {"allocatable": {"pods": "10"}}}

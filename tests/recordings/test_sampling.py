@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadstead.parity.sampling import digest_of
-from tests.parity.world import answered, changed, node, pod, replayed, sampling
+from scripts.recordings.sampling import digest_of
+from tests.recordings.world import answered, changed, node, pod, replayed, sampling
 
 PATHS = ("plain", "beside", "1", "3")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.parity.cases import find_files
-from roadstead.parity.suites import run_file
+from scripts.recordings.cases import find_files
+from scripts.recordings.suites import run_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")

@@ -18,10 +18,10 @@ from roadstead.extenders.chain import EXTENDER, Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.extenders.http import HttpCaller
 from roadstead.facts.pod import PodIdentity
-from roadstead.parity.cases import Case
-from roadstead.parity.replay import failed, fleet_of
-from roadstead.parity.result import Json, Result, differing
 from roadstead.protocol.status import Status
+from scripts.recordings.cases import Case
+from scripts.recordings.replay import failed, fleet_of
+from scripts.recordings.result import Json, Result, differing
 
 EXTENDERS = "extenders"
 SCHEDULER = "scheduler"

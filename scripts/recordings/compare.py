@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from roadstead.parity.cases import mapping
-from roadstead.parity.result import Json, differing, differs
+from scripts.recordings.cases import mapping
+from scripts.recordings.result import Json, differing, differs
 
 _APART = frozenset({"filter", "filterStatuses", "message", "postFilter"})
 _ONLY_WHERE_RECORDED = ("scores", "candidates")

@@ -6,7 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
-from roadstead.parity.suites import Answer
+from scripts.recordings.suites import Answer
 
 
 def write_answers(folder: Path, answers: list[Answer]) -> list[Path]:

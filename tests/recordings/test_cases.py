@@ -2,10 +2,10 @@
 
 import pytest
 
-from roadstead.parity import cases
-from roadstead.parity.cases import compile_case, find_files, mapping, read_document
 from roadstead.protocol.errors import InputError
-from tests.parity.world import node, pod, static, write
+from scripts.recordings import cases
+from scripts.recordings.cases import compile_case, find_files, mapping, read_document
+from tests.recordings.world import node, pod, static, write
 
 
 def test_folders_are_searched_and_files_taken_as_they_are(tmp_path):

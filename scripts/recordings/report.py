@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from roadstead.parity.result import Result
-from roadstead.parity.suites import Answer
+from scripts.recordings.result import Result
+from scripts.recordings.suites import Answer
 
 COLUMNS = ("suite", "path", "cases", "decisions", "compared", "mismatches", "not supported yet")
 MAX_SHOWN_CHARS = 400

@@ -9,13 +9,13 @@ from roadstead.cycle.batch import MAX_NAMED_BEST, Decision, PodInCycle
 from roadstead.cycle.explain import post_filter_fields
 from roadstead.cycle.narrowing import Narrower
 from roadstead.framework.profile import Profile
-from roadstead.parity.cases import Case
-from roadstead.parity.compare import differences, refusal_differences, waits_for_post_filter
-from roadstead.parity.paths import DecisionPath, open_path
-from roadstead.parity.result import Json, Result, differing
-from roadstead.parity.sampling import SampledReplay, watched_narrower
-from roadstead.parity.sequence import STEPS, Replay
+from roadstead.local.paths import DecisionPath, open_path
 from roadstead.protocol.errors import UnsupportedError
+from scripts.recordings.cases import Case
+from scripts.recordings.compare import differences, refusal_differences, waits_for_post_filter
+from scripts.recordings.result import Json, Result, differing
+from scripts.recordings.sampling import SampledReplay, watched_narrower
+from scripts.recordings.sequence import STEPS, Replay
 
 EXPECTED = "expected"
 _APART = ("message", "postFilter")

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from roadstead.parity.config_cases import check_config
-from roadstead.parity.label_cases import check_labels
-from roadstead.parity.quantity_cases import check_arithmetic, check_quantity
-from roadstead.parity.result import Result, differs
-from roadstead.parity.suites import AFTER_FAILURE, NO_PATH, run_file
-from tests.parity.world import answered, pod, sequence, static, write
+from scripts.recordings.config_cases import check_config
+from scripts.recordings.label_cases import check_labels
+from scripts.recordings.quantity_cases import check_arithmetic, check_quantity
+from scripts.recordings.result import Result, differs
+from scripts.recordings.suites import AFTER_FAILURE, NO_PATH, run_file
+from tests.recordings.world import answered, pod, sequence, static, write
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -20,10 +20,10 @@ from roadstead.facts.storage import StorageFacts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.parity.result import Json
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
+from scripts.recordings.result import Json
 
 Pod = tuple[PodIdentity, PodFacts]
 T = TypeVar("T", bound=objects.ApiObject)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from roadstead.parity.result import Json, differing
 from roadstead.protocol.quantity import QuantityError, parse_quantity
+from scripts.recordings.result import Json, differing
 
 _NOT_COMPARED = frozenset({"approxFloat64"})
 

@@ -4,8 +4,8 @@ import copy
 import gzip
 import json
 
-from roadstead.parity.cases import compile_case, read_document
-from roadstead.parity.replay import replay
+from scripts.recordings.cases import compile_case, read_document
+from scripts.recordings.replay import replay
 
 NODES = ("n1", "n2", "n3")
 

@@ -13,9 +13,9 @@ from roadstead.facts.parse_selectors import (
 )
 from roadstead.facts.selectors import selector_error
 from roadstead.facts.taints import Taint, Toleration
-from roadstead.parity.cases import mapping
-from roadstead.parity.result import Json, differing
 from roadstead.protocol import objects
+from scripts.recordings.cases import mapping
+from scripts.recordings.result import Json, differing
 
 _ANSWERS = ("match", "string", "score", "error")
 

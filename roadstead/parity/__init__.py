@@ -1,1 +1,0 @@
-"""Parity: recorded decisions of the real kube-scheduler, replayed and compared field by field."""
