@@ -1,12 +1,13 @@
-"""Scheduler: a shell around AttemptsCore, and TableCycle over a node table of its own.
+"""Scheduler: a shell around AttemptsCore and SchedulingCycle, with a node table of its own.
 
     lease ─► begin batch ─► decide ─► assume ─► bind ─► confirm, done
                                │                  └──► forget, requeue
                                └─► requeue, note why
 
 One loop leases and decides; binding goes on beside it, as upstream's binding cycle does, because a
-decided pod is assumed and the next batch sees it. The parts: Leasing gets the pods, BatchDecider
-decides them on the nodes that HeldNodes keeps, EffectRunner performs what the core asks for then.
+decided pod is assumed and the next batch sees it. The parts: Leasing gets the pods, SchedulingCycle
+decides them on the nodes that HeldNodes keeps, CycleDriver meets what it needs for that, and
+EffectRunner performs what the core asks for then.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import ActorStatus, DeltaBatch
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.names import index_of
-from roadstead.actors.scheduler.deciding import BatchDecider
+from roadstead.actors.scheduler.cycle_driver import CycleDriver
 from roadstead.actors.scheduler.effects import EffectRunner
 from roadstead.actors.scheduler.figures import Figures
 from roadstead.actors.scheduler.held_nodes import HeldNodes, UnsettledError
@@ -31,6 +32,7 @@ from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s, failure_
 from roadstead.attempts.core import AttemptsCore
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.partitions import Partition
+from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts
@@ -77,11 +79,11 @@ class SchedulerActor:
             thinking=thinking,
             partition=partition,
         )
-        self._decider = BatchDecider(
-            *(self.core, self._effects, self._leasing, self._nodes, settings, profiles),
-            narrower=self._narrower,
-            partition=partition,
-            thinking=thinking,
+        shorten = None if self._scorers is None else self._scorers.near
+        parts = CycleParts(self._nodes, settings, profiles, self._narrower, partition, shorten)
+        self._driver = CycleDriver(
+            *(SchedulingCycle(parts, thinking), self.core, self._effects),
+            *(self._leasing, self._nodes),
             kernel=self._kernel,
             scorers=self._scorers,
             volumes=volumes,
@@ -156,10 +158,10 @@ class SchedulerActor:
         if not undecided:
             await self._leasing.lease()
             return
-        lane, pods = self._decider.next(undecided)
+        lane, pods = self._driver.cycle.next(undecided)
         began_s = clock_s()
         try:
-            decisions, settled = await self._decider.decide(lane, pods)
+            decisions, settled = await self._driver.decide(lane, pods)
         except UnsettledError as unsettled:
             log(self._name, "batch begins anew", why=str(unsettled))
             return

@@ -10,16 +10,13 @@ may be made on a stale state, or take time, changes wait from one `catch_up` to 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from roadstead.actors.cache.row_versions import KnownVersions
 from roadstead.actors.messages import DeltaBatch
-from roadstead.actors.scheduler.outside import narrow_outside
 from roadstead.actors.seam import DeadlineError, Nothing
 from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
-from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
-from roadstead.cycle.narrowing import NarrowTask
-from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.batch import Decision
 from roadstead.cycle.tentative import Tentative
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
@@ -28,9 +25,6 @@ from roadstead.run import RunPlan
 
 SPARE_NAMES = 1024
 """Of how many nodes that are gone the partition may be kept, beside as many as there are."""
-
-Deciding = Callable[[BatchRun], Awaitable[tuple[list[Decision], int]]]
-"""Decisions for the first pods of a batch, and how many of its pods are settled by them."""
 
 
 class UnsettledError(RoadsteadError):
@@ -100,30 +94,25 @@ class HeldNodes(TableFollower):
         self.is_paused = False
         await self._advance()
 
-    async def decide(
-        self, cycle: TableCycle, pods: Sequence[PodInCycle], decide: Deciding
-    ) -> tuple[list[Decision], int]:
-        """A batch on the table, which `decide` decides; meanwhile nothing else changes the table.
-
-        Changes that came meanwhile are made afterwards.
-        """
+    def hold(self) -> None:
+        """Changes wait: until `release` nothing but what is decided changes the table."""
         self._before = self.table.version
         self.is_paused = self._decides = True
-        try:
-            self.tentative.set_aside(pods)
-            batch = cycle.begin(pods)
-            if isinstance(batch, NarrowTask):
-                batch = cycle.narrowed(await narrow_outside(batch))
-            decisions, settled = await decide(batch)
-            batch.settle()
-            self.tentative.note(decisions)
-            if self._checks_versions:
-                placed = {each.node_name for each in decisions if each.node_name is not None}
-                cycle.row_versions = dict(self._versions.among(placed))
-        finally:
-            self._decides, self.is_paused = False, self._stays
+
+    def release(self) -> None:
+        """A batch has ended. Changes that waited are made by `apply_waiting`."""
+        self._decides, self.is_paused = False, self._stays
+
+    async def apply_waiting(self) -> None:
+        """Make the changes that came during a batch, unless the state is to stay as it is."""
         await self._advance()
-        return decisions, settled
+
+    def row_versions(self, decisions: Sequence[Decision]) -> Mapping[str, int] | None:
+        """The versions of the rows to which pods come; None where the binder checks none."""
+        if not self._checks_versions:
+            return None
+        placed = {each.node_name for each in decisions if each.node_name is not None}
+        return dict(self._versions.among(placed))
 
     def _nodes_come(self, batch: DeltaBatch) -> None:
         if batch.partitions:

@@ -95,6 +95,12 @@ class Leasing:
         answer = await queue.call(RENEW, ask, timeout_s=self._effects.call_s)
         self._leases = tuple(each for each in answer.lease_ids if each in self._leases)
 
+    async def sleep_until(self, at_s: float) -> None:
+        """Sleep, for longer than leases last if need be."""
+        while (left_s := at_s - clock_s()) > 0:
+            await asyncio.sleep(min(left_s, self.renew_every_s))
+            await self.renew()
+
     async def renewing(self, work: Coroutine[None, None, None]) -> None:
         """Work that may take longer than leases last."""
         working = asyncio.create_task(work)

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from roadstead.cycle.narrowing import NarrowTask
 from roadstead.extenders.chain import Extenders
-from roadstead.framework.narrowed import Narrowing
 
 T = TypeVar("T")
 
@@ -25,10 +23,3 @@ async def call_outside(extenders: Extenders, work: Callable[[], T]) -> T:
         return work()
     finally:
         await asyncio.sleep(extenders.in_process.take_spent_s())
-
-
-async def narrow_outside(task: NarrowTask) -> Narrowing:
-    """What sampling and extenders leave; extenders are called beside the loop."""
-    if not task.calls_extenders:
-        return task.run()
-    return await call_outside(task.narrower.extenders, task.run)

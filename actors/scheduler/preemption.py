@@ -1,4 +1,4 @@
-"""Preemption as a scheduler carries it out: the dry run, evictions, nominations.
+"""Preemption as a scheduler carries it out: evictions, nominations.
 
     no node ─► dry run ─► decided ─► Nominate ─► evict at the binder
                                                                   │
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from roadstead.actors.messages import (
     EVICT,
@@ -24,50 +23,15 @@ from roadstead.actors.messages import (
     PodBatch,
     pod_batch,
 )
-from roadstead.actors.scheduler.outside import call_outside
 from roadstead.actors.seam import Ref
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Effect, Nominate, Nomination
 from roadstead.attempts.pods import PodState
-from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
-from roadstead.cycle.preempting import conclude, wanted
-from roadstead.cycle.preempting_outside import ask_extenders
-from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodIdentity
-from roadstead.framework.profile import Profile
-from roadstead.framework.tie_break import TieBreak
-from roadstead.framework.victims import Tried
 from roadstead.run import Pod
 
 PREEMPTED = "preempted"
 PLUGIN = "DefaultPreemption"
-
-
-async def after_failure(
-    decision: Decision,
-    profile: Profile,
-    tie_break: TieBreak,
-    batch: BatchRun,
-    extenders: Extenders | None,
-) -> tuple[Decision, bool]:
-    """A decision with PostFilter's answer, and whether preemption was tried for it."""
-    pod, diagnosis = decision.pod, decision.diagnosis
-    if diagnosis is None:
-        return decision, False
-    ask = wanted(profile, pod, diagnosis, tie_break)
-    if ask is None:
-        return decision, False
-    tried = await _left_by(extenders, pod, batch.dry_run(pod, ask))
-    result = conclude(profile, pod, diagnosis, tie_break, tried)
-    return decision._replace(post_filter=result), True
-
-
-async def _left_by(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -> Tried:
-    """What extenders leave of the candidates of a dry run."""
-    if extenders is None or not extenders.preempts(pod.info.facts):
-        # No thread for nothing: with sampling there is a chain of no extenders.
-        return tried
-    return await call_outside(extenders, partial(ask_extenders, extenders, pod, tried))
 
 
 async def carry_out(

@@ -15,8 +15,8 @@ from roadstead.cycle.explain import Explanation
 from roadstead.cycle.messages import ScoreAnswer
 from roadstead.cycle.narrowing import Narrower, NarrowTask
 from roadstead.cycle.plain import PlainCycle
-from roadstead.cycle.preempting import conclude, wanted
-from roadstead.cycle.preempting_outside import ask_extenders
+from roadstead.cycle.preempting import conclude
+from roadstead.cycle.scheduling_cycle import after_failure
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.cycle.table_cycle import TableCycle
@@ -27,6 +27,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
+from roadstead.local.drive import run_now
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.snapshots import is_behind, take_snapshot
 from roadstead.nodes.table import NodeTable
@@ -206,15 +207,13 @@ class BesidePath(PlainPath):
 
     def _after(self, batch: BatchRun, decision: Decision) -> Decision:
         """The decision with PostFilter's answer."""
-        pod, diagnosis = decision.pod, decision.diagnosis
-        if diagnosis is None:
+        profile = self.profiles[decision.pod.info.facts.scheduler_name]
+        extenders = self._beside.extenders
+        steps = after_failure(decision, profile, self._tie_break, batch, extenders)
+        decision, has_tried = run_now(steps)
+        if has_tried or decision.diagnosis is None:
             return decision
-        profile = self.profiles[pod.info.facts.scheduler_name]
-        ask = wanted(profile, pod, diagnosis, self._tie_break)
-        tried = None
-        if ask is not None:
-            tried = ask_extenders(self._beside.extenders, pod, batch.dry_run(pod, ask))
-        result = conclude(profile, pod, diagnosis, self._tie_break, tried)
+        result = conclude(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
     def _take_back(self, decisions: Sequence[Decision]) -> None:

@@ -7,11 +7,12 @@ import pytest
 
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
-from roadstead.actors.scheduler import deciding, scorers
+from roadstead.actors.scheduler import cycle_driver, scorers
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor import supervisor
 from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Settings
+from roadstead.cycle import scheduling_cycle
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan
 from tests.actors.world import inputs_of, placed, run_inline
@@ -66,8 +67,8 @@ def test_any_number_of_workers_gives_the_decisions_of_none(workers):
 
 
 def test_what_comes_while_a_batch_is_decided_does_not_hold_for_the_rows_it_took(monkeypatch):
-    monkeypatch.setattr(deciding, "DECISIONS_AT_ONCE", 1)
-    monkeypatch.setattr(deciding, "NEAR", 30)
+    monkeypatch.setattr(scheduling_cycle, "DECISIONS_AT_ONCE", 1)
+    monkeypatch.setattr(cycle_driver, "NEAR", 30)
     monkeypatch.setattr(scorers, "NEAR", 30)
     alone, _ = run(0, nodes=300, batch=300)
     outcome, actors = run(2, nodes=300, batch=300)

@@ -6,9 +6,12 @@ from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.scheduler import held_nodes
+from roadstead.actors.scheduler.cycle_driver import drive
 from roadstead.actors.scheduler.held_nodes import HeldNodes, UnsettledError
 from roadstead.actors.seam import NOTHING
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.needs import ApplyWaiting, Pause
+from roadstead.cycle.scheduling_cycle import decide_held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
@@ -53,6 +56,21 @@ class World:
         info, who = self.classes.info(pod(cpu=100)), identity(name)
         signature = self.profiles["default-scheduler"].class_of(info, who.uid)
         return PodInCycle(who.uid, who.key, info, signature)
+
+    async def decide(self, mine):
+        """A batch of one pod on the first scheduler's table."""
+
+        def decide(batch):
+            yield Pause()
+            return [batch.decide(mine)], 1
+
+        async def meet(need):
+            if need == ApplyWaiting():
+                await self.nodes.apply_waiting()
+            return 0.0
+
+        decisions, _ = await drive(decide_held(self.nodes, self.cycle, [mine], decide), meet)
+        return decisions
 
     def counted(self):
         return sum(self.nodes.table.row_facts(name)["pod_count"] for name in ("a1", "b1"))
@@ -134,10 +152,7 @@ async def test_what_is_decided_on_a_stale_state_stands_on_it_beside_what_waits()
     await world.assume("other")
     await world.pass_on()
 
-    async def decide(batch):
-        return [batch.decide(mine)], 1
-
-    decisions, _ = await world.nodes.decide(world.cycle, [mine], decide)
+    decisions = await world.decide(mine)
     await world.assume("mine", on=decisions[0].node_name)
     await world.pass_on()
     assert world.counted() == 1
@@ -174,10 +189,7 @@ async def test_the_version_of_a_row_is_that_of_the_state_that_was_decided_on():
     await world.nodes.catch_up(2)
     mine = world.waiting("mine")
 
-    async def decide(batch):
-        return [batch.decide(mine)], 1
-
-    decisions, _ = await world.nodes.decide(world.cycle, [mine], decide)
+    decisions = await world.decide(mine)
 
     assert decisions[0].node_name == "a1"
     assert world.cycle.row_versions == {"a1": 7}

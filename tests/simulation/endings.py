@@ -70,7 +70,7 @@ async def _rambled(run):
     problems = ramble_queue.problems_of(queue, scenario, drawn)
     problems += await ramble_cache.problems_of(plan, scenario, drawn)
     problems += ramble_attempts.problems_of(plan, scenario, drawn)
-    problems += await ramble_decisions.problems_of(plan, scenario, drawn)
+    problems += ramble_decisions.problems_of(plan, scenario, drawn)
     problems += ramble_held.problems_of(plan, scenario, drawn)
     problems += ramble_policies.problems_of(plan, scenario, drawn)
     if not run.disk.lied:

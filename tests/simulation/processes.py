@@ -61,7 +61,7 @@ class _Runtime(SimulatedRuntime):
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
                 if not self._watch:
-                    lanes = life.actor._decider.lanes
+                    lanes = life.actor._driver.cycle.lanes
                     self.shadows += [ShadowBatches(lane.cycle) for lane in lanes]
             elif name == BINDER:
                 self.shadows.append(ShadowVerifier(life.actor._verifier))

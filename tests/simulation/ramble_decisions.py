@@ -12,7 +12,6 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.actors.scheduler.preemption import after_failure
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Assume, Bind, Confirm, Forget, Nominate, Requeue
 from roadstead.attempts.pods import BindAnswer, BindOutcome
@@ -21,12 +20,14 @@ from roadstead.cache import CacheCore, CacheSettings, Placement
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.partitions import OwnNodes
+from roadstead.cycle.scheduling_cycle import after_failure, decide_held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
+from roadstead.local.drive import run_now
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.placements import DeltaKind, TableStore
 from roadstead.protocol.status import unschedulable
@@ -55,7 +56,7 @@ KINDS = {
 }
 
 
-async def problems_of(plan, scenario, drawn):
+def problems_of(plan, scenario, drawn):
     """Where decisions at random differ from a judge's, the first few."""
     if "extenders" in plan.config_text or "Raises" in plan.config_text:
         # Who fails once per pod fails for who asks first.
@@ -67,7 +68,7 @@ async def problems_of(plan, scenario, drawn):
         for time in range(TIMES):
             ramble = _Ramble(plan, scenario, random.Random(f"ramble decisions {drawn} {time}"))
             for number in range(STEPS):
-                await ramble.step()
+                ramble.step()
                 if problems := ramble.problems():
                     return [f"step {time}/{number} at random: {each}" for each in problems[:2]]
     return []
@@ -162,12 +163,9 @@ class _Ramble:
             self._facts[again] = facts
         self._attempts = dict.fromkeys(self._facts, 0)
 
-    async def step(self):
+    def step(self):
         (kind,) = self._draw.choices([*KINDS], [*KINDS.values()])
-        if kind == "decide":
-            await self._decide()
-        else:
-            getattr(self, f"_{kind}")()
+        getattr(self, f"_{kind}")()
 
     # The cluster, and what the scheduler knows of it.
 
@@ -350,7 +348,7 @@ class _Ramble:
             self._judge.problems.append(text)
         return run
 
-    async def _decide(self):
+    def _decide(self):
         self._lease()
         pods = self.core.undecided(16)
         if not pods:
@@ -361,7 +359,7 @@ class _Ramble:
         pods = cycle.together(pods)
         decided = []
 
-        async def decide(batch):
+        def decide(batch):
             while len(decided) < len(pods):
                 coming = pods[len(decided) :]
                 if run := self._run_of(batch, coming):
@@ -374,7 +372,7 @@ class _Ramble:
                     decided.append(decision)
                     continue
                 profile = self._profiles[decision.pod.info.facts.scheduler_name]
-                decision, has_tried = await after_failure(
+                decision, has_tried = yield from after_failure(
                     decision, profile, self._tie_break, batch, cycle.extenders
                 )
                 decided.append(decision)
@@ -382,7 +380,7 @@ class _Ramble:
                     break
             return decided, len(decided)
 
-        await self._held.decide(cycle, pods, decide)
+        run_now(decide_held(self._held, cycle, pods, decide))
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
         cycle.settled(len(pods), len(decided))

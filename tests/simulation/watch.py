@@ -109,13 +109,14 @@ class Watch:
             return effects
 
         core.decided = decided
-        begin = actor._nodes.decide
+        tentative = actor._nodes.tentative
+        set_aside = tentative.set_aside
 
-        async def decide(cycle, pods, deciding):
+        def begins(pods):
             judge.begins(pods, actor._nodes.table.residents._info_of)
-            return await begin(cycle, pods, deciding)
+            set_aside(pods)
 
-        actor._nodes.decide = decide
+        tentative.set_aside = begins
         for name in CORE_CALLS:
             setattr(core, name, _heeded(getattr(core, name), judge))
 

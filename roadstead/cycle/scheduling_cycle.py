@@ -1,0 +1,288 @@
+"""SchedulingCycle: which pods form a batch, on what state they are decided, where the batch ends.
+
+    next: lane, pods ──► catch up ──► think ──► prepare ──► decide ──► decisions
+                            ▲                                 │
+                            └── stale, and a pod fits nowhere ┘
+
+It does no I/O and reads no clock: `decide` is a generator of needs (`needs.py`), which a driver
+meets. Between `hold` and `release` nothing but its own decisions changes the table.
+
+Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from typing import Protocol, TypeAlias
+
+from roadstead.config.settings import Settings
+from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.gangs import gives_up
+from roadstead.cycle.jobs import Thinking, first_job
+from roadstead.cycle.lanes import Lane
+from roadstead.cycle.narrowing import Narrower, NarrowTask
+from roadstead.cycle.needs import (
+    ApplyWaiting,
+    CatchUp,
+    Pause,
+    Phase,
+    ReadClock,
+    ScoreClasses,
+    Steps,
+    WaitUntil,
+    accelerator_for,
+    called,
+    time_after,
+)
+from roadstead.cycle.partitions import Partition
+from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting_outside import ask_extenders
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.tentative import Tentative
+from roadstead.extenders.chain import Extenders
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.nodes.table import NodeTable
+
+DECISIONS_AT_ONCE = 128
+"""Decisions between two pauses, so that who waits for an answer of this process is not kept."""
+
+Decided: TypeAlias = tuple[list[Decision], int]
+"""Decisions for the first pods of a batch, and how many of its pods are settled by them."""
+
+Shorten: TypeAlias = Callable[[TableCycle, Sequence[PodInCycle]], Sequence[PodInCycle]]
+"""The first pods of a batch: fewer where workers are to score some of them."""
+
+
+class HeldTable(Protocol):
+    """The nodes of one scheduler. tentative: what was decided on them and is not confirmed."""
+
+    table: NodeTable
+    tentative: Tentative
+
+    def hold(self) -> None:
+        """Changes of the cluster wait from now on."""
+
+    def release(self) -> None:
+        """They need not wait any more."""
+
+    def row_versions(self, decisions: Sequence[Decision]) -> Mapping[str, int] | None:
+        """The versions of the rows to which pods come; None where nobody compares them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleParts:
+    """What a scheduling cycle is made of. partition: its own nodes, which it looks at first."""
+
+    nodes: HeldTable
+    settings: Settings
+    profiles: Mapping[str, Profile]
+    narrower: Narrower | None = None
+    partition: Partition | None = None
+    shorten: Shorten | None = None
+
+
+class SchedulingCycle:
+    """Decides the batches of one scheduler. passed_on: pods that fitted no own node, so far."""
+
+    def __init__(self, parts: CycleParts, thinking: Thinking) -> None:
+        settings, profiles, partition = parts.settings, parts.profiles, parts.partition
+        self._parts, self._nodes, self._partition = parts, parts.nodes, partition
+        self._staleness_s = settings.staleness_s
+        self._thinking = thinking
+        self._waiting = next(iter(profiles.values())).waiting
+        self._tie_break = TieBreak(settings.tie_break, settings.seed)
+        self._own = self._everywhere = Lane(self._new_cycle(profiles))
+        if partition is not None:
+            bounded = {name: each.within(partition.nodes) for name, each in profiles.items()}
+            self._own = Lane(self._new_cycle(bounded), is_own=True)
+        self.passed_on = 0
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All lanes: over all nodes, and over own ones, where there are some."""
+        return tuple({id(each): each for each in (self._everywhere, self._own)}.values())
+
+    def _new_cycle(self, profiles: Mapping[str, Profile]) -> TableCycle:
+        settings = self._parts.settings
+        # Own nodes and all nodes are decided on apart from each other.
+        lanes = 2 if settings.concurrency == "partitioned" else 1
+        return TableCycle(
+            self._nodes.table,
+            profiles,
+            self._tie_break,
+            narrower=self._parts.narrower,
+            sharers=lanes * settings.scheduler_count,
+        )
+
+    def drop(self) -> None:
+        """What was decided on the state that was read has failed: read it anew."""
+        for each in self.lanes:
+            each.drop()
+
+    def next(self, undecided: Sequence[PodInCycle]) -> tuple[Lane, Sequence[PodInCycle]]:
+        """The pods to decide next, and on which lane."""
+        lane = self._lane_of(undecided[0])
+        pods = lane.cycle.together(self.on_lane(lane, undecided))
+        if self._parts.shorten is not None:
+            pods = self._parts.shorten(lane.cycle, pods)
+        return lane, first_job(pods) if self._thinking.takes_time else pods
+
+    def on_lane(self, lane: Lane, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """Those of the pods that are decided on a lane."""
+        if self._partition is None:
+            return pods
+        return [pod for pod in pods if self._lane_of(pod) is lane]
+
+    def _lane_of(self, pod: PodInCycle) -> Lane:
+        partition = self._partition
+        if partition is None or not partition.is_local(pod) or self._own.cycle.narrows(pod):
+            return self._everywhere
+        return self._own
+
+    def decide(self, lane: Lane, pods: Sequence[PodInCycle], now_s: float) -> Steps[Decided]:
+        """Decisions for the first of the pods, and how many of these are settled by them.
+
+        As many as one reading settles (at least one). Settled without a decision are those that go
+        on to all nodes.
+        """
+        wait_s = self._thinking.wait_s(pods)
+        if wait_s and self._parts.settings.concurrency == "exact":
+            # Alone, it may as well read after it has thought.
+            now_s = yield from time_after(WaitUntil(now_s + wait_s))
+            wait_s = 0.0
+        is_fresh = not lane.serves(now_s, self._staleness_s)
+        if is_fresh:
+            now_s = yield from self._read(lane, now_s)
+        if wait_s:
+            now_s = yield from time_after(WaitUntil(now_s + wait_s))
+            if lane.is_older(now_s, self._staleness_s):
+                is_fresh = True
+                now_s = yield from self._read(lane, now_s)
+        decided = yield from self._decide_read(lane, pods, is_fresh=is_fresh)
+        if not is_fresh and not decided[1]:
+            now_s = yield from time_after(ReadClock())
+            yield from self._read(lane, now_s)
+            decided = yield from self._decide_read(lane, pods, is_fresh=True)
+        return decided
+
+    def _read(self, lane: Lane, began_s: float) -> Steps[float]:
+        now_s = yield from time_after(CatchUp())
+        lane.read(began_s)
+        return now_s
+
+    def _decide_read(
+        self, lane: Lane, pods: Sequence[PodInCycle], *, is_fresh: bool
+    ) -> Steps[Decided]:
+        """As `decide`, on what was read on a lane."""
+        yield Phase("evaluate")
+        lane.cycle.accelerator = yield from accelerator_for(len(pods))
+        if self._parts.shorten is not None:
+            yield from time_after(ScoreClasses(lane, pods))
+            if is_fresh and not self._thinking.takes_time:
+                # Attempts may have ended while workers answered.
+                yield from time_after(CatchUp(is_again=True))
+        decide = partial(self._decide_on, lane, pods, is_fresh=is_fresh)
+        return (yield from decide_held(self._nodes, lane.cycle, pods, decide))
+
+    def _decide_on(
+        self, lane: Lane, pods: Sequence[PodInCycle], batch: BatchRun, *, is_fresh: bool
+    ) -> Steps[Decided]:
+        yield Phase("decide")
+        decisions: list[Decision] = []
+        place = 0
+        while place < len(pods):
+            coming = pods[place : place + DECISIONS_AT_ONCE]
+            if lane.is_own:
+                coming = [*takewhile(lambda pod: self._lane_of(pod) is lane, coming)]
+            if not coming:
+                place += 1
+                continue
+            if run := batch.decide_run(coming):
+                decisions += run
+                place += len(run)
+                yield from time_after(Pause())
+                continue
+            decision = batch.decide(coming[0])
+            if decision is None or not (is_fresh or decision.node_name):
+                lane.drop()
+                break
+            place += 1
+            if self._goes_on(lane, decision):
+                continue
+            profile = self._parts.profiles[decision.pod.info.facts.scheduler_name]
+            decision, has_tried = yield from after_failure(
+                decision, profile, self._tie_break, batch, lane.cycle.extenders
+            )
+            decisions.append(decision)
+            if has_tried or gives_up(decision, decisions, self._waiting):
+                # What follows from it changes the tables on which the next pod is decided.
+                lane.drop()
+                break
+            if place % DECISIONS_AT_ONCE == 0:
+                now_s = yield from time_after(Pause())
+                if lane.is_older(now_s, self._staleness_s):
+                    break
+        yield Phase("")
+        return decisions, place
+
+    def _goes_on(self, lane: Lane, decision: Decision) -> bool:
+        """Whether a pod that fits no own node goes on to all nodes."""
+        if self._partition is None or not lane.is_own or decision.diagnosis is None:
+            return False
+        self._partition.pass_on(decision.pod)
+        self.passed_on += 1
+        return True
+
+
+def decide_held(
+    nodes: HeldTable,
+    cycle: TableCycle,
+    pods: Sequence[PodInCycle],
+    decide: Callable[[BatchRun], Steps[Decided]],
+) -> Steps[Decided]:
+    """A batch on a table that nothing else changes meanwhile; `decide` decides its pods."""
+    nodes.hold()
+    try:
+        nodes.tentative.set_aside(pods)
+        batch = cycle.begin(pods)
+        if isinstance(batch, NarrowTask):
+            task = batch
+            if task.calls_extenders:
+                batch = cycle.narrowed((yield from called(task.narrower.extenders, task.run)))
+            else:
+                batch = cycle.narrowed(task.run())
+        decisions, settled = yield from decide(batch)
+        batch.settle()
+        nodes.tentative.note(decisions)
+        if (versions := nodes.row_versions(decisions)) is not None:
+            cycle.row_versions = dict(versions)
+    finally:
+        nodes.release()
+    yield from time_after(ApplyWaiting())
+    return decisions, settled
+
+
+def after_failure(
+    decision: Decision,
+    profile: Profile,
+    tie_break: TieBreak,
+    batch: BatchRun,
+    extenders: Extenders | None,
+) -> Steps[tuple[Decision, bool]]:
+    """A decision with PostFilter's answer, and whether preemption was tried for it."""
+    pod, diagnosis = decision.pod, decision.diagnosis
+    if diagnosis is None:
+        return decision, False
+    ask = wanted(profile, pod, diagnosis, tie_break)
+    if ask is None:
+        return decision, False
+    tried = batch.dry_run(pod, ask)
+    # With sampling there is a chain of no extenders.
+    if extenders is not None and extenders.preempts(pod.info.facts):
+        tried = yield from called(extenders, partial(ask_extenders, extenders, pod, tried))
+    result = conclude(profile, pod, diagnosis, tie_break, tried)
+    return decision._replace(post_filter=result), True
