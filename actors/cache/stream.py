@@ -104,8 +104,12 @@ class ChangeStream:
             self.lost = f"{name} no longer takes changes: {failure}"
 
     def _missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
-        """A worker did not answer to a change. What it was filled with since may hold that."""
-        if seq <= self._filled_to[name]:
+        """A worker did not answer to a change. What it was filled with since may hold that.
+
+        One that is known to be behind is being filled, or was left behind: changes that were under
+        way when its last fill failed begin no further tries.
+        """
+        if seq <= self._filled_to[name] or name in self.unfilled:
             return
         self.unfilled.add(name)
         log(CACHE, "worker missed a change", worker=name, seq=seq, why=str(failure))

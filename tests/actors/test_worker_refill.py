@@ -112,3 +112,29 @@ async def test_a_change_that_a_fill_held_is_not_missed():
 
     assert world.stream.unfilled == set()
     assert world.is_up_to_date()
+
+
+async def test_changes_sent_while_the_last_try_failed_begin_no_more_tries(monkeypatch):
+    """Under a steady stream of changes a dead worker was filled for ever."""
+    said, changes = [], iter(["last"])
+    monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
+    world, over = World(), asyncio.Event()
+
+    async def late(batch):
+        await over.wait()
+        raise SILENCE
+
+    async def fails_after_a_change(part):
+        if len(said) == refill.TRIES - 1:
+            await world.with_nodes(*changes)
+        raise SILENCE
+
+    await world.missing("n1")
+    world.way.answers |= {"apply": late, "restore": fails_after_a_change}
+    await world.end_of_refill()
+    over.set()
+    await until(lambda: not world.stream._to_workers)
+    await world.end_of_refill()
+
+    assert [*changes] == []
+    assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]

@@ -14,6 +14,7 @@ from tests.simulation import (
     ramble_held,
     ramble_policies,
     ramble_queue,
+    ramble_stream,
     reborn,
 )
 from tests.simulation.checks import problems_of, problems_of_journal
@@ -69,6 +70,7 @@ async def _rambled(run):
     queue = run.process.actors[QUEUE]
     problems = ramble_queue.problems_of(queue, scenario, drawn)
     problems += await ramble_cache.problems_of(plan, scenario, drawn)
+    problems += await ramble_stream.problems_of(plan, scenario, drawn)
     problems += ramble_attempts.problems_of(plan, scenario, drawn)
     problems += ramble_decisions.problems_of(plan, scenario, drawn)
     problems += ramble_held.problems_of(plan, scenario, drawn)
