@@ -1,8 +1,8 @@
 """The seam of the journal: records in commit order, and the promise of `flush`.
 
 The binder numbers its records (`lsn`, from 1, without gaps); a journal keeps them in that order.
-What `flush` returned for is durable, and only then acknowledged (I9). `MemoryJournal` keeps
-records in this process, `NullJournal` only counts them; a journal of files fits the same seam.
+What `flush` returned for is durable, and only then acknowledged (I9). `NullJournal` only counts
+records; a journal of files fits the same seam.
 """
 
 from __future__ import annotations
@@ -100,24 +100,3 @@ class NullJournal:
 
     def flush(self) -> None:
         """Nothing to do: nothing is kept."""
-
-
-class MemoryJournal(NullJournal):
-    """Keeps records in memory; `durable` are those that a flush covered."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.records: list[JournalRecord] = []
-        self.flushed_lsn = 0
-
-    def append(self, records: Sequence[JournalRecord]) -> int:
-        last_lsn = super().append(records)
-        self.records.extend(records)
-        return last_lsn
-
-    def flush(self) -> None:
-        self.flushed_lsn = self.last_lsn
-
-    @property
-    def durable(self) -> list[JournalRecord]:
-        return self.records[: self.flushed_lsn]

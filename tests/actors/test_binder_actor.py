@@ -9,11 +9,12 @@ from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids, 
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.binder.verification import Verifier
-from roadstead.journal import JournalError, MemoryJournal
+from roadstead.journal import JournalError
 from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
+from tests.journal.memory_journal import MemoryJournal
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened
 

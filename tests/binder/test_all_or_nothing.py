@@ -10,10 +10,10 @@ from roadstead.binder.tokens import TokenMemory
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import GroupMembership, PodFacts
-from roadstead.journal import MemoryJournal
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS
 from roadstead.transitions import TransitionTable, Walk
+from tests.journal.memory_journal import MemoryJournal
 
 FACTS = PodFacts(requests=(("cpu", 100),))
 GANG = PodFacts(requests=(("cpu", 200),), pod_group=GroupMembership("gang", 2))

@@ -21,9 +21,10 @@ from roadstead.binder import (
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
-from roadstead.journal import MemoryJournal, RecordKind
+from roadstead.journal import RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
+from tests.journal.memory_journal import MemoryJournal
 
 SMALL = PodFacts(requests=(("cpu", 100),))
 LARGE = PodFacts(requests=(("cpu", 900),))

@@ -21,9 +21,10 @@ from roadstead.binder import (
 )
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.journal import MemoryJournal, RecordKind
+from roadstead.journal import RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
+from tests.journal.memory_journal import MemoryJournal
 
 PODS_PER_NODE = 2
 FACTS = (PodFacts(requests=(("cpu", 100),)), PodFacts(requests=(("cpu", 300),)))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from roadstead.journal import JournalError, JournalRecord, MemoryJournal, NullJournal, RecordKind
+from roadstead.journal import JournalError, JournalRecord, NullJournal, RecordKind
+from tests.journal.memory_journal import MemoryJournal
 
 
 def record(lsn: int) -> JournalRecord:

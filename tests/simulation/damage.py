@@ -150,18 +150,21 @@ def _vouched(journal, contents):
 
 
 def judged(contents):
-    """What a reader should say: (records, tail), or None where it must refuse."""
+    """What a reader should say: (records, tail), or None where it must refuse.
+
+    tail: (file, offset, bytes, whether something vouches for what was there).
+    """
     journal = PlainJournal(contents)
     only = journal.segments[-1] if len(journal.segments) == 1 else None
     if only is not None and not only.is_begun and len(contents[only.name]) <= OLD_HEADER_BYTES:
         # It looks like a file of format 1 whose header was torn: nothing was in it.
         journal = PlainJournal({n: d for n, d in contents.items() if n != only.name})
         if all(text == "no segment follows the snapshot" for text in journal.problems):
-            return journal.records, (only.name, 0, len(contents[only.name]))
+            return journal.records, (only.name, 0, len(contents[only.name]), False)
         return None
     if journal.problems or (journal.tail and _vouched(journal, contents)):
         return None
-    return journal.records, journal.tail
+    return journal.records, journal.tail and (*journal.tail, False)
 
 
 def unnoticed(disk, seed):
@@ -190,7 +193,7 @@ def read(contents, memo):
     except JournalError:
         return None
     tail = reader.tail
-    return records, tail and (tail.name, tail.offset, tail.size_bytes)
+    return records, tail and (tail.name, tail.offset, tail.size_bytes, tail.was_durable)
 
 
 def _told(said):

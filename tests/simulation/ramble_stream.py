@@ -1,8 +1,8 @@
 """What runs do seldom to the cache's stream: workers that miss changes, alone or together, get
-well again or do not, and are replaced while they are being filled; a scheduler that answers no more.
+well again or do not, and are replaced while they are being filled; a scheduler that is silent.
 
-Each worker has a plain account of what it was sent. In the end, whoever answers has all changes, and
-whoever was left behind was filled as often as it may be, in vain.
+Each worker has a plain account of what it was sent. In the end, whoever answers has all changes,
+and whoever was left behind was filled as often as it may be, in vain.
 """
 
 import asyncio

@@ -14,6 +14,7 @@ from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.journal import JournalError, JournalRecord, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
+from roadstead.journal.segments import is_closed
 from tests.journal.simulated_disk import SimulatedDisk
 
 MEMORY = "/dev/shm"
@@ -42,6 +43,12 @@ def differences(contents):
             real = list(_driven(RealDisk(path), path))
         wanted = list(_driven(simulated, None))
         kept = {each.name: each.read_bytes() for each in path.iterdir() if each.name != "lock"}
+        RealDisk(Path(folder, "runs", "new"))
+        is_made = Path(folder, "runs", "new").is_dir()
+    if not is_made:
+        yield "a real disk makes no folder"
+    if real[3:5] != [False, True]:
+        yield f"a journal is closed before its end, at its end: {real[3:5]}"
     if real != wanted:
         yield f"a real disk: {real}, simulated: {wanted}"
     if kept != simulated.contents:
@@ -63,7 +70,9 @@ def _driven(disk, path):
         journal.flush()
     journal.snapshot([_mark(0)])
     journal.append([_mark(journal.last_lsn + 1)])
+    yield is_closed(disk)
     journal.end()
+    yield is_closed(disk)
     yield journal.last_lsn, journal.epoch, [name for name in disk.names() if name != "lock"]
     other = FileJournal(disk)
     yield len(list(other.recovered()))
