@@ -47,8 +47,10 @@ def differences(contents):
         is_made = Path(folder, "runs", "new").is_dir()
     if not is_made:
         yield "a real disk makes no folder"
-    if real[3:5] != [False, True]:
-        yield f"a journal is closed before its end, at its end: {real[3:5]}"
+    if not real[4]:
+        yield "a journal takes records with a gap before them"
+    if (real[3], real[5]) != (False, True):
+        yield f"a journal is closed before its end, at its end: {real[3:6]}"
     if real != wanted:
         yield f"a real disk: {real}, simulated: {wanted}"
     if kept != simulated.contents:
@@ -71,6 +73,7 @@ def _driven(disk, path):
     journal.snapshot([_mark(0)])
     journal.append([_mark(journal.last_lsn + 1)])
     yield is_closed(disk)
+    yield _refuses_a_gap(journal)
     journal.end()
     yield is_closed(disk)
     yield journal.last_lsn, journal.epoch, [name for name in disk.names() if name != "lock"]
@@ -89,6 +92,15 @@ def _refused(disk, path):
     except JournalError as refused:
         return path is None or f"pid {os.getpid()}" in str(refused)
     disk.unlock()
+    return False
+
+
+def _refuses_a_gap(journal):
+    """Whether records that leave a number out are refused, and nothing is kept of them."""
+    try:
+        journal.append([_mark(journal.last_lsn + 2)])
+    except JournalError as refused:
+        return "does not follow" in str(refused)
     return False
 
 
