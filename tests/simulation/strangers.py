@@ -67,6 +67,7 @@ ON_NODES = (
     require("size", "Gt", "8"),
     require("disk", "Lt", "4"),
 )
+TOPOLOGIES = ((ZONE, ("a",)), ("disk", ("ssd",))), ((ZONE, ("b",)),), ()
 MODES = (("ReadWriteOnce",), ("ReadWriteOnce", "ReadWriteMany"), (READ_WRITE_ONCE_POD,))
 
 
@@ -207,7 +208,7 @@ class Strangers:
             "ganged": self._ganged,
         }
         self._themes = draw.sample(sorted(self._makers), 2)
-        if draw.random() < 0.3:
+        if draw.random() < 0.4:
             self._themes[0] = "claims"
         self._made = []
 
@@ -303,9 +304,19 @@ def _claim(draw, name, **more):
     return replace(facts, **more)
 
 
+def _near(zone):
+    """Selectors of the nodes that a capacity is near to."""
+    there = require(ZONE, "In", zone)
+    return LabelSelector((there,)), LabelSelector((there, require("disk", "In", "ssd")))
+
+
 def storage(draw, hosts):
-    """Volumes and claims, bound, half bound and waiting; classes, drivers and limits."""
+    """Volumes and claims, bound, half bound and waiting; classes, drivers and limits.
+
+    At times most claims that wait are of one class, whose volumes are made.
+    """
     volumes, claims = [], []
+    favourite = draw.choice((None, None, "roomy", "roomy", "made", "zoned"))
     for number in range(6):
         volume, claim = f"pv{number}", f"c{number}"
         named = _claim(draw, claim, volume_name=draw.choice((volume, volume, volume, "lost")))
@@ -320,7 +331,8 @@ def storage(draw, hosts):
             owner = ClaimReference("default", draw.choice((f"w{number}", "stray")), uid)
         volumes.append(_volume(draw, f"free{number}", hosts, claim=owner))
         chosen = draw.choice((None, None, None, None, draw.choice(hosts)))
-        claims.append(_claim(draw, f"w{number}", selected_node=chosen))
+        of_class = {"storage_class": favourite} if favourite and draw.random() < 0.7 else {}
+        claims.append(_claim(draw, f"w{number}", selected_node=chosen, **of_class))
     waits = WAIT_FOR_FIRST_CONSUMER
     return StorageFacts(
         tuple(volumes),
@@ -328,7 +340,12 @@ def storage(draw, hosts):
         (
             StorageClassFacts("local", NO_PROVISIONER, waits),
             StorageClassFacts("made", draw.choice((DRIVER, EBS)), waits),
-            StorageClassFacts("zoned", DRIVER, waits, (((ZONE, ("a",)),), ())),
+            StorageClassFacts(
+                "zoned",
+                DRIVER,
+                waits,
+                (((ZONE, ("a",)), ("disk", ("ssd",))), ((ZONE, ("b",)),), ()),
+            ),
             StorageClassFacts("roomy", ROOMY, waits),
             StorageClassFacts("now", DRIVER, "Immediate"),
         ),
@@ -350,8 +367,8 @@ def storage(draw, hosts):
                 "default", f"room-{zone}", draw.choice(("roomy", "made")), selector, limit
             )
             for zone in "ab"
-            for selector in (draw.choice((None, LabelSelector((require(ZONE, "In", zone),)))),)
-            for limit in (draw.choice((None, 4 * GIB, 20 * GIB)),)
+            for selector in (draw.choice((None, *_near(zone))),)
+            for limit in (draw.choice((None, 4 * GIB, 5 * GIB, 20 * GIB)),)
         ),
         tuple(
             AttachmentFacts(f"at-{name}", name, DRIVER, draw.choice(("pv0", "pv1", "free0", "")))

@@ -63,6 +63,11 @@ class Account:
         for name in change.removed:
             self.volumes.pop(name, None)
 
+    def maker(self, claim):
+        """The provisioner of a claim's class, None for no class."""
+        found = self._classes.get(claim.storage_class)
+        return found and found.provisioner
+
     def waiting(self, facts):
         """Keys of a pod's claims that are to be bound with it, in its order."""
         found = {}
@@ -176,6 +181,8 @@ def binding(draw, account, key, own):
         return None
     if how < 0.4 and own is not None:
         return own
+    if account.maker(claim) not in (None, NO_PROVISIONER) and draw.random() < 0.5:
+        return _bound(claim, _made(draw, account, claim))
     if how < 0.75:
         volume = account.volumes[draw.choice(sorted(account.volumes))]
         return _bound(claim, volume)
@@ -186,8 +193,11 @@ def binding(draw, account, key, own):
 
 
 def _made(draw, account, claim):
-    """A volume that is not there, made for a claim."""
+    """A volume that is not there, made for a claim, mostly by whom its class says."""
     driver = draw.choice(("disk.csi.example.com", "roomy.csi.example.com", "ebs.csi.aws.com"))
+    made_by = account.maker(claim)
+    if made_by and draw.random() < 0.7:
+        driver = DRIVERS.get(made_by, made_by)
     return VolumeFacts(
         f"pvc-{claim.uid}",
         claim.storage_class,
