@@ -81,8 +81,16 @@ def undocumented():
 
 
 def _with(build, settings):
-    """The same class, whatever it is asked for."""
-    return lambda *what, **how: build(*what, **{**how, **settings})
+    """The same class with these settings, whatever it is asked for, and with those of limits that
+    are applied already."""
+    original, known = getattr(build, "limited", (build, {}))
+    settings = {**known, **settings}
+
+    def limited(*what, **how):
+        return original(*what, **{**how, **settings})
+
+    limited.limited = original, settings
+    return limited
 
 
 def late_of(seed):

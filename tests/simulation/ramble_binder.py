@@ -48,9 +48,12 @@ def problems_of(plan, scenario, disk, limits, drawn):
     draw = random.Random(f"ramble binder {drawn}")
     snapshot_bytes = draw.choice((600, 3000, 10**9))
     segment_bytes = draw.choice((300, 2000, limits.segment_bytes))
-    gone, tokens = draw.choice((1, 4, 65_536)), draw.choice((6, 16, 64))
-    # Where the run has a limit of its own, that one is in force here, too.
-    binder = {"max_tokens": tokens, **limits.binder, "max_gone_remembered": gone}
+    binder = {
+        **limits.binder,
+        "max_gone_remembered": draw.choice((1, 4, 65_536)),
+        "max_tokens": draw.choice((6, 16, 64)),
+        "max_unflushed": draw.choice((3, 12, 100)),
+    }
     sizes = {"snapshot_bytes": snapshot_bytes, "segment_bytes": segment_bytes}
     limits = replace(limits, binder=binder, **sizes)
     problems = []

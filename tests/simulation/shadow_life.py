@@ -207,8 +207,11 @@ class ShadowLife:
         return tuple(map(self._word, ask.uids))
 
     def _resolve(self, ask):
+        binder = self._binder
+        # So many are remembered; whose turn it is to be forgotten, the binder's shadow knows.
+        is_full = len(binder.voided) >= binder.settings.max_tokens
         for uid, token in zip(ask.uids, ask.tokens, strict=True):
-            if not self._word(uid) and token not in self._binder.voided:
+            if not (self._word(uid) or token in binder.voided or is_full):
                 self._wrong(f"{token} is resolved, and not void")
         return self._standing(ask)
 

@@ -67,6 +67,10 @@ ON_NODES = (
     require("size", "Gt", "8"),
     require("disk", "Lt", "4"),
 )
+TIERS = (
+    LabelSelector((require("tier", "In", "1"),)),
+    LabelSelector((require("tier", "In", "1"), require("disk", "In", "ssd"))),
+)
 TOPOLOGIES = ((ZONE, ("a",)), ("disk", ("ssd",))), ((ZONE, ("b",)),), ()
 MODES = (("ReadWriteOnce",), ("ReadWriteOnce", "ReadWriteMany"), (READ_WRITE_ONCE_POD,))
 
@@ -296,7 +300,7 @@ def _claim(draw, name, **more):
         requested_bytes=draw.choice((None, 4 * GIB, 5 * GIB)),
         volume_mode=draw.choice(("Filesystem",) * 5 + ("Block",)),
         attributes_class=draw.choice(("",) * 5 + ("fast",)),
-        selector=LabelSelector((require("tier", "In", "1"),)) if draw.random() < 0.2 else None,
+        selector=draw.choice(TIERS) if draw.random() < 0.2 else None,
         owner_uid=draw.choice(("", "u1", "u2")),
         is_lost=draw.random() < 0.05,
         is_terminating=draw.random() < 0.05,
