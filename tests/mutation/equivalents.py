@@ -388,6 +388,60 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "1",
         "2",
     ): "the reference decides what the kernel would, to the same result",
+    (
+        "roadstead/cycle/class_memory.py",
+        "ClassMemory.__contains__",
+        "key in self._sharing",
+        "key not in self._sharing",
+    ): "whether workers are asked about a class; they and the scheduler's own plugins say the same",
+    (
+        "roadstead/binder/recovery.py",
+        "_Replay._nodes_gone",
+        "record.lsn or record.node_name in self._core.placements.nodes",
+        "record.lsn and record.node_name in self._core.placements.nodes",
+    ): "a node that a snapshot has as gone is not there, and one that goes later is",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._is_as_it_was",
+        "if key not in held.harmless: ...",
+        "if True: ...",
+    ): "the plugins are asked again, and say the same",
+    (
+        "roadstead/queue/nominator.py",
+        "Nominator.note",
+        "if node_name: ...",
+        "if True: ...",
+    ): "a pod without a nomination is left out where nominated ones are asked for",
+    (
+        "roadstead/journal/frames.py",
+        "Frame",
+        "0",
+        "1",
+    ): "left out for frames of format 1, which have no digest that is compared",
+    (
+        "roadstead/journal/segments.py",
+        "is_closed",
+        "0",
+        "1",
+    ): "a file that is shorter than a frame holds none, from wherever it is read",
+    (
+        "roadstead/cycle/tentative.py",
+        "Tentative._ends",
+        "del self._lasting[nomination]",
+        "pass",
+    ): "a count of zero stays, and counts as none",
+    (
+        "roadstead/binder/verification.py",
+        "_standing",
+        "if codes is not None: ...",
+        "if True: ...",
+    ): "where a batch is not verified at once its pods are one by one, with the same answers",
+    (
+        "roadstead/cache/core.py",
+        "CacheCore",
+        "0.0",
+        "1.0",
+    ): "left out for events that begin no trial, which have no deadline",
 }
 """(path, function, before, after) → why nothing can differ."""
 
