@@ -243,6 +243,31 @@ async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
     assert words == Words(("n1",) * len(names))
 
 
+async def test_a_journal_that_has_not_grown_is_left_as_it_is():
+    disk = SimulatedDisk()
+    binder = await binder_of("a", journal=opened(disk)[0])
+
+    await bind(binder, "a")
+
+    assert not any(name.endswith(".snapshot") for name in disk.names())
+
+
+async def test_a_recovered_binder_lists_pods_that_are_gone():
+    disk = SimulatedDisk()
+    binder = await binder_of("a", "b", journal=opened(disk)[0])
+    await bind(binder, "a")
+    await bind(binder, "b")
+    await binder.evict(Evict("t", ("uid-a",), "default/x", "n1"))
+    known = await binder.preempted(ALL)
+    assert [note.uid for note in known.notes] == ["uid-a"]
+    binder.crashed()
+
+    again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
+
+    assert await again.preempted(ALL) == known
+    assert (await again.bound(ALL)).uids == ("uid-b",)
+
+
 async def test_what_is_not_durable_is_in_no_snapshot(monkeypatch):
     monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", 1 << 40)
     disk = SimulatedDisk(short_writes=0.0)

@@ -138,3 +138,24 @@ async def test_changes_sent_while_the_last_try_failed_begin_no_more_tries(monkey
 
     assert [*changes] == []
     assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]
+
+
+async def test_a_fill_that_fails_once_another_life_is_filled_is_of_no_consequence():
+    """The old life's answers never come; the new one has all, and is sent what follows."""
+    world, over = World(), asyncio.Event()
+
+    async def hangs_for_the_old_life(part):
+        if part.epoch == 1:
+            await over.wait()
+            raise SILENCE
+
+    world.way.answers["restore"] = hangs_for_the_old_life
+    await world.missing("n1")
+    await until(lambda: world.way.told("restore"))
+    await world.cache.restream(Restream("worker-0", 2))
+    before = len(world.way.told("restore"))
+    over.set()
+    await world.end_of_refill()
+
+    assert {part.epoch for part in world.way.told("restore")[before:]} <= {1}
+    assert world.stream.unfilled == set()

@@ -297,6 +297,12 @@ class TestPodEvents:
         assert core.standing("uid-a") == (PodState.BOUND, "n1")
         assert cpu(core) == [100, 0]
 
+    def test_of_a_pod_that_comes_twice_in_one_call_the_first_counts(self):
+        core = binder()
+        core.add_pods([("uid-a", "default/a", SMALL), ("uid-a", "default/a", LARGE)])
+        assert core.pod("uid-a")[1] == SMALL
+        assert core.counts().pending == 1
+
     def test_a_pending_pod_that_comes_with_other_facts_is_updated_and_journaled(self):
         core = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
         core.add_pods([("uid-a", "default/a", SMALL)])

@@ -8,7 +8,13 @@ from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity
-from roadstead.framework.plugin import FilterPlugin, FilterResult, Reads
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+)
 from roadstead.framework.tie_break import TieBreak
 from roadstead.local.paths import open_path
 from roadstead.protocol.status import error, unschedulable
@@ -60,6 +66,31 @@ def test_a_filter_that_fails_on_any_node_fails_the_cycle_though_others_could_tak
         assert (decision.node_name, decision.error) == (None, TEXT)
         assert explanation.cycle_error == TEXT
         assert explanation.as_expected()["cycleError"] == TEXT
+
+
+class Raises(PreFilterPlugin):
+    """Fails before any node is looked at."""
+
+    name = "Raises"
+
+    def pre_filter(self, state, pod):
+        return PreFilterResult(error("the oracle is silent"))
+
+    def sign(self, pod):
+        return ""
+
+
+def test_where_a_prefilter_fails_no_node_has_passed():
+    table = table_of(node("n1"), node("n2"))
+    profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
+    cycle = TableCycle(table, {"default-scheduler": profile}, TieBreak("first"))
+    info = table.classes.info(pod(cpu=100))
+    waiting = PodInCycle("u", "default/p", info, profile.class_of(info, "u"))
+
+    decision = cycle.begin([waiting]).decide(waiting)
+
+    assert (decision.node_name, decision.feasible) == (None, 0)
+    assert "the oracle is silent" in decision.error
 
 
 @pytest.mark.parametrize("kind", [Asks, Live])

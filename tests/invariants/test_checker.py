@@ -144,6 +144,25 @@ def test_only_nodes_that_a_pod_wants_are_counted_where_the_constraint_honors_its
     assert history.broken() == ([] if is_even else too_many)
 
 
+def test_only_nodes_all_of_whose_taints_a_pod_tolerates_are_counted_where_taints_are_honored():
+    web = LabelSelector((require("app", "In", "web"),))
+    even = SpreadConstraint("zone", 1, "DoNotSchedule", web, 1, "Ignore", "Honor", ())
+    spread = pod(
+        labels={"app": "web"},
+        tolerations=(tolerate("gpu", operator="Exists"),),
+        spread_constraints=(even,),
+    )
+    both = (taint("gpu", "", "NoSchedule"), taint("slow", "", "NoSchedule"))
+    history = History().node(node("n1", labels={"zone": "a"}))
+    history.node(node("n2", labels={"zone": "b"}, taints=both))
+
+    history.bind("a", facts=spread).bind("b", facts=spread)
+    assert history.broken() == []
+
+    history.node(node("n3", labels={"zone": "c"})).bind("c", facts=spread)
+    assert history.broken() == [("I2", 6, "skew 3 over zone is more than 1")]
+
+
 def test_what_is_evicted_was_bound():
     assert started().add(RecordKind.EVICT, "a", "n1").broken() == [
         ("I3", 2, "it is evicted and was not bound")

@@ -41,6 +41,17 @@ def test_a_pod_that_never_preempts_drives_nobody_out():
     assert history.broken() == [("I2", 5, "evicted for d/urgent, which preempts never")]
 
 
+def test_of_pods_of_one_name_one_that_preempts_is_enough():
+    """The journal says for which name a pod was evicted, not for which of those that had it."""
+    history = evicted(pod(), pod(priority=1, preemption_policy="Never"))
+    history.records.pop()
+    for uid, facts in (("u1", pod(priority=1, preemption_policy="Never")), ("u2", pod(priority=1))):
+        history.add(RecordKind.ADD, uid, facts=facts)
+        history.records[-1] = history.records[-1]._replace(key="d/urgent")
+
+    assert history.evict("d/victim", "d/urgent").broken() == []
+
+
 def test_evictions_for_pods_that_the_journal_does_not_know_are_let_pass():
     history = started().bind("a").evict("a", "d/long-gone")
 

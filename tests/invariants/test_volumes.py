@@ -200,6 +200,15 @@ def test_a_volume_that_is_not_for_the_claim_is_refused(given, asked, text):
     assert text in texts(claiming(given, asked))
 
 
+def test_a_volume_is_selected_by_all_that_a_claim_requires():
+    both = LabelSelector((require("disk", "In", "ssd"), require("tier", "In", "1")))
+    half = replace(volume("pv"), labels=(("disk", "ssd"),))
+
+    assert texts(claiming(half, claim("c", selector=both))) == [
+        "volume pv is not one that claim default/c selects"
+    ]
+
+
 def test_a_claim_of_no_size_takes_a_volume_of_any():
     history = claiming(volume("pv", 0), replace(claim("c"), requested_bytes=None))
 

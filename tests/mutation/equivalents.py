@@ -389,6 +389,12 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "2",
     ): "the reference decides what the kernel would, to the same result",
     (
+        "roadstead/cycle/placed.py",
+        "Placed._seen_by",
+        "effects.of_placed = len(self._classes)",
+        "pass",
+    ): "classes that are known are gone through again",
+    (
         "roadstead/cycle/class_memory.py",
         "ClassMemory.__contains__",
         "key in self._sharing",

@@ -14,7 +14,14 @@ TESTS_OF = {
     "roadstead/cache": ("tests/cache", "tests/actors/test_cache_actor.py"),
     "roadstead/binder": ("tests/binder", "tests/actors/test_binder_actor.py"),
     "roadstead/journal": ("tests/journal", "tests/binder/test_recovery.py"),
-    "roadstead/cycle": ("tests/cycle", "tests/recordings", "tests/kernel", "tests/preemption"),
+    "roadstead/cycle": (
+        "tests/actors/test_scorers.py",
+        "tests/actors/test_thinking.py",
+        "tests/cycle",
+        "tests/recordings",
+        "tests/kernel",
+        "tests/preemption",
+    ),
     "roadstead/attempts": ("tests/attempts", "tests/cycle/test_gangs.py"),
     "roadstead/invariants": ("tests/invariants",),
     "actors": (
