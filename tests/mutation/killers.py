@@ -48,8 +48,8 @@ WAYS = 5
 
 SLOWEST = 5
 LEAST_CPU_S = 60
-"""A run that takes so many times its processor time without the mutant, and so much besides, does
-not end."""
+"""A run, or the tests of a mutant, that take so many times their time without the mutant, and so
+much processor time besides, do not end."""
 
 _HOW = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:randomly")
 
@@ -153,6 +153,7 @@ def by_tests(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
         paths = tuple(path for path in sorted(files) if path.startswith(wanted))
     if not paths:
         return None
+    _bound_cpu(SLOWEST * sum(reach.seconds.get(each, 0.0) for each in reaching or ()))
     listener = _Listener(reach, reaching)
     code = pytest.main(["-x", *_HOW, *paths], plugins=[listener])
     if listener.failed:
