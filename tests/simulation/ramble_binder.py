@@ -52,7 +52,7 @@ def problems_of(plan, scenario, disk, limits, drawn):
         **limits.binder,
         "max_gone_remembered": draw.choice((1, 4, 65_536)),
         "max_tokens": draw.choice((6, 16, 64)),
-        "max_unflushed": draw.choice((3, 12, 100)),
+        "max_unflushed": draw.choice((1, 2, 100)),
     }
     sizes = {"snapshot_bytes": snapshot_bytes, "segment_bytes": segment_bytes}
     limits = replace(limits, binder=binder, **sizes)
