@@ -1,0 +1,188 @@
+"""A scheduling cycle without actors: which needs it names, in which order, and what it makes of the
+answers."""
+
+import pytest
+
+from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.settings import Settings
+from roadstead.cycle import scheduling_cycle
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.needs import (
+    CatchUp,
+    Pause,
+    Phase,
+    Prepare,
+    ReadClock,
+    ScoreClasses,
+    WaitUntil,
+)
+from roadstead.cycle.partitions import Partition
+from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
+from roadstead.cycle.tentative import Tentative
+from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
+
+STALE = {"schedulers": 2, "staleness_s": 5.0}
+
+
+class Nodes:
+    """The nodes of one scheduler, which note whether they are held."""
+
+    def __init__(self, *names):
+        self.table = table_of(*(node(name, cpu=1000) for name in names))
+        self.tentative, self.is_held = Tentative(self.table), False
+
+    def hold(self):
+        self.is_held = True
+
+    def release(self):
+        self.is_held = False
+
+    def row_versions(self, decisions):
+        return None
+
+
+class World:
+    """A cycle over n1 and n2. happens: need → what happens before it is answered."""
+
+    def __init__(self, *, own=None, shorten=None, thinking=None, **settings):
+        self.nodes, self.now_s, self.happens = Nodes("n1", "n2"), 10.0, {}
+        classes = self.nodes.table.classes
+        self.profiles = {"default-scheduler": profile_of(ROW_PLUGINS, classes=classes)}
+        settings = Settings(**settings)
+        partition = own and Partition(settings, 0, own)
+        parts = CycleParts(self.nodes, settings, self.profiles, None, partition, shorten)
+        self.cycle = SchedulingCycle(parts, Thinking(thinking or DecisionTime()))
+        self.needs = []
+
+    def pods(self, count, cpu=400):
+        info = self.nodes.table.classes.info(pod(cpu=cpu))
+        signature = self.profiles["default-scheduler"].class_of(info, "u")
+        return [PodInCycle(f"u{n}", f"d/p{n}", info, signature) for n in range(count)]
+
+    def decide(self, pods):
+        """(nodes of the decisions, how many pods are settled)."""
+        self.needs.clear()
+        lane, pods = self.cycle.next(pods)
+        steps, answer = self.cycle.decide(lane, pods, self.now_s), None
+        while True:
+            try:
+                need = steps.send(answer)
+            except StopIteration as end:
+                return [each.node_name for each in end.value[0]], end.value[1]
+            self.needs.append(need)
+            self.happens.get(type(need), lambda: None)()
+            self.now_s = getattr(need, "at_s", self.now_s)
+            answer = None if isinstance(need, Prepare | Phase) else self.now_s
+
+    def kinds(self):
+        return [type(need).__name__ for need in self.needs if not isinstance(need, Phase)]
+
+
+def test_a_batch_catches_up_prepares_decides_and_lets_waiting_changes_in():
+    world = World()
+
+    nodes, settled = world.decide(world.pods(2))
+
+    assert (sorted(nodes), settled) == (["n1", "n2"], 2)
+    assert world.kinds() == ["CatchUp", "Prepare", "ApplyWaiting"]
+    assert [need.name for need in world.needs if isinstance(need, Phase)] == [
+        "evaluate",
+        "decide",
+        "",
+    ]
+    assert not world.nodes.is_held
+
+
+def test_a_state_that_is_young_enough_serves_the_next_batch_too():
+    world = World(**STALE)
+    world.decide(world.pods(1))
+
+    world.now_s += 4.0
+    world.decide(world.pods(2)[1:])
+
+    assert world.kinds() == ["Prepare", "ApplyWaiting"]
+
+
+def test_where_a_pod_fits_nowhere_on_a_stale_state_it_is_decided_on_a_fresh_one():
+    world = World(**STALE)
+    world.decide(world.pods(4))
+    world.happens[CatchUp] = lambda: world.nodes.table.add_node(node("n3", cpu=1000))
+
+    found = world.decide(world.pods(5)[4:])
+
+    assert found == (["n3"], 1)
+    assert world.kinds() == [
+        *("Prepare", "ApplyWaiting"),
+        *("ReadClock", "CatchUp", "Prepare", "ApplyWaiting"),
+    ]
+    assert ReadClock() in world.needs
+
+
+def test_who_is_alone_thinks_before_it_reads():
+    thinking = DecisionTime(batch=KindTime(job_s=2.0, task_s=0.5))
+    world = World(decision_time=thinking, thinking=thinking)
+
+    world.decide(world.pods(3))
+
+    assert world.needs[:2] == [WaitUntil(12.5), CatchUp()]
+
+
+def test_a_state_that_grew_too_old_while_a_scheduler_thought_is_read_again():
+    thinking = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
+    world = World(decision_time=thinking, thinking=thinking, **STALE)
+
+    world.decide(world.pods(1))
+
+    assert world.needs[:3] == [CatchUp(), WaitUntil(16.0), CatchUp()]
+
+
+def test_workers_are_asked_before_a_batch_which_then_catches_up_again():
+    world = World(shorten=lambda cycle, pods: pods[:1])
+
+    found = world.decide(world.pods(3))
+
+    assert found[1] == 1
+    assert world.kinds() == ["CatchUp", "Prepare", "ScoreClasses", "CatchUp", "ApplyWaiting"]
+    assert [need for need in world.needs if isinstance(need, CatchUp)] == [
+        CatchUp(),
+        CatchUp(is_again=True),
+    ]
+    (scored,) = [need for need in world.needs if isinstance(need, ScoreClasses)]
+    assert [each.uid for each in scored.pods] == ["u0"]
+
+
+def test_others_may_run_between_so_many_decisions(monkeypatch):
+    monkeypatch.setattr(scheduling_cycle, "DECISIONS_AT_ONCE", 2)
+    world = World()
+
+    world.decide(world.pods(4, cpu=100))
+
+    assert world.needs.count(Pause()) == 2
+
+
+def test_a_pod_that_fits_no_own_node_goes_on_to_all_of_them():
+    own = {"n1": 0, "n2": 1}
+    world = World(own=own, mode="partitioned", schedulers=2, partitions=2)
+    own_lane = world.cycle.lanes[1]
+    pods = world.pods(3)
+    world.decide(pods[:2])
+
+    assert world.cycle.next(pods[2:])[0] is own_lane
+    assert world.decide(pods[2:]) == ([], 1)
+    assert world.cycle.passed_on == 1
+    assert world.cycle.next(pods[2:])[0] is world.cycle.lanes[0]
+    assert world.decide(pods[2:]) == (["n2"], 1)
+
+
+def test_a_driver_that_raises_leaves_the_table_free():
+    world = World()
+    steps = world.cycle.decide(*world.cycle.next(world.pods(1)), 0.0)
+    need = next(steps)
+    while not world.nodes.is_held:
+        need = steps.send(None if isinstance(need, Prepare | Phase) else 0.0)
+
+    with pytest.raises(TimeoutError):
+        steps.throw(TimeoutError)
+
+    assert not world.nodes.is_held
