@@ -145,7 +145,7 @@ class _Ramble:
         self._followers = {name: _Follower(name, self) for name in names}
         self._scheduler, *self._workers = self._followers.values()
         self.cache = CacheActor(plan, _Directory(self._followers))
-        self._hosts, self._here = nodes[:6], set()
+        self._hosts, self._here, self._changes = nodes[:6], set(), 0
 
     def wrong(self, text):
         self.problems.append(text)
@@ -164,8 +164,11 @@ class _Ramble:
             self._here.remove(facts.name)
             await self.cache.remove_nodes(NodeNames((facts.name,)))
         else:
+            # One that is there comes with other labels: it is a change in any case.
             self._here.add(facts.name)
-            await self.cache.add_nodes(node_batch([facts]))
+            self._changes += 1
+            labels = (*facts.labels, ("change", str(self._changes)))
+            await self.cache.add_nodes(node_batch([replace(facts, labels=labels)]))
 
     async def _turn_deaf(self):
         self.draw.choice(self._workers).is_deaf = True
@@ -203,7 +206,7 @@ class _Ramble:
     async def _lose_the_scheduler(self):
         self._scheduler.is_deaf = True
         try:
-            for _ in range(2 * len(self._hosts)):
+            for _ in range(3):
                 await self._change()
                 await asyncio.sleep(1.0)
         except RoadsteadError as lost:
