@@ -47,6 +47,8 @@ class Kept:
         elif isinstance(subject, RunMark) and subject.what == EPOCH:
             self._fence(record)
         elif isinstance(subject, RunMark) and subject.what == VOID:
+            # One that was forgotten and is void again counts from now on.
+            self.void.pop(record.token, None)
             self.void[record.token] = None
         else:
             self.told.append(subject)
