@@ -19,8 +19,8 @@ from roadstead.protocol.status import Code
 from tests.actors import fleets
 from tests.actors.world import identity
 from tests.builders import named, node, pod
-from tests.cycle.test_paths import decide, filled, prepared, profiles_of, told
 from tests.extenders.servers import config_of
+from tests.local.test_paths import decide, filled, prepared, profiles_of, told
 from tests.strategies import ZONE
 
 

@@ -9,7 +9,7 @@ from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
 from tests.actors.fleets import apps, near, spread
 from tests.builders import node, pod, table_of
-from tests.cycle.test_paths import profiles_of
+from tests.local.test_paths import profiles_of
 from tests.strategies import ZONE
 
 WEB = apps("web")
