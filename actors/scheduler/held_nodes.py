@@ -10,7 +10,7 @@ may be made on a stale state, or take time, changes wait from one `catch_up` to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from roadstead.actors.cache.row_versions import KnownVersions
 from roadstead.actors.messages import DeltaBatch
@@ -107,7 +107,7 @@ class HeldNodes(TableFollower):
         """Make the changes that came during a batch, unless the state is to stay as it is."""
         await self._advance()
 
-    def row_versions(self, decisions: Sequence[Decision]) -> Mapping[str, int] | None:
+    def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
         """The versions of the rows to which pods come; None where the binder checks none."""
         if not self._checks_versions:
             return None

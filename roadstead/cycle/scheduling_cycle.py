@@ -69,13 +69,17 @@ class HeldTable(Protocol):
     def release(self) -> None:
         """They need not wait any more."""
 
-    def row_versions(self, decisions: Sequence[Decision]) -> Mapping[str, int] | None:
+    def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
         """The versions of the rows to which pods come; None where nobody compares them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CycleParts:
-    """What a scheduling cycle is made of. partition: its own nodes, which it looks at first."""
+    """What a scheduling cycle is made of.
+
+    partition: its own nodes, which it looks at first. shorten: only where there are workers; they
+    are then asked to score what it leaves of a batch.
+    """
 
     nodes: HeldTable
     settings: Settings
@@ -259,7 +263,7 @@ def decide_held(
         batch.settle()
         nodes.tentative.note(decisions)
         if (versions := nodes.row_versions(decisions)) is not None:
-            cycle.row_versions = dict(versions)
+            cycle.row_versions = versions
     finally:
         nodes.release()
     yield from time_after(ApplyWaiting())
