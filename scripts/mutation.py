@@ -21,16 +21,18 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.mutation.equivalents import why_equivalent
-from tests.mutation.killers import KILLERS, REACHES
-from tests.mutation.planting import plant
+from tests.mutation.hosts import HOSTS, Host, Kill
+from tests.mutation.killers import KILLERS, REACHES, suites_of
+from tests.mutation.planting import UnsuitedError, plant, plant_in_functions
 from tests.mutation.reach import Reach, load, save
 from tests.mutation.sites import Mutant, mutants_of
 
@@ -59,6 +61,12 @@ CPU_S = 400
 """Processor time after which a mutant counts as found: it does not end."""
 
 MEMORY_BYTES = 12 << 30
+
+UNSUITED = "must be imported"
+"""What a host says of a mutant that cannot be planted in functions that are there."""
+
+Job = tuple[Mutant, str]
+Plant = Callable[[Mutant], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +126,16 @@ def measured(killer: str, paths: Sequence[str], rounds: int, folder: Path) -> Re
     return load(into)
 
 
-def _work(mutant: Mutant, killer: str, rounds: int, reach: Reach, answer: Connection) -> None:
+def _work(plant: Plant, kill: Kill, mutant: Mutant, answer: Connection) -> None:
     """In a process of its own: plant the mutant, look for it, send what was found."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     _be_silent()
     try:
         plant(mutant)
-        found = KILLERS[killer](mutant, rounds, reach)
+        found = kill(mutant)
+    except UnsuitedError:
+        found = UNSUITED
     except BaseException as failure:
         found = f"does not start: {type(failure).__name__}: {failure}"
     answer.send((found, time.process_time()))
@@ -133,10 +143,10 @@ def _work(mutant: Mutant, killer: str, rounds: int, reach: Reach, answer: Connec
     os._exit(0)
 
 
-def run(
-    jobs: Sequence[tuple[Mutant, str]], rounds: int, processes: int, reaches: Mapping[str, Reach]
+def side_by_side(
+    jobs: Sequence[Job], processes: int, plant: Plant, killers: Mapping[str, Kill]
 ) -> Iterator[Result]:
-    """Results as they come, so many processes side by side."""
+    """Results as they come, so many processes at once, each a fork of this one."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(jobs))
     running: dict[Connection, tuple[Mutant, str, multiprocessing.process.BaseProcess]] = {}
@@ -144,7 +154,7 @@ def run(
         while waiting and len(running) < processes:
             mutant, killer = waiting.pop()
             ours, theirs = context.Pipe(duplex=False)
-            asked = mutant, killer, rounds, reaches[killer], theirs
+            asked = plant, killers[killer], mutant, theirs
             process = context.Process(target=_work, args=asked)
             process.start()
             theirs.close()
@@ -160,6 +170,62 @@ def run(
             ready.close()
             process.join()
             yield Result(mutant, killer, found, cpu_s)
+
+
+def _host(
+    host: Host, jobs: Sequence[Job], processes: int, reach: Reach, results: Connection
+) -> None:
+    """In a process of its own: import once what looks for mutants, then look in a fork for each."""
+    _be_silent()
+
+    def work(kill: Kill) -> None:
+        for result in side_by_side(jobs, processes, plant_in_functions, {jobs[0][1]: kill}):
+            results.send(result)
+
+    host(work, reach)
+    results.send(None)
+    os._exit(0)
+
+
+def _hosted(host: Host, jobs: Sequence[Job], processes: int, reach: Reach) -> Iterator[Result]:
+    """Results of a host, as they come. Raises SystemExit where it ends before the last one."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_host, args=(host, jobs, processes, reach, theirs))
+    process.start()
+    theirs.close()
+    try:
+        while (result := ours.recv()) is not None:
+            yield result
+    except EOFError:
+        process.join()
+        raise SystemExit(f"{jobs[0][1]}: ended with {process.exitcode}") from None
+    process.join()
+
+
+def run(
+    jobs: Sequence[Job], rounds: int, processes: int, reaches: Mapping[str, Reach]
+) -> Iterator[Result]:
+    """Results as they come: of mutants in functions from hosts, then of those that are imported."""
+    groups: dict[tuple[str, tuple[str, ...]], list[Job]] = {}
+    cold: list[Job] = []
+    for mutant, killer in jobs:
+        if reaches[killer].of(mutant.path, mutant.line) is None:
+            cold.append((mutant, killer))
+        else:
+            suites = suites_of(mutant.path) if killer == "tests" else ()
+            groups.setdefault((killer, suites), []).append((mutant, killer))
+    for (killer, suites), some in groups.items():
+        host = partial(HOSTS[killer], suites=suites, rounds=rounds)
+        for result in _hosted(host, some, processes, reaches[killer]):
+            if result.found == UNSUITED:
+                cold.append((result.mutant, killer))
+            else:
+                yield result
+    killers = {
+        name: partial(KILLERS[name], rounds=rounds, reach=reach) for name, reach in reaches.items()
+    }
+    yield from side_by_side(cold, processes, plant, killers)
 
 
 def package_of(mutant: Mutant) -> str:

@@ -79,12 +79,6 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "pass",
     ): "where no lease is left, none has a number of an event",
     (
-        "actors/cache/recovery.py",
-        "CacheRecovery._report",
-        "5",
-        "6",
-    ): "how many differences stand in one line of a log",
-    (
         "roadstead/binder/commits.py",
         "Commits._all_pending",
         "if told != facts: ...",

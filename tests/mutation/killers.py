@@ -47,11 +47,11 @@ WAYS = 5
 """Of the wide variant: seeds that are equal modulo this number run in the same way, 0 the quiet."""
 
 SLOWEST = 5
-LEAST_CPU_S = 60
+LEAST_CPU_S = 30
 """A run, or the tests of a mutant, that take so many times their time without the mutant, and so
 much processor time besides, do not end."""
 
-_HOW = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:randomly")
+HOW = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:randomly")
 
 
 def program(rounds: int) -> Iterator[tuple[str, int]]:
@@ -69,7 +69,7 @@ def program(rounds: int) -> Iterator[tuple[str, int]]:
         yield "kernel", seed
 
 
-def _bound_cpu(more_s: float) -> None:
+def bound_cpu(more_s: float) -> None:
     """From now on this process may take so much processor time, and `LEAST_CPU_S`, before it is
     killed."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -90,7 +90,7 @@ def by_simulation(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
         where = f"{among} {seed}"
         if reaching is not None and where not in reaching:
             continue
-        _bound_cpu(SLOWEST * reach.seconds.get(where, 0.0))
+        bound_cpu(SLOWEST * reach.seconds.get(where, 0.0))
         try:
             outcome = simulate(seed, KINDS, among=among)
         except Exception as failure:
@@ -118,7 +118,7 @@ def reach_of_simulation(paths: Sequence[str], rounds: int) -> Reach:
     return Reach(lines_of(followed), seconds)
 
 
-class _Listener:
+class Listener:
     """Tests that fail, and how long each takes. only: their ids; None for all of them."""
 
     def __init__(self, reach: Reach | None = None, only: set[str] | None = None) -> None:
@@ -153,16 +153,16 @@ def by_tests(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
         paths = tuple(path for path in sorted(files) if path.startswith(wanted))
     if not paths:
         return None
-    _bound_cpu(SLOWEST * sum(reach.seconds.get(each, 0.0) for each in reaching or ()))
-    listener = _Listener(reach, reaching)
-    code = pytest.main(["-x", *_HOW, *paths], plugins=[listener])
+    bound_cpu(SLOWEST * sum(reach.seconds.get(each, 0.0) for each in reaching or ()))
+    listener = Listener(reach, reaching)
+    code = pytest.main(["-x", *HOW, *paths], plugins=[listener])
     if listener.failed:
         return listener.failed[0]
     # 5: none of the tests is left, so none reaches it.
     return None if code in (0, 5) else f"pytest ended with {int(code)}"
 
 
-class _Contexts(_Listener):
+class _Contexts(Listener):
     """Gives what a test reaches to it; what a fixture reaches, to all tests of its file."""
 
     def __init__(self, followed) -> None:
@@ -190,7 +190,7 @@ def reach_of_tests(paths: Sequence[str], rounds: int) -> Reach:
     folders = {each for path in paths for each in suites_of(path)}
     listener = _Contexts(followed)
     followed.start()
-    code = pytest.main([*_HOW, *sorted(folders)], plugins=[listener])
+    code = pytest.main([*HOW, *sorted(folders)], plugins=[listener])
     followed.stop()
     assert code == 0, f"tests fail without a mutant: {listener.failed[:3]}"
     return Reach(_with_fixtures(lines_of(followed), listener.items), listener.seconds)

@@ -1,10 +1,15 @@
-"""A mutant in place of a module: an import hook for one process."""
+"""A mutant in place of a module, in one process: before its import, or in its functions after."""
 
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType, FunctionType
 
 from tests.mutation.sites import Mutant, mutate
 
@@ -54,3 +59,79 @@ def plant(mutant: Mutant) -> None:
     name = module_name(mutant.path)
     assert name not in sys.modules, f"{name} is imported already"
     sys.meta_path.insert(0, _Finder(mutant))
+
+
+class UnsuitedError(Exception):
+    """A mutant that cannot be planted in functions that are there: it must be imported."""
+
+
+def plant_in_functions(mutant: Mutant) -> None:
+    """The functions of the mutant's module, which is imported, get the mutant's code.
+
+    A process that has imported everything plants mutants in forks of itself, without importing
+    anything again. What was executed while the module was imported stays as it was.
+
+    Raises UnsuitedError where the mutant is not in a function, or its function cannot be changed.
+    """
+    path = ROOT / mutant.path
+    source = path.read_text()
+    codes: dict[tuple[str, int], list[CodeType]] = {}
+    for code in _functions_in(compile(mutate(mutant.path, source, mutant.number), path, "exec")):
+        codes.setdefault(_key(code), []).append(code)
+    having = _having(mutant, compile(source, path, "exec"))
+    planted = False
+    for function in _functions_of(path):
+        new = codes.get(_key(function.__code__), [])
+        if len(new) != 1:
+            if function.__code__.co_firstlineno == mutant.line:
+                raise UnsuitedError(f"{mutant}: several functions on this line")
+            continue
+        planted |= _key(function.__code__) == having
+        try:
+            function.__code__ = new[0]
+        except ValueError as error:
+            raise UnsuitedError(f"{mutant}: {error}") from None
+    if not planted:
+        raise UnsuitedError(f"{mutant} is in no function that is there")
+
+
+def _key(code: CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _having(mutant: Mutant, module: CodeType) -> tuple[str, int] | None:
+    """The function that has the mutant's line and is in no other function."""
+    for code in _functions_in(module):
+        within = f"{mutant.function}.".startswith(f"{code.co_qualname}.")
+        if within and mutant.line in _lines(code):
+            return _key(code)
+    return None
+
+
+def _functions_in(code: CodeType) -> Iterator[CodeType]:
+    """Code of all functions, also of those in classes and functions; the outer ones first."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            if each.co_flags & inspect.CO_OPTIMIZED:
+                yield each
+            yield from _functions_in(each)
+
+
+def _lines(code: CodeType) -> set[int]:
+    """All lines of a function, with those of the functions in it."""
+    spans = [code.co_lines(), *(each.co_lines() for each in _functions_in(code))]
+    return {line for span in spans for _, _, line in span if line is not None}
+
+
+def _functions_of(path: Path) -> list[FunctionType]:
+    """All functions of this process whose source is in a file, links followed."""
+    real, known = os.path.realpath(path), {}
+    found = []
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType):
+            name = each.__code__.co_filename
+            if name not in known:
+                known[name] = os.path.realpath(name)
+            if known[name] == real:
+                found.append(each)
+    return found

@@ -236,6 +236,8 @@ def _text(node: ast.AST) -> str:
 def _is_log(call: ast.Call) -> bool:
     """Whether a call only writes to a log."""
     function = call.func
+    if isinstance(function, ast.Name):
+        return function.id == "log"
     owner = function.value if isinstance(function, ast.Attribute) else None
     return isinstance(owner, ast.Name) and owner.id in ("logger", "log", "_log", "LOG", "logging")
 

@@ -1,14 +1,16 @@
 """The mutation run's own parts: which changes it finds, how it makes one, and what it says."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.mutation import planting
 from tests.mutation.equivalents import EQUIVALENTS
-from tests.mutation.planting import module_name
+from tests.mutation.planting import module_name, plant_in_functions
 from tests.mutation.reach import Reach, lines_of, new_coverage
 from tests.mutation.sites import mutants_of, mutate
 
@@ -26,6 +28,7 @@ def pick(rows, least=0):
     if not found:
         raise ValueError("0 rows")
     log.info("found %d", 7)
+    log(QUEUE, "found", rows=7)
     found.sort()
     return min(found) + least
 
@@ -59,7 +62,7 @@ def test_checks_texts_errors_logs_and_types_are_left_alone():
     texts = [text for change in changes() for text in change]
 
     assert not any("assert" in text or "raise ValueError('0" in text for text in texts)
-    assert not any("log.info" in text or "7" in text for text in texts)
+    assert not any("log" in text or "7" in text for text in texts)
     assert not any("tuple[str]" in text or "1 == 1" in text for text in texts)
 
 
@@ -108,6 +111,49 @@ def test_a_planted_mutant_is_imported_in_place_of_its_module():
     )
 
     assert ran.stdout.split() == ["_Loader", "roadstead.cache.deadlines"]
+
+
+FUNCTIONS = """
+from tests.mutation.planting import UnsuitedError, plant_in_functions
+from tests.mutation.sites import mutants_of
+from roadstead.cache.deadlines import Deadlines
+path = "roadstead/cache/deadlines.py"
+before = Deadlines.__init__.__code__, Deadlines.__len__.__code__
+mutants = mutants_of(path, open(path).read())
+plant_in_functions(next(each for each in mutants if each.function == "Deadlines.__init__"))
+print(Deadlines.__init__.__code__ == before[0], Deadlines.__len__.__code__ == before[1])
+path = "roadstead/cycle/class_memory.py"
+import roadstead.cycle.class_memory
+mutants = mutants_of(path, open(path).read())
+try:
+    plant_in_functions(next(each for each in mutants if not each.function))
+except UnsuitedError:
+    print("must be imported")
+"""
+
+
+def test_a_mutant_is_planted_in_functions_that_are_there_or_must_be_imported():
+    ran = subprocess.run(
+        [sys.executable, "-c", FUNCTIONS], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout.splitlines() == ["False True", "must be imported"]
+
+
+def test_a_mutant_in_a_nested_function_is_planted(tmp_path, monkeypatch):
+    """The function that has it is given new code, and whatever it defines from then on."""
+    source = (
+        "def outer(rows):\n    def within(row):\n        return row < 3\n    return within(rows)\n"
+    )
+    (tmp_path / "nested.py").write_text(source)
+    monkeypatch.setattr(planting, "ROOT", tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    outer = importlib.import_module("nested").outer
+    (mutant,) = (m for m in mutants_of("nested.py", source) if m.after == "row <= 3")
+
+    assert not outer(3)
+    plant_in_functions(mutant)
+    assert outer(3)
 
 
 def test_equivalents_name_mutants_that_there_are():

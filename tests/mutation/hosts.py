@@ -1,0 +1,63 @@
+"""Processes that have everything imported, in forks of which mutants are looked for.
+
+Importing the product and collecting its tests takes longer than most tests that find a mutant.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tests.mutation.killers import HOW, SLOWEST, Listener, bound_cpu, by_simulation
+from tests.mutation.reach import Reach
+from tests.mutation.sites import Mutant
+
+Kill = Callable[[Mutant], str | None]
+"""What finds a mutant that is planted, None for nothing. It is called in a fork."""
+
+Work = Callable[[Kill], None]
+Host = Callable[[Work, Reach], None]
+
+
+def host_of_simulation(work: Work, reach: Reach, suites: Sequence[str], rounds: int) -> None:
+    """Imports what simulated runs need."""
+    from tests.simulation import simulation
+
+    assert simulation.simulate is not None
+    work(lambda mutant: by_simulation(mutant, rounds, reach))
+
+
+def host_of_tests(work: Work, reach: Reach, suites: Sequence[str], rounds: int) -> None:
+    """Collects tests once; a fork runs those that reach its mutant, the quick ones first."""
+    import pytest
+
+    pytest.main([*HOW, *suites], plugins=[_Loop(work, reach)])
+
+
+class _Loop:
+    """In place of pytest's own loop over all tests."""
+
+    def __init__(self, work: Work, reach: Reach) -> None:
+        self._work, self._reach = work, reach
+
+    def pytest_runtestloop(self, session) -> bool:
+        items = sorted(session.items, key=lambda each: self._reach.seconds.get(each.nodeid, 0.0))
+
+        def kill(mutant: Mutant) -> str | None:
+            reaching = self._reach.of(mutant.path, mutant.line)
+            bound_cpu(SLOWEST * sum(self._reach.seconds.get(each, 0.0) for each in reaching))
+            return _first_failing(session, [each for each in items if each.nodeid in reaching])
+
+        self._work(kill)
+        return True
+
+
+def _first_failing(session, items: list) -> str | None:
+    """The first of these tests that fails; None where all pass."""
+    listener = Listener()
+    session.config.pluginmanager.register(listener)
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if listener.failed:
+            return listener.failed[0]
+    return None
+
+
+HOSTS = {"simulation": host_of_simulation, "tests": host_of_tests}
