@@ -223,8 +223,8 @@ def explain(
     if len(feasible) and not (cycle_error or score_error):
         lines, score_error = _scored(evaluation, order[feasible])
         cycle_error = "" if nominated or len(feasible) == 1 else score_error
-    if narrowing is not None and narrowing.scores and lines:
-        lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
+        if narrowing is not None and narrowing.scores and not score_error:
+            lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
     diagnosis = _diagnosis(evaluation, statuses if passed else (), narrowing)
     failed = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
     explanation = Explanation(

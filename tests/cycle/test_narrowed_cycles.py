@@ -18,7 +18,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import Code
 from tests.actors import fleets
 from tests.actors.world import identity
-from tests.builders import named, node, pod
+from tests.builders import named, node, pod, profile_of
 from tests.extenders.servers import config_of
 from tests.local.test_paths import decide, filled, prepared, profiles_of, told
 from tests.strategies import ZONE
@@ -60,7 +60,7 @@ def moody(seed, **fields):
 class World:
     """The same fleet, decided pod by pod and in batches, each with a narrower of its own."""
 
-    def __init__(self, inputs, narrower_of):
+    def __init__(self, inputs, narrower_of, profiles_of=profiles_of):
         self.plain = filled(PlainPath(profiles_of, narrower=narrower_of()), inputs)
         self.beside = filled(BesidePath(profiles_of, narrower=narrower_of()), inputs)
 
@@ -199,6 +199,30 @@ def test_extenders_scores_decide_and_are_explained():
         line = said["scores"][-1]
         assert said["best"] == ["n2"]
         assert (line["plugin"], line["raw"]) == ("Extender", [0, 0, 10_000])
+
+
+def test_extenders_scores_alone_decide_and_are_explained():
+    """Where no plugin scores, totals begin at nothing (upstream: prioritizeNodes)."""
+
+    class Prefers:
+        def call(self, verb, payload):
+            return [{"Host": "n2", "Score": 10}, {"Host": "n1", "Score": 3}]
+
+    def filters_alone(classes):
+        points = {"filter": ["NodeResourcesFit"], "preFilter": ["NodeResourcesFit"]}
+        return {"default-scheduler": profile_of(points, classes=classes)}
+
+    config = config_of(node_cache_capable=True, prioritize_verb="rate", weight=1)
+    narrower = Narrower({}, Extenders([Extender(config, Prefers())]))
+    world = World(fleet(3), lambda: narrower, filters_alone)
+
+    (decided,) = world.decide_together([pod(cpu=100)])
+
+    assert (decided[1], decided[3]) == ("n2", 100)
+    for explained in world.explained(pod(cpu=100)):
+        said = explained.as_expected()
+        assert (said["best"], said["total"]) == (["n2"], [0, 30, 100])
+        assert [line["plugin"] for line in said["scores"]] == ["Extender"]
 
 
 def test_scores_below_nothing_choose_too():

@@ -47,6 +47,8 @@ class Judge:
         self._naive = Naive(self._table, self._tie_break)
         self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
         self._sampling, self._opinions = Sampling(plan), opinions
+        if opinions is None:
+            self._sampling.is_content = {n for n, each in self._profiles.items() if not each.score}
         self._bystanders = Bystanders(plan, self._tie_break, members, bounds, opinions)
         self._changes = []
         self._placed = {}
@@ -244,7 +246,8 @@ class Judge:
         refused = {name: why for name, why in {**refused, **more}.items() if name not in left}
         added = {} if self._opinions is None else self._opinions.added(pod.uid, left)
         rows = [row for row in rows if names[row] in left]
-        found = Left(rows, None, added, len(left) != len(met))
+        strangers = tuple(why for name, why in refused.items() if name not in names)
+        found = Left(rows, None, added, len(left) != len(met), strangers)
         return self._narrowed(evaluation, found, refused, seen | told)
 
     def _asked(self, pod, names):

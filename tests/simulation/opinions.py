@@ -6,6 +6,7 @@ from roadstead.extenders.caller import InProcess
 from roadstead.protocol.status import Code, Status, error
 
 WHY = "it does not please"
+STRANGER = "n-of-nobody"
 FAILS = "the extender is out of order"
 
 
@@ -14,7 +15,7 @@ class Opinions:
 
     def __init__(self, draw):
         self.weight, self._salt = draw.choice((1, 3)), draw.random()
-        self.preempts = draw.random() < 0.5
+        self.preempts = draw.random() < 0.7
         self.caller_of = InProcess(lambda config, clock: self)
 
     def config(self):
@@ -29,10 +30,15 @@ class Opinions:
     # What a judge asks.
 
     def filter(self, uid, names):
-        """(those that are left, node → why of the others); None where it fails."""
+        """(those that are left, node → why of the others); None where it fails.
+
+        Of some pods it also refuses a node that nobody knows.
+        """
         if self._drawn(uid) % 12 == 0:
             return None
         refused = {name: self._refusal(uid, name) for name in names}
+        if self._drawn(uid) % 12 < 4:
+            refused[STRANGER] = Status(Code.UNSCHEDULABLE, (WHY,), "Extender")
         left = [name for name in names if refused[name] is None]
         return left, {name: refused[name] for name in names if refused[name] is not None}
 

@@ -75,12 +75,15 @@ def problems_of(plan, scenario, drawn):
 
 
 def _plan(plan, draw, opinions):
-    """The plan with plugins of users, a share of nodes to score and an extender."""
+    """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
     names = [each.name for each in draw.sample(DECIDING, draw.choice((0, 1, 2)))]
     names = [name for name in names if name not in plan.config_text]
     document = json.loads(config_with(*names, config=plan.config_text))
     if share := draw.choice((None, 1, 40, 70)):
         document["percentageOfNodesToScore"] = share
+    if draw.random() < 0.15:
+        for each in document["profiles"]:
+            each.setdefault("plugins", {})["score"] = {"disabled": [{"name": "*"}]}
     if opinions is not None:
         document["extenders"] = [opinions.config()]
     settings = plan.settings.model_copy(update={"score_nodes": "config"})

@@ -13,13 +13,14 @@ LEAST_SHARE = 5
 class Sampling:
     """shares: percentageOfNodesToScore by scheduler name, of the profiles that sample.
 
-    start: where in the order of all nodes the next search begins.
+    start: where in the order of all nodes the next search begins. is_content: scheduler names of
+    which a search ends with the first feasible node, as nobody scores it.
     """
 
     def __init__(self, plan):
         self.shares = plan.config().shares() if plan.settings.score_nodes == "config" else {}
         self._zones, self._order = {}, []
-        self.start = 0
+        self.start, self.is_content = 0, set()
 
     def node_comes(self, facts):
         names = self._zones.setdefault(facts.zone, [])
@@ -77,6 +78,8 @@ class Sampling:
 
     def _wanted(self, scheduler_name, nodes):
         share = self.shares.get(scheduler_name)
+        if share is not None and scheduler_name in self.is_content:
+            return 1
         if share is None or nodes < LEAST_NODES or share >= 100:
             return nodes
         if share == 0:
