@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from typing import Protocol, TypeAlias
 
 from roadstead.config.settings import Settings
@@ -200,11 +199,6 @@ class SchedulingCycle:
         place = 0
         while place < len(pods):
             coming = pods[place : place + DECISIONS_AT_ONCE]
-            if lane.is_own:
-                coming = [*takewhile(lambda pod: self._lane_of(pod) is lane, coming)]
-            if not coming:
-                place += 1
-                continue
             if run := batch.decide_run(coming):
                 decisions += run
                 place += len(run)

@@ -6,6 +6,84 @@ and values that are overwritten before they are read.
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (
+        "roadstead/queue/places.py",
+        "Order.came",
+        "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
+        "if False: ...",
+    ): "how many entries of pods that left are kept",
+    (
+        "roadstead/invariants/world.py",
+        "World.put",
+        "if facts.pod_anti_affinity: ...",
+        "if True: ...",
+    ): "a pod without such terms excludes nobody",
+    (
+        "roadstead/queue/nominator.py",
+        "Nominator.facts_for",
+        "if len(self._facts) >= MAX_FACTS_KNOWN: ...",
+        "if True: ...",
+    ): "equal facts are found again",
+    (
+        "roadstead/binder/verification.py",
+        "Verifier._known_of_all",
+        "known.times >= worthwhile",
+        "known.times > worthwhile",
+    ): "when to verify a class at once, with the same answers",
+    (
+        "roadstead/binder/verification.py",
+        "Verifier._admits",
+        "known.times += 1",
+        "known.times -= 1",
+    ): "when to verify a class at once, with the same answers",
+    (
+        "roadstead/cycle/scorer.py",
+        "Scorer._sort",
+        "if self._ordered != self.table.node_version: ...",
+        "if True: ...",
+    ): "the same order is found again",
+    (
+        "roadstead/cycle/class_memory.py",
+        "most_classes",
+        "1",
+        "2",
+    ): "how many classes are kept, which are found anew where they are not",
+    (
+        "roadstead/cycle/class_memory.py",
+        "most_classes",
+        "MIN_CLASSES // sharers",
+        "MIN_CLASSES * sharers",
+    ): "how many classes are kept, which are found anew where they are not",
+    (
+        "roadstead/cycle/scheduling_cycle.py",
+        "SchedulingCycle.on_lane",
+        "if self._partition is None: ...",
+        "if False: ...",
+    ): "without a partition there is one lane, which has all pods",
+    (
+        "roadstead/cycle/scheduling_cycle.py",
+        "SchedulingCycle._new_cycle",
+        "1",
+        "2",
+    ): "how much each lane may keep in memory",
+    (
+        "roadstead/cycle/scheduling_cycle.py",
+        "SchedulingCycle._new_cycle",
+        "2",
+        "3",
+    ): "how much each lane may keep in memory",
+    (
+        "roadstead/cycle/scheduling_cycle.py",
+        "SchedulingCycle._new_cycle",
+        "settings.concurrency == 'partitioned'",
+        "settings.concurrency != 'partitioned'",
+    ): "how much each lane may keep in memory",
+    (
+        "roadstead/cycle/scheduling_cycle.py",
+        "SchedulingCycle._new_cycle",
+        "2 if settings.concurrency == 'partitioned' else 1",
+        "1 if settings.concurrency == 'partitioned' else 2",
+    ): "how much each lane may keep in memory",
+    (
         "roadstead/binder/verification.py",
         "Verifier._known_of_all",
         "pods < worthwhile",

@@ -10,6 +10,7 @@ from tests.simulation import (
     ramble_attempts,
     ramble_binder,
     ramble_cache,
+    ramble_cycle,
     ramble_decisions,
     ramble_held,
     ramble_policies,
@@ -72,6 +73,7 @@ async def _rambled(run):
     problems += await ramble_cache.problems_of(plan, scenario, drawn)
     problems += await ramble_stream.problems_of(plan, scenario, drawn)
     problems += ramble_attempts.problems_of(plan, scenario, drawn)
+    problems += ramble_cycle.problems_of(drawn)
     problems += ramble_decisions.problems_of(plan, scenario, drawn)
     problems += ramble_held.problems_of(plan, scenario, drawn)
     problems += ramble_policies.problems_of(plan, scenario, drawn)

@@ -1,0 +1,278 @@
+"""A scheduling cycle without actors, driven at random: on what state pods are decided.
+
+A plain account of the rules is held against each need that it names and each decision: when it
+reads, how old what it read may be, when it thinks, which lane a pod takes, where a batch ends. Time
+passes, and the cluster changes, while its needs are met.
+"""
+
+import random
+from unittest.mock import patch
+
+from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.settings import Settings
+from roadstead.cycle import scheduling_cycle
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.needs import CatchUp, Phase, Prepare, ScoreClasses, WaitUntil
+from roadstead.cycle.partitions import Partition
+from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
+from roadstead.cycle.tentative import Tentative
+from roadstead.framework.tie_break import TieBreak
+from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
+from tests.simulation.naive import Naive
+
+TIMES, STEPS = 2, 12
+AT_ONCE = 3
+NAME = "default-scheduler"
+
+
+def problems_of(drawn):
+    """What differs from the account, the first few."""
+    with patch.object(scheduling_cycle, "DECISIONS_AT_ONCE", AT_ONCE):
+        for time in range(TIMES):
+            world = _World(random.Random(f"ramble cycle {drawn} {time}"))
+            for step in range(STEPS):
+                world.step()
+                if world.problems:
+                    return [f"batch {time}/{step} at random: {each}" for each in world.problems[:2]]
+    return []
+
+
+class _Nodes:
+    """Nodes of one scheduler, which note whether they are held."""
+
+    def __init__(self, table):
+        self.table, self.tentative, self.is_held = table, Tentative(table), False
+
+    def hold(self):
+        self.is_held = True
+
+    def release(self):
+        self.is_held = False
+
+    def row_versions(self, decisions):
+        return None
+
+
+class _World:
+    """lanes: of each lane, when what it has read was read; None where it is of no use."""
+
+    def __init__(self, draw):
+        self._draw, self.problems, self._now_s, self._number = draw, [], 5.0, 0
+        hosts = [node(f"n{n}", cpu=draw.choice((300, 900))) for n in range(draw.randint(1, 5))]
+        self._nodes, self._mirror = _Nodes(table_of(*hosts)), table_of(*hosts)
+        self._partition_of = {host.name: draw.randrange(2) for host in hosts}
+        settings, self._is_parted = self._settings(), draw.random() < 0.5
+        if self._is_parted:
+            settings = {**settings, "mode": "partitioned", "schedulers": 2, "partitions": 2}
+        self._settled = settings = Settings(**settings)
+        self._exact = settings.concurrency == "exact"
+        self._profile = profile_of(ROW_PLUGINS, classes=self._nodes.table.classes)
+        self._partition = Partition(settings, 0, self._partition_of) if self._is_parted else None
+        self._few = draw.choice((None, None, 1, 2))
+        shorten = (lambda cycle, pods: pods[: self._few]) if self._few else None
+        parts = (self._nodes, settings, {NAME: self._profile}, None, self._partition, shorten)
+        self._thinking = settings.decision_time
+        self.cycle = SchedulingCycle(CycleParts(*parts), Thinking(self._thinking))
+        self._naive = Naive(self._mirror, TieBreak(settings.tie_break, settings.seed))
+        self._read_s, self._paid, self._passed_on = {}, set(), set()
+        self._passed_count = 0
+        self._pods = [self._new_pod() for _ in range(6)]
+
+    def _settings(self):
+        draw = self._draw
+        settings = {"schedulers": draw.choice((1, 2, 2))}
+        if settings["schedulers"] > 1:
+            settings["staleness_s"] = draw.choice((0.0, 2.0, 10.0))
+        if draw.random() < 0.5:
+            job_s, task_s = draw.choice((0.0, 1.0, 5.0)), draw.choice((0.0, 0.5))
+            settings["decision_time"] = DecisionTime(batch=KindTime(job_s=job_s, task_s=task_s))
+        return settings
+
+    def _new_pod(self):
+        self._number += 1
+        facts = pod(cpu=self._draw.choice((100, 200, 800, 2000)))
+        info = self._nodes.table.classes.info(facts)
+        signature = self._profile.class_of(info, f"u{self._number}")
+        return PodInCycle(f"u{self._number}", f"d/p{self._number}", info, signature)
+
+    def _expect(self, is_so, text):
+        if not is_so:
+            self.problems.append(text)
+
+    # What happens meanwhile.
+
+    def _pass(self):
+        self._now_s += self._draw.choice((0.0, 0.0, 0.5, 1.5, 4.0))
+
+    def _change(self):
+        """What becomes of the cluster: pods of others end, or come."""
+        draw = self._draw
+        host = draw.choice(self._mirror.names)
+        uid = f"other-{draw.randrange(4)}"
+        info = self._nodes.table.classes.info(pod(cpu=100))
+        for table in (self._nodes.table, self._mirror):
+            there = [name for name in table.node_names() if _is_on(table, name, uid)]
+            for name in there:
+                table.remove_pod(name, info, uid=uid)
+            if not there:
+                table.add_pod(host, info, uid=uid, key=f"d/{uid}")
+
+    # A batch.
+
+    def step(self):
+        draw = self._draw
+        self._pass()
+        if draw.random() < 0.15:
+            self.cycle.drop()
+            self._read_s.clear()
+        while len(self._pods) < 6:
+            self._pods.append(self._new_pod())
+        if self._is_parted and draw.random() < 0.2:
+            self._partition.leased(draw.randrange(200), draw.randrange(3))
+            self._passed_on.clear()
+        lane, pods = self.cycle.next(self._pods)
+        wanted = self._pods_of(lane)
+        self._expect(list(pods) == wanted, f"{_uids(pods)} are decided together, not {wanted}")
+        account = self._account(lane, list(pods), self._now_s)
+        decisions, settled = self._driven(self.cycle.decide(lane, pods, self._now_s), account)
+        self._expect(settled > 0, "nothing is settled")
+        self._passed_count += settled - len(decisions)
+        said = self.cycle.passed_on
+        self._expect(said == self._passed_count, f"{said} passed on, not {self._passed_count}")
+        gone = {each.pod.uid for each in decisions}
+        self._pods = [each for each in self._pods if each.uid not in gone]
+        draw.shuffle(self._pods)
+
+    def _driven(self, steps, account):
+        """The result of the steps; each need, and the result, is what the account says."""
+        answer = None
+        wanted = next(account)
+        while True:
+            try:
+                need = steps.send(answer)
+            except StopIteration as end:
+                said = [each.node_name for each in end.value[0]], end.value[1]
+                self._expect(said == wanted, f"{said} is decided, not {wanted}")
+                return end.value
+            answer = None
+            if isinstance(need, Phase):
+                continue
+            name = type(need).__name__
+            self._expect(_is_like(need, wanted), f"needs {need}, not {wanted}")
+            is_held = name == "Pause"
+            self._expect(self._nodes.is_held == is_held, f"at {name} held: {self._nodes.is_held}")
+            if self.problems:
+                steps.close()
+                return (), 1
+            self._meet(need)
+            wanted = account.send(self._now_s)
+            answer = None if isinstance(need, Prepare) else self._now_s
+
+    def _meet(self, need):
+        self._now_s = max(self._now_s, getattr(need, "at_s", 0.0))
+        if isinstance(need, CatchUp) and self._draw.random() < 0.6:
+            self._change()
+        if not isinstance(need, Prepare):
+            self._pass()
+
+    # The account.
+
+    def _is_own(self, each):
+        if self._partition is None or self._settled.partition_policy != "latency-first":
+            return self._partition is not None and self._partition.is_local(each)
+        return each.uid not in self._passed_on
+
+    def _pods_of(self, lane):
+        """Those that are decided next: of one lane, as many as workers are asked about, of one
+        job."""
+        is_own = self._is_own(self._pods[0])
+        self._expect(lane.is_own == is_own, f"{self._pods[0].key} takes the lane {lane.is_own}")
+        pods = [each for each in self._pods if self._is_own(each) == is_own][: self._few]
+        return pods[:1] if self._thinking.is_given else pods
+
+    def _is_old(self, lane, now_s):
+        staleness_s = self._settled.staleness_s
+        read_s = self._read_s.get(lane.is_own)
+        return read_s is None or staleness_s is None or now_s - read_s > staleness_s
+
+    def _account(self, lane, pods, now_s):
+        """Yields the needs that there should be, and the result; is sent the time after each."""
+        new = [each.uid for each in pods if each.uid not in self._paid]
+        self._paid.update(new)
+        batch = self._thinking.batch
+        wait_s = batch.job_s + batch.task_s * len(new) if new else 0.0
+        if wait_s and self._exact:
+            now_s = yield WaitUntil(now_s + wait_s)
+            wait_s = 0.0
+        is_fresh = self._is_old(lane, now_s)
+        if is_fresh:
+            now_s = yield from self._read(lane, now_s)
+        if wait_s:
+            now_s = yield WaitUntil(now_s + wait_s)
+            staleness_s = self._settled.staleness_s
+            if staleness_s is not None and self._is_old(lane, now_s):
+                is_fresh = True
+                now_s = yield from self._read(lane, now_s)
+        found = yield from self._attempt(lane, pods, is_fresh)
+        if not is_fresh and not found[1]:
+            now_s = yield "ReadClock"
+            yield from self._read(lane, now_s)
+            found = yield from self._attempt(lane, pods, True)
+        yield found
+
+    def _read(self, lane, now_s):
+        """What is read is as old as the question."""
+        self._read_s[lane.is_own] = now_s
+        return (yield CatchUp())
+
+    def _attempt(self, lane, pods, is_fresh):
+        yield Prepare(len(pods))
+        if self._few:
+            yield ScoreClasses(lane, pods)
+            if is_fresh and not self._thinking.is_given:
+                yield CatchUp(is_again=True)
+        nodes, place = [], 0
+        while place < len(pods):
+            each = pods[place]
+            found = self._found(lane, each)
+            if found is None and not is_fresh:
+                self._read_s.pop(lane.is_own, None)
+                break
+            place += 1
+            if found is None and lane.is_own:
+                self._passed_on.add(each.uid)
+                continue
+            nodes.append(found)
+            if found is not None:
+                self._mirror.add_pod(found, each.info, uid=each.uid, key=each.key)
+            staleness_s = self._settled.staleness_s
+            if place % AT_ONCE == 0:
+                now_s = yield "Pause"
+                if staleness_s is not None and self._is_old(lane, now_s):
+                    break
+        yield "ApplyWaiting"
+        return nodes, place
+
+    def _found(self, lane, each):
+        profile = self._profile
+        if lane.is_own:
+            profile = profile.within(self._partition.nodes)
+        verdict = self._naive.decide(profile, each.info, each).verdict
+        return verdict and verdict.node_name
+
+
+def _is_like(need, wanted):
+    if isinstance(wanted, str):
+        return type(need).__name__ == wanted
+    if isinstance(wanted, ScoreClasses):
+        return isinstance(need, ScoreClasses) and list(need.pods) == list(wanted.pods)
+    return need == wanted
+
+
+def _is_on(table, name, uid):
+    return any(resident.uid == uid for resident in table.residents.on(name))
+
+
+def _uids(pods):
+    return [each.uid for each in pods]
