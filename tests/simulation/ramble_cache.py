@@ -114,6 +114,17 @@ class _Ramble:
         large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 40))
         self._hosts = [replace(each, allocatable=large) for each in scenario.nodes]
         self._nodes = self._hosts[:8]
+        self._homes = dict(self._nodes_with_volumes())
+
+    def _nodes_with_volumes(self):
+        """uid → names of the nodes where the claims of a pod can be bound."""
+        for who, facts in self._pods:
+            if facts.volumes:
+                names = []
+                for node in self._nodes:
+                    if CacheVolumes(self._plan).assume(who.uid, facts, node):
+                        names.append(node.name)
+                yield who.uid, names
 
     def _some_pods(self, scenario):
         pods = self.draw.sample(scenario.pods, min(PODS, len(scenario.pods)))
@@ -177,8 +188,10 @@ class _Ramble:
         pods = self._some(self._pods, 1, 5)
         owner = draw.choice(OWNERS)
         epoch = max(1, self._epochs[owner] - (draw.random() < 0.3))
-        nodes, tokens = self._names(len(pods)), []
-        for _ in pods:
+        nodes, tokens = [*self._names(len(pods))], []
+        for place, (who, _) in enumerate(pods):
+            if draw.random() < 0.7 and (homes := self._homes.get(who.uid)):
+                nodes[place] = draw.choice(homes)
             self._tokens += 1
             tokens.append(f"{owner}/{epoch}/{self._tokens}")
         rows = list(zip(pods, nodes, tokens, strict=True))
@@ -207,9 +220,8 @@ class _Ramble:
         message = Settle(tuple(dict.fromkeys(self._pairs())), finish, confirm, rows=rows)
         await self._do("settle", message)
 
-    async def _owner_ends(self):
-        name = self.draw.choice(OWNERS)
-        self._epochs[name] += self.draw.random() < 0.5
+    async def _owner_ends(self, name=None):
+        self._epochs[name := name or self.draw.choice(OWNERS)] += self.draw.random() < 0.5
         owner = Owner(name, self._epochs[name])
         held = await self._do("assumed_by", owner)
         uids = held.uids if self.draw.random() < 0.8 else held.uids[1:]
@@ -253,9 +265,14 @@ class _Ramble:
 
     async def _gone(self):
         # Often such as are assumed, and hold claims.
-        held = self._some(self.actor._volumes.ledger.holders(), 0, 1)
+        held = self._some(self.actor._volumes.ledger.holders(), self.draw.randint(0, 1), 1)
         uids = (*held, *(who.uid for who, _ in self._some(self._pods, not held, 2)))
         await self._do("gone", PodsGone(uids, self._next_revision()))
+        if held and self.draw.random() < 0.6 and (token := self._core.token_of(held[0])):
+            # Its scheduler ends before it gives the attempt up.
+            name, _, _ = token.split("/")
+            self._epochs[name] += 1
+            await self._owner_ends(name)
 
     async def _nominate(self):
         pods = self._some(self._pods, 1, 2)
