@@ -98,10 +98,10 @@ class Checker:
         """After the last record: gangs are bound whole or not at all."""
         self._note_all(self._claims.flush())
         for key, bound in sorted(self._bound_in_group.items()):
-            least = self._least.get(key, 0)
+            least = self._least.get(key, bound)
             # Of pods that were gone before a snapshot nobody knows whose they were.
             missing = least - bound - (self._gone_before if key in self._kept_groups else 0)
-            if bound and missing > 0:
+            if missing > 0:
                 name = "/".join(key)
                 text = f"{bound} of at least {least} pods of group {name} were bound"
                 self.result.violations.append(Violation(0, "I10", name, "", text))

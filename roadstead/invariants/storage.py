@@ -77,7 +77,7 @@ class Storage:
     def waits(self, claim: ClaimFacts) -> bool:
         """Whether a claim is bound together with the first pod that uses it."""
         found = self.classes.get(claim.storage_class)
-        return not claim.is_bound and not claim.volume_name and found is not None and found.waits
+        return not claim.volume_name and found is not None and found.waits
 
 
 def reaches(terms: NodeTerms, node: NodeFacts) -> bool:

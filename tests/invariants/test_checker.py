@@ -11,11 +11,18 @@ from roadstead.facts.pod import (
 from roadstead.facts.pod_groups import PodGroup
 from roadstead.facts.rules import Rules
 from roadstead.facts.selectors import LabelSelector
-from roadstead.facts.storage import ClaimFacts, StorageFacts, VolumeFacts
+from roadstead.facts.storage import (
+    ClaimFacts,
+    CsiNodeFacts,
+    NodeDriverFacts,
+    StorageFacts,
+    VolumeFacts,
+)
 from roadstead.invariants.checker import Checker, check
 from roadstead.journal import JournalRecord, RecordKind
 from tests.builders import node, pod, require, taint, term, tolerate
 from tests.invariants.history import History, started
+from tests.storage.world import DRIVER, bound, storage, using, volume
 
 
 def test_a_history_in_which_all_holds_has_no_violations():
@@ -30,6 +37,7 @@ def test_a_history_in_which_all_holds_has_no_violations():
     assert result.records == {
         "node": 1, "add": 1, "bind": 1, "load": 1, "delete": 1, "node_gone": 1, "evict": 1,
     }  # fmt: skip
+    assert result.counts == {"evictions": 1}
 
 
 def test_a_node_that_is_overfilled_is_told_with_the_amounts():
@@ -59,6 +67,47 @@ def test_a_pod_is_bound_once_in_its_life():
     history = started().bind("a").add(RecordKind.DELETE, "a", "n1").bind("a", token="t2")
 
     assert history.broken() == [("I3", 4, "it was bound before")]
+
+
+def test_a_pod_that_is_bound_twice_is_where_it_was_bound_last():
+    history = started(cpu=100).node(node("n2", cpu=100)).bind("a").bind("a", "n2", token="t2")
+
+    assert history.bind("b", "n1").bind("c", "n2").broken() == [
+        ("I3", 4, "it was bound before"),
+        ("I1", 6, "cpu: 100 + 100 of 100"),
+    ]
+
+
+def test_a_pod_that_is_said_to_run_elsewhere_stays_where_it_is():
+    history = started(cpu=100).node(node("n2", cpu=100))
+    for name in ("n1", "n2"):
+        history.add(RecordKind.LOAD, "a", name, facts=pod(cpu=100))
+
+    assert history.bind("b", "n2").bind("c", "n1").broken() == [
+        ("I3", 4, "it is on n1 already"),
+        ("I1", 6, "cpu: 100 + 100 of 100"),
+    ]
+
+
+def test_a_running_pod_counts_as_it_was_updated():
+    history = started(cpu=1000).bind("a", facts=pod(cpu=100))
+    history.add(RecordKind.ADD, "a", "n1", facts=pod(cpu=800)).bind("b", facts=pod(cpu=300))
+
+    assert history.broken() == [("I1", 4, "cpu: 800 + 300 of 1000")]
+
+
+def test_the_volumes_of_a_running_pod_are_those_of_its_update():
+    limited = CsiNodeFacts("n1", (NodeDriverFacts(DRIVER, 1),))
+    facts = storage(limited, volume("v"), volume("w"), bound("c", "v"), bound("d", "w"))
+    begun = History().add(RecordKind.CLUSTER, subject=ClusterFacts(storage=facts))
+    history = begun.node(node("n1")).bind("a", facts=using("c"))
+
+    history.add(RecordKind.ADD, "a", "n1", facts=pod()).bind("b", facts=using("d"))
+    assert history.broken() == []
+    history.add(RecordKind.ADD, "a", "n1", facts=using("c")).delete("b", "n1")
+    assert history.bind("z", facts=using("d")).broken() == [
+        ("I1", 8, f"volumes of {DRIVER}: 1 + 1 of 1")
+    ]
 
 
 def test_a_running_pod_does_not_move():
@@ -231,6 +280,44 @@ def test_members_of_a_gang_may_have_gone_before_a_snapshot():
     history.delete("b")
     history.records[-1] = history.records[-1]._replace(lsn=0)
     assert history.broken() == []
+
+
+def test_members_that_had_gone_are_nobodys_but_of_gangs_that_a_snapshot_keeps():
+    member = pod(pod_group=GroupMembership("g", 2))
+    broken = [("I10", 0, "1 of at least 2 pods of group default/g were bound")]
+    gone_before = started().delete("b")
+    gone_before.records[-1] = gone_before.records[-1]._replace(lsn=0)
+
+    # It was bound after the snapshot.
+    assert gone_before.bind("a", facts=member).broken() == broken
+    gone_before.records.pop()
+    # It ran from the start, and was never bound.
+    assert gone_before.add(RecordKind.LOAD, "a", "n1", facts=member).broken() == broken
+    kept = started().add(RecordKind.LOAD, "a", "n1", token="t", facts=member)
+    # It went later: who it was is known.
+    assert kept.delete("b").broken() == broken
+
+
+def test_a_member_that_is_bound_again_is_one_member():
+    member = pod(pod_group=GroupMembership("g", 2))
+    loaded, again = started(), started().bind("a", facts=member).delete("a", "n1")
+    for _ in range(2):
+        loaded.add(RecordKind.LOAD, "a", "n1", facts=member)
+    again.bind("a", token="t2", facts=member)
+
+    text = "1 of at least 2 pods of group default/g were bound"
+    assert loaded.broken() == [("I10", 0, text)]
+    assert again.broken() == [("I3", 4, "it was bound before"), ("I10", 0, text)]
+
+
+def test_the_pods_of_a_gang_say_its_least_number_where_the_cluster_does_not():
+    cluster = ClusterFacts(pod_groups=(PodGroup("default", "g"),))
+    begun = History().add(RecordKind.CLUSTER, subject=cluster).node(node("n1"))
+
+    assert begun.bind("a", facts=pod(pod_group=GroupMembership("g"))).broken() == []
+    assert begun.bind("b", facts=pod(pod_group=GroupMembership("g", 3))).broken() == [
+        ("I10", 0, "2 of at least 3 pods of group default/g were bound")
+    ]
 
 
 def test_the_least_number_of_a_gang_may_stand_in_the_cluster():

@@ -52,6 +52,41 @@ def test_of_pods_of_one_name_one_that_preempts_is_enough():
     assert history.evict("d/victim", "d/urgent").broken() == []
 
 
+def test_of_pods_of_one_name_one_of_higher_priority_is_enough():
+    history = evicted(pod(priority=5), pod(priority=1))
+    history.records.pop()
+    history.add(RecordKind.ADD, "u1", facts=pod(priority=4))
+    history.records[-1] = history.records[-1]._replace(key="d/urgent")
+
+    # Where none is, the best of them is named.
+    assert history.evict("d/victim", "d/urgent").broken() == [
+        ("I2", 6, "priority 5, evicted for d/urgent of priority 4")
+    ]
+    history.records[-2] = history.records[-2]._replace(facts=pod(priority=6))
+    assert history.broken() == []
+
+
+def test_a_preemptor_is_known_from_its_bind_and_from_its_last_update():
+    victim, low = pod(priority=1), pod(priority=0)
+    refusal = [("I2", 4, "priority 1, evicted for urgent of priority 0")]
+    bound = started().bind("victim", facts=victim).bind("urgent", facts=low)
+    loaded = started().bind("victim", facts=victim)
+    loaded.add(RecordKind.LOAD, "urgent", "n1", facts=low)
+
+    assert bound.evict("victim", "urgent").broken() == refusal
+    assert loaded.evict("victim", "urgent").broken() == refusal
+    updated = started().bind("victim", facts=victim).accept("urgent", low)
+    updated.accept("urgent", pod(priority=2)).evict("victim", "urgent")
+    assert updated.broken() == []
+
+
+def test_an_eviction_for_nobody_is_counted_alone():
+    history = started().bind("a").evict("a", "")
+
+    assert history.broken() == []
+    assert check(history.records).counts == {"evictions": 1}
+
+
 def test_evictions_for_pods_that_the_journal_does_not_know_are_let_pass():
     history = started().bind("a").evict("a", "d/long-gone")
 
@@ -74,6 +109,26 @@ def test_evictions_beyond_a_budget_are_counted_and_allowed(allowed, beyond):
 
     assert history.broken() == []
     assert check(history.records).counts["beyond_budget"] == beyond
+
+
+@pytest.mark.parametrize(("allowed", "beyond"), [(0, 3), (1, 2), (2, 1), (3, 0)])
+def test_each_eviction_is_charged_to_every_budget_that_counts_the_victim(allowed, beyond):
+    web, every = (
+        LabelSelector((each,)) for each in (require("app", "In", "web"), require("app", "Exists"))
+    )
+    budgets = (
+        DisruptionBudget("default", "web", web, allowed),
+        DisruptionBudget("default", "every", every, 3),
+        DisruptionBudget("default", "roomy", every, 9),
+    )
+    victim = pod(labels={"app": "web"})
+    history = started().add(RecordKind.CLUSTER, subject=ClusterFacts(budgets=budgets))
+    for uid in ("d/a", "d/b", "d/c"):
+        history.bind(uid, facts=victim).evict(uid, "")
+
+    assert check(history.records).counts["beyond_budget"] == beyond
+    history.bind("d/e", facts=pod(labels={"app": "db"})).evict("d/e", "")
+    assert check(history.records).counts["beyond_budget"] == beyond + 1
 
 
 @pytest.mark.parametrize(
