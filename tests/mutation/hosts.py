@@ -50,7 +50,9 @@ class _Loop:
 
 
 def _first_failing(session, items: list) -> str | None:
-    """The first of these tests that fails; None where all pass."""
+    """The first of these tests that fails; None where all pass, or where there is none."""
+    if not items:
+        return None
     listener = Listener()
     session.config.pluginmanager.register(listener)
     for item, following in zip(items, [*items[1:], None], strict=True):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.mutation import planting
 from tests.mutation.equivalents import EQUIVALENTS
+from tests.mutation.hosts import _first_failing
 from tests.mutation.planting import module_name, plant_in_functions
 from tests.mutation.reach import Reach, lines_of, new_coverage
 from tests.mutation.sites import mutants_of, mutate
@@ -160,6 +161,10 @@ def test_equivalents_name_mutants_that_there_are():
     for path, function, before, after in EQUIVALENTS:
         found = mutants_of(path, (ROOT / path).read_text())
         assert (function, before, after) in {(m.function, m.before, m.after) for m in found}
+
+
+def test_a_mutant_that_no_test_reaches_is_found_by_none(request):
+    assert _first_failing(request.session, []) is None
 
 
 def test_a_line_is_reached_by_who_executes_its_statement():
