@@ -209,7 +209,7 @@ def too_many(skew, key="zone", most=1):
     ],
 )
 def test_a_domain_has_not_more_than_the_skew_above_the_least(constraint, there, texts):
-    nodes = {"n1": {"zone": "a"}, "n1b": {"zone": "a"}, "n2": {"zone": "b"}, "n3": {}}
+    nodes = {"n0": {}, "n1": {"zone": "a"}, "n1b": {"zone": "a"}, "n2": {"zone": "b"}}
     world = world_of(nodes, *((name, of("web")) for name in there))
 
     assert said(uneven, world, spread(constraint)) == texts
@@ -254,6 +254,11 @@ def test_nodes_that_a_pod_does_not_want_or_endure_count_where_a_constraint_ignor
     world = world_of({"n0": {"zone": "b"}, "n1": {"zone": "a", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
     assert said(uneven, world, spread(even(affinity=policy), **picky)) == texts
+
+    # Nodes that it wants are counted after those that it does not want.
+    world.nodes["n2"] = node("n2", labels={"zone": "c", "disk": "ssd"})
+    assert said(uneven, world, spread(even(affinity=policy), **picky)) == too_many(2)
+    world.nodes.pop("n2")
 
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu"),))
     assert said(uneven, world, spread(even(taints=policy))) == texts

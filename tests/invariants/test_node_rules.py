@@ -256,6 +256,11 @@ RBD = disk("rbd", image="i", pool="p", monitors=("m1", "m2"))
             disk("awsElasticBlockStore", volumeID="e"),
             "",
         ),
+        (
+            disk("awsElasticBlockStore", volumeID="d", readOnly="true"),
+            disk("awsElasticBlockStore", volumeID="d", readOnly="true"),
+            "awsElasticBlockStore d is in use",
+        ),
         (RBD, disk("rbd", image="i", pool="p", monitors=("m2", "m3")), "rbd i is in use"),
         (RBD, disk("rbd", image="j", pool="p", monitors=("m2",)), ""),
         (RBD, disk("rbd", image="i", pool="q", monitors=("m2",)), ""),

@@ -211,6 +211,36 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "facts is not None or facts.volumes",
     ): "pods without volumes break no rule of volumes",
     (
+        "roadstead/invariants/claim_binding.py",
+        "ClaimBinding.bind",
+        "if facts is not None and facts.volumes: ...",
+        "if True: ...",
+    ): "pods without volumes break no rule of volumes",
+    (
+        "roadstead/invariants/checker.py",
+        "Checker._bind",
+        "if before: ...",
+        "if True: ...",
+    ): "a pod that is on no node is removed from none",
+    (
+        "roadstead/invariants/order.py",
+        "Order._group",
+        "if known is None: ...",
+        "if True: ...",
+    ): "the group of equal facts is looked up again, and is the same",
+    (
+        "roadstead/invariants/storage.py",
+        "Storage.put",
+        "if facts.volumes: ...",
+        "if True: ...",
+    ): "pods without volumes attach none",
+    (
+        "roadstead/invariants/volume_limits.py",
+        "_attached",
+        "if volume.kind in (CLAIM, EPHEMERAL): ...",
+        "if True: ...",
+    ): "volumes of other kinds name no claim, so none is found",
+    (
         "roadstead/invariants/lives.py",
         "Attempts.mark",
         "if record.subject.what == VOID: ...",
