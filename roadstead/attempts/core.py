@@ -125,14 +125,10 @@ class AttemptsCore(Outcomes):
         for decision in decisions:
             uid, _, _, _, attempt, _ = decision.pod
             record = undecided.get(uid)
-            # Nearly always it is the first word on a pod of this attempt.
-            if (
-                record is not None
-                and record.decided is None
-                and record.pod.attempt == attempt
-                and uid not in todo
-            ) or self._is_news(decision, todo.get(uid)):
+            if record is not None and record.pod.attempt == attempt and uid not in todo:
                 todo[uid] = decision
+            else:
+                self._pass_over(decision, todo.get(uid))
         verdicts = {
             uid: self._verdict(each) for uid, each in todo.items() if each.node_name is None
         }
@@ -328,20 +324,21 @@ class AttemptsCore(Outcomes):
         elif record.state is PodState.BOUND:
             out.tell_done([record])
 
-    def _is_news(self, decision: Decision, earlier: Decision | None) -> bool:
-        """Whether to act on a decision; raises where it must not be. `earlier`: of this batch."""
+    def _pass_over(self, decision: Decision, earlier: Decision | None) -> None:
+        """A decision that is not the first one on an attempt: raises unless it is late or a copy.
+
+        earlier: of this batch.
+        """
         pod, event = decision.pod, event_of(decision)
         record = self._ledger.find(pod.uid)
         if record is None:
             raise TABLE.illegal(pod.uid, PodState.NEW, event, ())
         is_late = record.state is PodState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:
-            return False
+            return
         if gist(decision) == (record.decided if earlier is None else gist(earlier)):
-            return False
+            return
         why = "" if earlier is None else "it is decided twice in a batch"
         if pod.attempt > record.pod.attempt:
             why = f"attempt {pod.attempt} was never leased"
-        if why or record.state is not PodState.LEASED:
-            raise TABLE.illegal(pod.uid, record.state, event, record.history, why)
-        return True
+        raise TABLE.illegal(pod.uid, record.state, event, record.history, why)

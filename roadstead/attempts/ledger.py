@@ -201,7 +201,7 @@ class Ledger:
             self.live |= named
             self.undecided |= named
         elif to is PodState.ASSUMING:
-            self.attempts |= {e.attempt.token: e for e in records if e.attempt is not None}
+            self.attempts |= {each.trial.token: each for each in records}
         elif to is PodState.WAITING:
             for record in records:
                 self._wait(record)

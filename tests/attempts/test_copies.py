@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.attempts.effects import AskBinder, Assume, Done, Forget, Requeue
+from roadstead.attempts.effects import AskBinder, Assume, Bind, Done, Forget, Requeue
 from roadstead.attempts.pods import PASSING, BindAnswer, BindOutcome, PodState
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unschedulable
@@ -228,6 +228,17 @@ def test_words_on_an_attempt_that_is_forgotten_change_nothing():
     assert world.picture() == before
     assert world.core.state_of("u1") is PodState.NEW
     world.core.validate()
+
+
+def test_a_word_on_an_attempt_that_is_forgotten_does_not_keep_those_after_it():
+    world = World(max_remembered=0)
+    world.lease("u1", "u2")
+    old, new = world.place("u1", "u2")
+    world.refuse(old)
+    assert tokens(Bind, world.accept(old, new)) == [new]
+    assert tokens(AskBinder, world.core.lost([old, new])) == [new]
+    bound = [BindAnswer(token, BindOutcome.BOUND, "n1") for token in (old, new)]
+    assert kinds(world.core.bind_answered(bound)) == ["Confirm", "Done"]
 
 
 def test_decision_on_a_pod_that_was_never_leased_raises():

@@ -199,14 +199,15 @@ def test_bind_to_another_node_than_asked_for_raises_and_changes_nothing():
 def test_token_that_was_never_given_raises_and_changes_nothing(token):
     world = World().bring_to(S.BINDING)
     before = world.picture()
-    calls = [
-        lambda: world.core.assumed(["s/1/1", token], [], 0.0),
-        lambda: world.core.assumed([], [(token, unschedulable("no"))], 0.0),
-        lambda: world.answer(BindOutcome.BOUND, token),
-        lambda: world.core.lost(["s/1/1", token]),
-    ]
-    for call in calls:
-        with pytest.raises(IllegalTransitionError, match="no attempt has this token"):
+    calls = {
+        E.ACCEPT: lambda: world.core.assumed(["s/1/1", token], [], 0.0),
+        E.REFUSE: lambda: world.core.assumed([], [(token, unschedulable("no"))], 0.0),
+        E.COMMIT: lambda: world.answer(BindOutcome.BOUND, token),
+        E.ASK: lambda: world.core.lost(["s/1/1", token]),
+    }
+    for event, call in calls.items():
+        why = f"{event} is not allowed in state new .no attempt has this token"
+        with pytest.raises(IllegalTransitionError, match=why):
             call()
     assert world.picture() == before
 

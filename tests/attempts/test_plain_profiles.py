@@ -1,0 +1,92 @@
+"""A profile whose plugins have no say takes a shorter way, to the same end as if all were asked."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
+from roadstead.cycle.batch import Decision
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.protocol.status import unschedulable
+from tests.attempts.core_world import POINTS, World, kinds, too_small
+from tests.builders import profile_of
+
+KINDS = ("lease", "place", "place", "none", "accept", "accept", "refuse", "answer", "answer")
+ASKING = tuple(point for point in POINTS if point != "postFilter")
+
+
+class Plainly(World):
+    """A world whose one plugin hands pods to the binder."""
+
+    def __init__(self, **given_too):
+        super().__init__(**given_too)
+        profile = profile_of({"bind": ["DefaultBinder"]}, classes=self.classes)
+        assert profile.binds_plainly
+        self.core = AttemptsCore("s", 1, {"default-scheduler": profile}, max_remembered=3)
+
+
+def step(world, number, kind, picks, outcome):
+    """One call of a core. picks: of pods, of those undecided, or of the tokens that were given."""
+    core = world.core
+    tokens = [f"s/1/{pick % (core._ledger._last_attempt or 1) + 1}" for pick in picks]
+    if kind == "lease":
+        return core.lease(number, [world.pod(f"u{pick}", number) for pick in picks])
+    if kind in ("place", "none"):
+        node_name, why = ("n1", None) if kind == "place" else (None, too_small())
+        pods = core.undecided(len(picks))
+        return core.decided([Decision(each, node_name, diagnosis=why) for each in pods])
+    if kind == "answer":
+        node_name = "n1" if outcome is BindOutcome.BOUND else ""
+        return core.bind_answered([BindAnswer(token, outcome, node_name) for token in tokens])
+    if kind == "delete":
+        return core.deleted([f"u{pick}" for pick in picks])
+    if kind == "word":
+        core._rooms[0].reject_where(lambda facts: True, "A", "no room for any")
+        return core.tick(0.0)
+    refused = [(token, unschedulable("held")) for token in tokens]
+    calls = {
+        "accept": lambda: core.assumed(tokens, [], 0.0),
+        "refuse": lambda: core.assumed([], refused, 0.0),
+        "lost": lambda: core.lost(tokens),
+    }
+    return calls[kind]()
+
+
+def outcome_of(world, *told):
+    try:
+        return step(world, *told)
+    except IllegalTransitionError as failure:
+        return str(failure)
+
+
+steps = st.tuples(
+    st.sampled_from((*KINDS, "delete", "word", "lost")),
+    st.lists(st.integers(0, 5), min_size=1, max_size=4),
+    st.sampled_from((BindOutcome.BOUND, *BindOutcome)),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(steps, max_size=25))
+def test_plugins_that_are_not_asked_leave_no_trace(program):
+    classes = PodClasses()
+    plainly = Plainly(classes=classes)
+    asking = World(plugins=("A",), points=ASKING, max_remembered=3, classes=classes)
+
+    for number, told in enumerate(program, 1):
+        assert outcome_of(plainly, number, *told) == outcome_of(asking, number, *told)
+        assert plainly.picture() == asking.picture()
+        plainly.core.validate()
+
+
+def test_a_copy_of_an_answer_does_not_keep_the_others_of_its_batch():
+    world = Plainly()
+    world.lease("u1", "u2")
+    first, second = world.place("u1", "u2")
+    world.accept(first)
+
+    assert kinds(world.accept(first, second)) == ["FinishBinding", "Bind"]
+    assert [world.core.state_of(uid) for uid in ("u1", "u2")] == [PodState.BINDING] * 2
+    for token in (first, second):
+        assert kinds(world.answer(BindOutcome.BOUND, token)) == ["Confirm", "Done"]

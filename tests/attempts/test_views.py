@@ -1,0 +1,83 @@
+"""What the core tells of its pods: how many are where, and who waits for whom."""
+
+import pytest
+
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.pods import PASSING, CycleCounts, PodState
+from roadstead.cycle.gangs import PLUGIN as GANGS
+from roadstead.facts.pod import GroupMembership
+from tests.attempts.core_world import WAIT, Scripted, World
+from tests.builders import pod, profile_of
+
+LIVE_COUNTS = ("leased", "assuming", "waiting", "binding", "asked")
+ENDED_COUNTS = ("bound", "unschedulable", "failed", "conflict", "gone")
+
+
+@pytest.mark.parametrize("state", [state for state in PodState if state not in PASSING])
+def test_a_pod_is_counted_where_it_is_and_nowhere_else(state):
+    counts = World().bring_to(state).core.counts()
+
+    begun = int(state is not PodState.NEW)
+    there = {name: int(state == name) for name in LIVE_COUNTS}
+    ended = {f"{name}_total": int(state == name) for name in ENDED_COUNTS}
+    assert counts == CycleCounts(**there, **ended, begun_total=begun)
+    assert (counts.live, counts.ended_total) == (sum(there.values()), sum(ended.values()))
+
+
+def test_counts_of_live_and_of_ended_pods_are_sums():
+    counts = CycleCounts(*(1 << place for place in range(11)))
+
+    assert counts.live == 0b11111
+    assert counts.ended_total == 0b11111 << 6
+
+
+class Gangs(World):
+    """Pods of gangs of three, and a plugin B for which some of them wait, too."""
+
+    def __init__(self):
+        super().__init__(plugins=("B",))
+        points = {"permit": [GANGS, "B"], "reserve": [GANGS], "bind": ["DefaultBinder"]}
+        (plugin,) = self.core._profiles["default-scheduler"].permit
+        kind = type("B", (Scripted,), {"name": "B", "says": plugin.says, "log": self.log})
+        profile = profile_of(points, plugins=[kind], classes=self.classes)
+        self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
+
+    def accepted(self, uid, lease_id, gang=None, wait_s=None):
+        """A pod of a gang is assumed. wait_s: for B."""
+        group = None if gang is None else GroupMembership(gang, 3, 60)
+        self.info = self.classes.info(pod(cpu=100, pod_group=group))
+        if wait_s is not None:
+            self.says["B"]["permit", uid] = WAIT, wait_s
+        self.lease(uid, lease_id=lease_id)
+        self.accept(*self.place(uid))
+
+
+def test_gangs_of_which_pods_wait_are_told_once_each_and_sorted():
+    world = Gangs()
+    for number, gang in enumerate(("web", "db", "web"), 1):
+        world.accepted(f"u{number}", number, gang)
+    world.accepted("other", 4, wait_s=5.0)
+    assert world.core.waiting_gangs() == (("default", "db"), ("default", "web"))
+
+    world.core.deleted(["u2"])
+    assert world.core.waiting_gangs() == (("default", "web"),)
+
+
+def test_a_pod_that_its_gang_let_go_is_of_no_waiting_gang_though_it_waits_for_others():
+    world = Gangs()
+    world.accepted("u1", 1, "web", wait_s=5.0)
+    world.core.allow("u1", GANGS)
+
+    assert world.core.state_of("u1") is PodState.WAITING
+    assert world.core.waiting_gangs() == ()
+
+
+def test_leases_of_which_pods_wait_are_told_until_none_does():
+    world = Gangs()
+    world.accepted("u1", 1, wait_s=5.0)
+    world.accepted("u2", 2, wait_s=5.0)
+    world.lease("u3", lease_id=3)
+    assert world.core.waiting_leases() == {1, 2}
+
+    world.core.reject("u1", "B", "no")
+    assert world.core.waiting_leases() == {2}
