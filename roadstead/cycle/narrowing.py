@@ -183,10 +183,6 @@ class NarrowTask:
     roster: Roster
     found: Found
 
-    @property
-    def calls_extenders(self) -> bool:
-        return self.narrower.extenders.looks_at(self.pod.info.facts)
-
     def run(self) -> Narrowing:
         return self.narrower.narrow(self.profile, self.pod, self.roster, self.found)
 

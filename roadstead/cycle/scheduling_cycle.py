@@ -248,11 +248,7 @@ def decide_held(
         nodes.tentative.set_aside(pods)
         batch = cycle.begin(pods)
         if isinstance(batch, NarrowTask):
-            task = batch
-            if task.calls_extenders:
-                batch = cycle.narrowed((yield from called(task.narrower.extenders, task.run)))
-            else:
-                batch = cycle.narrowed(task.run())
+            batch = cycle.narrowed((yield from called(batch.narrower.extenders, batch.run)))
         decisions, settled = yield from decide(batch)
         batch.settle()
         nodes.tentative.note(decisions)

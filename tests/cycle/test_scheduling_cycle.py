@@ -9,6 +9,7 @@ from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.needs import (
+    CallExtenders,
     CatchUp,
     Pause,
     Phase,
@@ -45,18 +46,18 @@ class Nodes:
 class World:
     """A cycle over n1 and n2. happens: need → what happens before it is answered."""
 
-    def __init__(self, *, own=None, shorten=None, thinking=None, **settings):
+    def __init__(self, *, own=None, shorten=None, thinking=None, narrower=None, **settings):
         self.nodes, self.now_s, self.happens = Nodes("n1", "n2"), 10.0, {}
         classes = self.nodes.table.classes
         self.profiles = {"default-scheduler": profile_of(ROW_PLUGINS, classes=classes)}
         settings = Settings(**settings)
-        partition = own and Partition(settings, 0, own)
-        parts = CycleParts(self.nodes, settings, self.profiles, None, partition, shorten)
+        self.partition = own and Partition(settings, 0, own)
+        parts = CycleParts(self.nodes, settings, self.profiles, narrower, self.partition, shorten)
         self.cycle = SchedulingCycle(parts, Thinking(thinking or DecisionTime()))
-        self.needs = []
+        self.needs, self.decisions = [], []
 
-    def pods(self, count, cpu=400):
-        info = self.nodes.table.classes.info(pod(cpu=cpu))
+    def pods(self, count, cpu=400, **facts):
+        info = self.nodes.table.classes.info(pod(cpu=cpu, **facts))
         signature = self.profiles["default-scheduler"].class_of(info, "u")
         return [PodInCycle(f"u{n}", f"d/p{n}", info, signature) for n in range(count)]
 
@@ -69,11 +70,14 @@ class World:
             try:
                 need = steps.send(answer)
             except StopIteration as end:
-                return [each.node_name for each in end.value[0]], end.value[1]
+                self.decisions, settled = end.value
+                return [each.node_name for each in self.decisions], settled
             self.needs.append(need)
             self.happens.get(type(need), lambda: None)()
             self.now_s = getattr(need, "at_s", self.now_s)
             answer = None if isinstance(need, Prepare | Phase) else self.now_s
+            if isinstance(need, CallExtenders):
+                answer = need.work()
 
     def kinds(self):
         return [type(need).__name__ for need in self.needs if not isinstance(need, Phase)]

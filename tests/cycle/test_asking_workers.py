@@ -1,0 +1,94 @@
+"""Which classes of a batch workers are to be asked about."""
+
+import numpy as np
+import pytest
+
+from roadstead.cycle import table_cycle
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.framework.given import Given
+from roadstead.framework.tie_break import TieBreak
+from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
+from tests.peculiar_plugins import LikesDigits
+
+POINTS = {**ROW_PLUGINS, "score": [*ROW_PLUGINS["score"], ("LikesDigits", 2)]}
+
+
+class World:
+    """A cycle over two nodes, whose pods a user's plugin scores."""
+
+    def __init__(self, points=POINTS, narrower=None):
+        self.table = table_of(node("n1"), node("n2"))
+        classes = self.table.classes
+        self.profile = profile_of(points, plugins=[LikesDigits], classes=classes)
+        profiles = {"default-scheduler": self.profile}
+        self.cycle = TableCycle(self.table, profiles, TieBreak("first"), narrower=narrower)
+
+    def pods(self, *cpus, **facts):
+        """Pods that are of one class where they want the same."""
+        infos = [self.table.classes.info(pod(cpu=cpu, **facts)) for cpu in cpus]
+        return [
+            PodInCycle(f"u{n}", f"d/p{n}", info, self.profile.class_of(info, ""))
+            for n, info in enumerate(infos)
+        ]
+
+    def give(self, pods):
+        for each in pods:
+            nothing = np.ones(len(self.table), dtype=np.bool_)
+            given = Given(self.table.node_version, self.table.version, nothing, {}, {})
+            self.cycle.give(each.signature, given)
+
+
+def test_one_pod_of_each_class_is_named_in_the_order_in_which_they_come():
+    world = World()
+    pods = world.pods(300, 100, 300, 200)
+
+    assert world.cycle.unfound(pods) == [pods[0], pods[1], pods[3]]
+    assert world.cycle.unfound([]) == []
+
+
+def test_classes_that_are_found_already_are_found_again_once_a_node_comes():
+    world = World()
+    pods = world.pods(100, 200, 300)
+    world.cycle.begin(pods[:2])
+    assert world.cycle.unfound(pods) == pods[2:]
+
+    world.table.add_node(node("n3"))
+    assert world.cycle.unfound(pods) == pods
+
+
+def test_what_workers_found_waits_for_the_batch_and_is_asked_for_only_on_demand():
+    world = World()
+    pods = world.pods(100, 200, 300)
+    world.give(pods[:2])
+
+    assert world.cycle.unfound(pods) == pods[2:]
+    assert world.cycle.unfound(pods, with_given=True) == pods
+
+    world.cycle.begin(pods[:1])
+    world.table.add_node(node("n3"))
+    assert world.cycle.unfound(pods) == [pods[0], pods[2]], "the batch took what was given"
+
+
+def test_of_what_workers_found_the_oldest_is_lost_beyond_a_bound(monkeypatch):
+    monkeypatch.setattr(table_cycle, "MOST_GIVEN", 2)
+    world = World()
+    pods = world.pods(100, 200, 300)
+    world.give(pods)
+
+    assert world.cycle.unfound(pods) == pods[:1]
+
+
+def test_pods_of_no_profile_are_passed_over():
+    world = World()
+    (stranger,), (known,) = world.pods(100, scheduler_name="other"), world.pods(100)
+
+    assert world.cycle.unfound([stranger, known]) == [known]
+
+
+@pytest.mark.parametrize(
+    "world", [World(ROW_PLUGINS), World(narrower=Narrower({"default-scheduler": 50}))]
+)
+def test_without_plugins_of_users_or_with_sampling_nobody_is_asked(world):
+    assert world.cycle.unfound(world.pods(100)) == []

@@ -1,0 +1,158 @@
+"""Where a scheduling cycle ends a batch, and what it asks others for on the way."""
+
+import pytest
+
+from roadstead.cycle import scheduling_cycle
+from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.needs import CallExtenders, CatchUp, Pause
+from roadstead.extenders.chain import Extenders
+from roadstead.extenders.extender import Extender
+from roadstead.facts.pod import GroupMembership
+from tests.builders import pod
+from tests.cycle.test_scheduling_cycle import STALE, World
+from tests.extenders.servers import config_of
+
+OWN = {"own": {"n1": 0, "n2": 1}, "mode": "partitioned", "schedulers": 2, "partitions": 2}
+
+
+def full(world):
+    """Pods of low priority take most of both nodes."""
+    low = world.nodes.table.classes.info(pod(cpu=900, priority=-1))
+    for name in ("n1", "n2"):
+        world.nodes.table.add_pod(name, low, uid=f"low-{name}", key=f"d/{name}")
+    return world
+
+
+def is_read_again(world):
+    """Whether the next batch is decided on what is read anew, though a stale state would do."""
+    world.decide(world.pods(1, cpu=1))
+    return "CatchUp" in world.kinds()
+
+
+def test_a_batch_ends_where_preemption_was_tried_and_the_next_reads_anew():
+    world = full(World(**STALE))
+
+    assert world.decide(world.pods(3, cpu=600, priority=10)) == ([None], 1)
+    assert is_read_again(world)
+
+
+def test_pods_for_which_nobody_can_go_do_not_end_a_batch():
+    world = full(World(**STALE))
+
+    assert world.decide(world.pods(3, cpu=600, priority=-1)) == ([None] * 3, 3)
+    assert not is_read_again(world)
+
+
+def test_a_batch_ends_where_a_gang_gives_up():
+    world = World(**STALE)
+    gang = {"pod_group": GroupMembership("a", 3), "preemption_policy": "Never"}
+
+    nodes, settled = world.decide(world.pods(5, cpu=1000, **gang))
+
+    assert (sorted(nodes[:2]), nodes[2:], settled) == (["n1", "n2"], [None], 3)
+    assert is_read_again(world)
+
+
+def test_a_pod_that_fits_nowhere_on_a_stale_state_ends_the_batch_behind_those_that_fit():
+    world = World(**STALE)
+    world.decide(world.pods(3))
+    small, large = world.pods(1), world.pods(2, cpu=900)[1:]
+
+    nodes, settled = world.decide([*small, *large])
+
+    assert (len(nodes), settled) == (1, 1)
+    assert nodes[0] is not None
+    assert is_read_again(world)
+
+
+def test_a_batch_ends_once_what_was_read_is_too_old(monkeypatch):
+    monkeypatch.setattr(scheduling_cycle, "DECISIONS_AT_ONCE", 2)
+    world = World(**STALE)
+    world.happens[Pause] = lambda: setattr(world, "now_s", world.now_s + 3.0)
+
+    assert world.decide(world.pods(8, cpu=100))[1] == 4
+
+
+def test_what_failed_is_read_anew():
+    world = World(**STALE)
+    world.decide(world.pods(1))
+    world.cycle.drop()
+
+    assert is_read_again(world)
+
+
+def test_the_versions_of_rows_are_kept_for_the_answer_where_somebody_compares_them():
+    world = World()
+    (lane,) = world.cycle.lanes
+    world.decide(world.pods(1))
+    assert lane.cycle.row_versions == {}
+
+    world.nodes.row_versions = lambda decisions: {each.node_name: 7 for each in decisions}
+    ((name,), _) = world.decide(world.pods(2)[1:])
+    assert lane.cycle.row_versions == {name: 7}
+
+
+class Answers:
+    """An extender that leaves n2 alone, and has no victims taken there."""
+
+    def call(self, verb, payload):
+        if verb == "preempt":
+            return {"NodeNameToMetaVictims": {"n2": payload["NodeNameToMetaVictims"]["n2"]}}
+        return {"NodeNames": ["n2"]}
+
+
+def extended(**verbs):
+    config = config_of(node_cache_capable=True, **verbs)
+    return World(narrower=Narrower({}, Extenders([Extender(config, Answers())])), **STALE)
+
+
+def test_whoever_drives_the_cycle_calls_extenders_for_the_pod_that_goes_alone():
+    world = extended(filter_verb="filter")
+
+    assert world.decide(world.pods(3)) == (["n2"], 1)
+    assert world.kinds() == ["CatchUp", "Prepare", "CallExtenders", "ApplyWaiting"]
+
+
+def test_extenders_that_only_preempt_are_called_where_a_pod_fits_nowhere():
+    world = full(extended(preempt_verb="preempt"))
+
+    found = []
+    world.happens[CallExtenders] = lambda: found.append(world.nodes.is_held)
+    assert world.decide(world.pods(3, cpu=600, priority=10)) == ([None], 1)
+
+    assert found == [True], "nothing changes the table meanwhile"
+    assert world.decisions[0].post_filter.nominated_node == "n2"
+
+
+def test_a_pod_whose_nodes_are_sampled_is_decided_without_a_call():
+    world = World(narrower=Narrower({"default-scheduler": 50}))
+
+    nodes, settled = world.decide(world.pods(2))
+
+    assert (sorted(nodes), settled) == (["n1", "n2"], 2)
+    assert "CallExtenders" not in world.kinds()
+
+
+def test_only_pods_of_its_lane_go_into_a_batch():
+    world = World(**OWN)
+    first, again, other = world.pods(3)
+    again = again._replace(attempt=2)
+    everywhere, own = world.cycle.lanes
+
+    assert world.cycle.next([first, again, other]) == (own, [first, other])
+    assert world.cycle.next([again, first, other]) == (everywhere, [again])
+
+
+def test_pods_that_are_sampled_are_decided_on_all_nodes():
+    world = World(narrower=Narrower({"default-scheduler": 50}), **OWN)
+
+    assert world.cycle.next(world.pods(1))[0] is world.cycle.lanes[0]
+
+
+@pytest.mark.parametrize(("gone", "left"), [((1,), 2), ((0,), 2), ((0, 1, 2), 0)])
+def test_pods_that_left_the_lane_meanwhile_are_passed_over(gone, left):
+    world = World(**OWN)
+    pods = world.pods(3, cpu=100)
+    world.happens[CatchUp] = lambda: [world.partition.pass_on(pods[place]) for place in gone]
+
+    assert world.decide(pods) == (["n1"] * left, 3)
