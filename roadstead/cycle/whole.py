@@ -25,7 +25,6 @@ class WholeBatch(BatchRun):
         alone = Alone(run, pod).batch(self._chooser, name_best=self._name_best)
         decision = alone.decide(pod)
         assert decision is not None, "one pod alone is always decided"
-        run.narrowing = None
         if decision.node_name is not None:
             self._note_placed(pod.info)
             return decision

@@ -1,5 +1,6 @@
 """Of a large table few classes are kept, and few go into one batch."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,17 @@ def test_how_many_are_kept_hangs_on_the_rows():
     assert most_classes(0) == most_classes(10) == MAX_CLASSES
     assert most_classes(MAX_CELLS // 100) == 100
     assert most_classes(100 * MAX_CELLS) == MIN_CLASSES
+
+
+@pytest.mark.parametrize(("most", "at_most"), [(MAX_CELLS, MAX_CLASSES), (MAX_TOTALS, None)])
+def test_the_memory_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, at_most):
+    how_many = most_classes if most == MAX_CELLS else most_together
+
+    assert how_many(0) == how_many(1) == (at_most or most)
+    for sharers in (1, 4):
+        assert how_many(most // 100, sharers) == 100 // sharers
+        assert how_many(100 * most, sharers) == MIN_CLASSES // sharers
+    assert how_many(100 * most, 10 * MIN_CLASSES) == 1
 
 
 def test_cycles_that_share_the_memory_keep_a_part_of_the_classes_each():
@@ -59,6 +71,18 @@ def test_those_that_share_are_kept_beside_those_that_do_not():
 
     assert memory.get(0) == "its own now"
     assert "own" in memory
+
+
+def test_of_a_class_only_what_was_put_last_is_kept():
+    memory = ClassMemory()
+    memory.put("a", "its own", MAX_CELLS)
+    memory.put("a", "shared", MAX_CELLS, shares=True)
+    assert memory.get("a") == "shared"
+
+    memory.put("a", "its own again", MAX_CELLS)
+    for number in range(MIN_CLASSES):
+        memory.put(number, number, MAX_CELLS)
+    assert memory.get("a") is None
 
 
 @given(st.lists(st.integers(0, 5)), st.integers(1, 7))

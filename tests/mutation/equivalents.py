@@ -550,6 +550,24 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "0.0",
         "1.0",
     ): "left out for events that begin no trial, which have no deadline",
+    (
+        "roadstead/attempts/core.py",
+        "AttemptsCore.assumed",
+        "if status is SUCCESS and record.is_plain and (record.state is PodState.ASSUMING): ...",
+        "if False: ...",
+    ): "the plugins are asked, of whom none has a say, to the same end",
+    (
+        "roadstead/attempts/core.py",
+        "AttemptsCore.bind_answered",
+        "if answer.outcome is BindOutcome.BOUND and record.is_plain: ...",
+        "if False: ...",
+    ): "the plugins are told, of which there are none, to the same end",
+    (
+        "roadstead/attempts/ledger.py",
+        "Ledger._put",
+        "if was in ENDED: ...",
+        "if True: ...",
+    ): "a pod that did not end is not among those that did",
 }
 """(path, function, before, after) → why nothing can differ."""
 

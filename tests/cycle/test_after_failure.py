@@ -1,0 +1,65 @@
+"""What follows where no node takes a pod: whether preemption is tried, and who chooses."""
+
+import pytest
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.preempting import conclude, wanted
+from roadstead.framework.diagnosis import Diagnosis
+from roadstead.framework.plugin import PostFilterPlugin
+from roadstead.framework.post_filter_answers import PostFilterResult
+from roadstead.framework.tie_break import TieBreak, in_order
+from roadstead.framework.victims import DryRun
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.status import SUCCESS
+from tests.builders import pod, profile_of
+
+CLASSES = PodClasses()
+NAMES = ["n1", "n2", "n3", "n4"]
+TIES = [TieBreak("random", seed) for seed in range(8)]
+
+
+class Picks(PostFilterPlugin):
+    """Wants two candidates, and nominates whichever of four nodes is chosen."""
+
+    name = "Picks"
+
+    def candidates_wanted(self, pod, failed):
+        return 2
+
+    def post_filter(self, pod, failed):
+        return PostFilterResult(SUCCESS, failed.pick(NAMES))
+
+
+PROFILE = profile_of({"postFilter": ["Picks"]}, plugins=[Picks], classes=CLASSES)
+WITHOUT = profile_of({"bind": ["DefaultBinder"]}, classes=CLASSES)
+
+
+def failed_pod(draw=1):
+    return PodInCycle("u", "ns/p", CLASSES.info(pod(cpu=100)), "class", 1, draw)
+
+
+@pytest.mark.parametrize(("profile", "nodes"), [(PROFILE, 0), (WITHOUT, 3)])
+def test_without_nodes_or_plugins_nothing_is_tried_and_the_nomination_ends(profile, nodes):
+    asked = profile, failed_pod(), Diagnosis(nodes), TieBreak("first")
+
+    assert wanted(*asked) is None
+    assert conclude(*asked) == PostFilterResult(SUCCESS, "")
+
+
+def test_the_first_of_equals_is_the_one_with_the_smallest_name():
+    asked = PROFILE, failed_pod(), Diagnosis(3), TieBreak("first")
+
+    assert wanted(*asked) == DryRun(2, None)
+    assert conclude(*asked).nominated_node == "n1"
+
+
+@pytest.mark.parametrize("draw", [1, 2])
+def test_among_equals_one_is_drawn_by_seed_and_pod_and_anew_for_each_draw(draw):
+    found = []
+    for tie_break in TIES:
+        number = tie_break.draw("ns/p", draw)
+        asked = PROFILE, failed_pod(draw), Diagnosis(3), tie_break
+        assert wanted(*asked) == DryRun(2, number)
+        found.append(conclude(*asked).nominated_node)
+        assert found[-1] == NAMES[in_order(NAMES, number)[0]]
+    assert len(set(found)) > 1

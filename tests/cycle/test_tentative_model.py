@@ -1,0 +1,119 @@
+"""Whatever is decided and whatever the cache says, in any order: the table holds each pod once."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.cycle.tentative import Tentative
+from tests.builders import node, pod, table_of
+
+NODES = ("n1", "n2")
+FACTS = {
+    "a": pod(cpu=100, nominated_node_name="n1"),
+    "b": pod(cpu=100, nominated_node_name="n1"),
+    "c": pod(cpu=200),
+    "d": pod(cpu=200),
+}
+uids, names = st.sampled_from(sorted(FACTS)), st.sampled_from(NODES)
+decisions = st.dictionaries(uids, st.none() | names, min_size=1)
+steps = st.one_of(
+    st.tuples(st.just("decide"), decisions),
+    st.tuples(st.just("decide"), decisions),
+    st.tuples(st.just("come"), st.dictionaries(uids, names, min_size=1)),
+    st.tuples(st.just("leave"), uids),
+    st.tuples(st.just("nominate"), uids, names),
+    st.tuples(st.just("withdraw"), uids),
+    st.tuples(st.just("rest")),
+)
+
+
+class World:
+    """A scheduler's table, and beside it what was decided and what the cache has said."""
+
+    def __init__(self):
+        self.table = table_of(*map(node, NODES))
+        self.infos = {uid: self.table.classes.info(facts) for uid, facts in FACTS.items()}
+        self.tentative = Tentative(self.table)
+        self.decided, self.told, self.nominated = {}, {}, {}
+
+    def decide(self, chosen):
+        pods = {uid: PodInCycle(uid, f"d/{uid}", self.infos[uid], "") for uid in chosen}
+        self.tentative.set_aside(list(pods.values()))
+        for uid, name in chosen.items():
+            self.decided.pop(uid, None)
+            if name is not None:
+                self.decided[uid] = name
+                # As a batch does.
+                self.table.add_pod(name, self.infos[uid], uid=uid, key=f"d/{uid}")
+                if named := FACTS[uid].nominated_node_name:
+                    self.table.withdraw(named, self.infos[uid])
+        self.tentative.note([Decision(pods[uid], name) for uid, name in chosen.items()])
+
+    def come(self, chosen):
+        """The cache counts pods on nodes, which are nominated no more."""
+        chosen = {uid: name for uid, name in chosen.items() if uid not in self.told}
+        for uid in chosen:
+            self.withdraw(uid)
+        infos = [self.infos[uid] for uid in chosen]
+        places = self.tentative.confirm(list(chosen), list(chosen.values()), infos)
+        assert places == [
+            place for place, uid in enumerate(chosen) if self.decided.get(uid) != chosen[uid]
+        ]
+        for place in places:
+            uid = list(chosen)[place]
+            self.table.add_pod(chosen[uid], self.infos[uid], uid=uid, key=f"d/{uid}")
+        for uid in chosen:
+            self.decided.pop(uid, None)
+        self.told |= chosen
+
+    def leave(self, uid):
+        if (name := self.told.pop(uid, None)) and not self.tentative.has_left(uid, name):
+            self.table.remove_pod(name, self.infos[uid], uid=uid)
+
+    def nominate(self, uid, name):
+        if uid not in {**self.nominated, **self.decided, **self.told}:
+            self.nominated[uid] = name
+            self.tentative.nominate(uid, name, self.infos[uid])
+
+    def withdraw(self, uid):
+        if (name := self.nominated.pop(uid, None)) is not None:
+            self.tentative.withdraw(uid, name, self.infos[uid])
+
+    def rest(self):
+        self.tentative.drop_rest()
+        self.decided.clear()
+
+    def check(self):
+        """A pod stands where it was decided to, else where the cache says; one that was decided
+        for a node is nominated no more."""
+        stands = self.told | self.decided
+        assert len(self.tentative) == len(self.decided)
+        for name in NODES:
+            there = {each.uid for each in self.table.residents.on(name)}
+            assert there == {uid for uid, where in stands.items() if where == name}
+            assert self.table.row_facts(name)["pod_count"] == len(there)
+        expected = Counter(
+            (name, self.table.as_nominated(self.infos[uid]))
+            for uid, name in self.nominated.items()
+            if uid not in self.decided
+        )
+        nominations = self.table.nominations
+        found = {(name, info): n for name in NODES for info, n in nominations.to(name).items()}
+        assert found == expected
+        apart = {name for uid, name in self.told.items() if uid in self.decided}
+        assert self.tentative.nodes() >= {*self.decided.values(), *apart}
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(steps, max_size=20))
+def test_a_pod_stands_where_it_was_decided_to_or_else_where_the_cache_says(program):
+    world = World()
+    for name, *told in program:
+        getattr(world, name)(*told)
+        world.check()
+    world.rest()
+    world.check()
+    assert world.tentative.nodes() == set()
+    world.table.validate()
