@@ -2,7 +2,8 @@
 
 import pytest
 
-from roadstead.cycle import scheduling_cycle
+from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.cycle import class_memory, scheduling_cycle
 from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.needs import CallExtenders, CatchUp, Pause
 from roadstead.extenders.chain import Extenders
@@ -11,6 +12,7 @@ from roadstead.facts.pod import GroupMembership
 from tests.builders import pod
 from tests.cycle.test_scheduling_cycle import STALE, World
 from tests.extenders.servers import config_of
+from tests.kernel.test_equality import accelerator
 
 OWN = {"own": {"n1": 0, "n2": 1}, "mode": "partitioned", "schedulers": 2, "partitions": 2}
 
@@ -33,6 +35,7 @@ def test_a_batch_ends_where_preemption_was_tried_and_the_next_reads_anew():
     world = full(World(**STALE))
 
     assert world.decide(world.pods(3, cpu=600, priority=10)) == ([None], 1)
+    assert "CallExtenders" not in world.kinds()
     assert is_read_again(world)
 
 
@@ -90,6 +93,55 @@ def test_the_versions_of_rows_are_kept_for_the_answer_where_somebody_compares_th
     world.nodes.row_versions = lambda decisions: {each.node_name: 7 for each in decisions}
     ((name,), _) = world.decide(world.pods(2)[1:])
     assert lane.cycle.row_versions == {name: 7}
+
+
+def test_what_the_kernel_decides_at_once_and_what_it_leaves_go_into_one_batch():
+    world, slow = World(), World()
+    world.accelerator = accelerator()
+    both = []
+    for each in (world, slow):
+        pods = [*each.pods(5), *each.pods(2, cpu=50)]
+        both.append(each.decide(pods))
+
+    assert both[0] == both[1]
+    assert (both[0][0][4], both[0][1]) == (None, 7)
+    assert world.accelerator.coverage.by_kernel == 6
+    counts = [world.nodes.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
+    assert sum(counts) == 6, "the table has all of them"
+
+
+def test_a_pod_that_fits_nowhere_on_what_was_read_after_thinking_is_not_decided_again():
+    thinking = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
+    world = World(decision_time=thinking, thinking=thinking, **STALE)
+    world.decide(world.pods(1))
+
+    assert world.decide(world.pods(2, cpu=2000)[1:]) == ([None], 1)
+    assert world.kinds() == ["WaitUntil", "CatchUp", "Prepare", "ApplyWaiting"]
+
+
+def test_a_pod_that_fits_nowhere_on_a_stale_state_is_told_so_on_a_fresh_one():
+    world = World(**STALE)
+    world.decide(world.pods(1))
+
+    assert world.decide(world.pods(2, cpu=2000)[1:]) == ([None], 1)
+    assert world.kinds().count("CatchUp") == 1
+
+
+def test_a_state_that_is_not_fresh_does_not_catch_up_again_for_workers():
+    world = World(shorten=lambda cycle, pods: pods, **STALE)
+    world.decide(world.pods(1))
+    world.decide(world.pods(2)[1:])
+
+    assert world.kinds() == ["Prepare", "ScoreClasses", "ApplyWaiting"]
+
+
+@pytest.mark.parametrize(("settings", "most"), [({}, 16), ({"schedulers": 2}, 8), (OWN, 4)])
+def test_schedulers_and_their_lanes_share_the_memory_for_classes(settings, most, monkeypatch):
+    monkeypatch.setattr(class_memory, "MAX_CELLS", 0)
+    world = World(**settings)
+    pods = [each for cpu in range(1, 30) for each in world.pods(1, cpu=cpu)]
+
+    assert len(world.cycle.next(pods)[1]) == most
 
 
 class Answers:
@@ -156,3 +208,29 @@ def test_pods_that_left_the_lane_meanwhile_are_passed_over(gone, left):
     world.happens[CatchUp] = lambda: [world.partition.pass_on(pods[place]) for place in gone]
 
     assert world.decide(pods) == (["n1"] * left, 3)
+
+
+def test_pods_behind_one_that_goes_on_to_all_nodes_are_decided_on_own_ones():
+    world = World(**OWN)
+
+    assert world.decide([*world.pods(1, cpu=2000), *world.pods(2)[1:]]) == (["n1"], 2)
+    assert world.cycle.passed_on == 1
+
+
+def test_a_pod_that_was_passed_on_is_decided_on_all_nodes_though_a_new_lease_comes():
+    world = World(**OWN)
+    world.decide(world.pods(2))
+    (passed_on,) = world.pods(3)[2:]
+    world.partition.pass_on(passed_on)
+    world.happens[CatchUp] = lambda: world.partition.leased(waiting=0, turn=0)
+
+    assert world.decide([passed_on]) == (["n2"], 1)
+
+
+def test_a_pod_that_is_decided_again_counts_once():
+    world = World()
+    world.decide(world.pods(1, cpu=900))
+    world.decide(world.pods(1, cpu=900))
+
+    counts = [world.nodes.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
+    assert (sum(counts), len(world.nodes.tentative)) == (1, 1)

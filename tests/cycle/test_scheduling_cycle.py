@@ -54,7 +54,7 @@ class World:
         self.partition = own and Partition(settings, 0, own)
         parts = CycleParts(self.nodes, settings, self.profiles, narrower, self.partition, shorten)
         self.cycle = SchedulingCycle(parts, Thinking(thinking or DecisionTime()))
-        self.needs, self.decisions = [], []
+        self.needs, self.decisions, self.accelerator = [], [], None
 
     def pods(self, count, cpu=400, **facts):
         info = self.nodes.table.classes.info(pod(cpu=cpu, **facts))
@@ -75,9 +75,17 @@ class World:
             self.needs.append(need)
             self.happens.get(type(need), lambda: None)()
             self.now_s = getattr(need, "at_s", self.now_s)
-            answer = None if isinstance(need, Prepare | Phase) else self.now_s
-            if isinstance(need, CallExtenders):
-                answer = need.work()
+            answer = self.answer(need)
+
+    def answer(self, need):
+        match need:
+            case CallExtenders(_, work):
+                return work()
+            case Prepare():
+                return self.accelerator
+            case Phase():
+                return None
+        return self.now_s
 
     def kinds(self):
         return [type(need).__name__ for need in self.needs if not isinstance(need, Phase)]
@@ -130,6 +138,7 @@ def test_who_is_alone_thinks_before_it_reads():
     world.decide(world.pods(3))
 
     assert world.needs[:2] == [WaitUntil(12.5), CatchUp()]
+    assert world.kinds()[2:] == ["Prepare", "ApplyWaiting"]
 
 
 def test_a_state_that_grew_too_old_while_a_scheduler_thought_is_read_again():
