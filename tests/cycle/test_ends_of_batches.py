@@ -127,6 +127,14 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_is_told_so_on_a_fresh_one():
     assert world.kinds().count("CatchUp") == 1
 
 
+def test_a_state_that_is_still_young_after_thinking_is_not_read_again():
+    thinking = DecisionTime(batch=KindTime(job_s=5.0, task_s=0.0))
+    world = World(decision_time=thinking, thinking=thinking, **STALE)
+    world.decide(world.pods(1))
+
+    assert world.kinds() == ["CatchUp", "WaitUntil", "Prepare", "ApplyWaiting"]
+
+
 def test_a_state_that_is_not_fresh_does_not_catch_up_again_for_workers():
     world = World(shorten=lambda cycle, pods: pods, **STALE)
     world.decide(world.pods(1))

@@ -201,6 +201,16 @@ def test_a_pod_that_is_decided_again_and_finds_no_node_is_where_it_was():
     assert [each.uid for each in stand.table.residents.on("n1")] == ["u1"]
 
 
+def test_a_pod_that_was_set_aside_does_not_come_back_to_a_node_that_went():
+    stand = Standing()
+    stand.tentative.set_aside([stand.again])
+    stand.table.remove_node("n1")
+
+    stand.tentative.note([decided("u1", stand.info, None)[1]])
+
+    assert stand.table.row_facts("n2")["pod_count"] == 0
+
+
 def test_the_end_of_an_earlier_attempt_comes_after_the_next_decision():
     stand = Standing()
     stand.tentative.set_aside([stand.again])

@@ -568,6 +568,48 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if was in ENDED: ...",
         "if True: ...",
     ): "a pod that did not end is not among those that did",
+    (
+        "roadstead/cycle/scheduling_cycle.py",
+        "SchedulingCycle.on_lane",
+        "if self._partition is None: ...",
+        "if False: ...",
+    ): "without a partition there is one lane, and all pods are of it",
+    (
+        "roadstead/cycle/scheduling_cycle.py",
+        "",
+        "128",
+        "129",
+    ): "one decision more between two pauses, to the same result",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle.searches",
+        "False",
+        "True",
+    ): "where nothing narrows, all pods go together either way",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._few_classes",
+        "if len({pod.signature for pod in pods}) <= most: ...",
+        "if False: ...",
+    ): "so few classes are within both bounds",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._few_classes",
+        "len({pod.signature for pod in pods}) <= most",
+        "len({pod.signature for pod in pods}) < most",
+    ): "so few classes are within both bounds",
+    (
+        "roadstead/cycle/table_cycle.py",
+        "TableCycle._look",
+        "self._narrowed.put(pod.signature, run, len(self.table))",
+        "pass",
+    ): "what is not kept of a class is found again",
+    (
+        "roadstead/attempts/core.py",
+        "AttemptsCore",
+        "65536",
+        "65537",
+    ): "one pod or attempt more is remembered",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -1,0 +1,96 @@
+"""How many pods a batch begins with, after those before it, and what one alone leaves behind."""
+
+import pytest
+
+from roadstead.cycle.batch import BatchRun, PodInCycle
+from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.extenders.chain import Extenders
+from roadstead.extenders.extender import Extender
+from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
+from roadstead.framework.tie_break import TieBreak
+from roadstead.protocol.status import unschedulable
+from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
+from tests.extenders.servers import config_of
+
+
+class Refuses(PreFilterPlugin):
+    """Refuses all nodes to pods with a label."""
+
+    name = "Refuses"
+
+    def pre_filter(self, state, pod):
+        return PreFilterResult(unschedulable("never")) if "no" in pod.labels else PreFilterResult()
+
+    def sign(self, pod):
+        return pod.labels
+
+
+class LeavesAll:
+    def call(self, verb, payload):
+        return {"NodeNames": payload["NodeNames"]}
+
+
+class World:
+    """A cycle over four nodes, each pod of which an extender looks at where there is one."""
+
+    def __init__(self, *, is_extended=False):
+        self.table = table_of(*(node(f"n{number}") for number in range(4)))
+        points = {**ROW_PLUGINS, "preFilter": ["Refuses", *ROW_PLUGINS["preFilter"]]}
+        profile = profile_of(points, plugins=[Refuses], classes=self.table.classes)
+        config = config_of(node_cache_capable=True, filter_verb="filter")
+        chain = Extenders([Extender(config, LeavesAll())]) if is_extended else None
+        self.narrower = Narrower({"default-scheduler": 50}, chain) if is_extended else None
+        self.cycle = TableCycle(
+            self.table, {"default-scheduler": profile}, TieBreak("first"), narrower=self.narrower
+        )
+        self.profile = profile
+
+    def pods(self, count, **facts):
+        info = self.table.classes.info(pod(cpu=1, **facts))
+        signature = self.profile.class_of(info, "")
+        return [PodInCycle(f"u{n}", f"d/p{n}", info, signature) for n in range(count)]
+
+
+def test_a_batch_that_ended_early_makes_the_next_short_and_whole_ones_longer_again():
+    world = World()
+    pods, lengths = world.pods(50), []
+    world.cycle.settled(50, 50)
+    for decided in (50, 3, 3, 6, 12, 0, 1, 2):
+        lengths.append(len(world.cycle.together(pods)))
+        world.cycle.settled(lengths[-1], decided)
+
+    assert lengths == [50, 50, 3, 6, 12, 24, 1, 2]
+    assert len(world.cycle.together(pods)) == 4
+
+
+def test_the_next_search_starts_behind_a_pod_that_went_alone_once_that_is_settled(monkeypatch):
+    monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
+    world = World(is_extended=True)
+    world.narrower.start = 3
+    (one,) = world.pods(1)
+    task = world.cycle.begin([one])
+    world.cycle.narrowed(task.run()).decide(one)
+    assert world.narrower.start == 3
+
+    world.cycle.settled(1, 1)
+    assert world.narrower.start == 1, "it looked at two of four"
+
+    world.narrower.start = 2
+    (refused,) = world.pods(1, labels={"no": "yes"})
+    world.cycle.begin([refused])
+    world.cycle.settled(1, 1)
+    assert world.narrower.start == 2, "nothing was searched"
+
+
+@pytest.mark.parametrize("is_extended", [True, False])
+def test_a_pod_that_prefilter_refuses_is_no_concern_of_extenders(is_extended):
+    world = World(is_extended=is_extended)
+    (fits,), (refused,) = world.pods(1), world.pods(1, labels={"no": "yes"})
+    if is_extended:
+        assert not isinstance(world.cycle.begin([fits]), BatchRun)
+
+    decision = world.cycle.begin([refused]).decide(refused)
+
+    assert (decision.node_name, decision.error) == (None, "")
+    assert decision.diagnosis.message() == "0/4 nodes are available: never."
