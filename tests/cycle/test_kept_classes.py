@@ -40,7 +40,8 @@ def facts_of(name, taints=()):
 
 
 class Kept:
-    """A plain cycle over four nodes: the same for all pods, or a new one for each."""
+    """A plain cycle over four nodes: the same for all pods, or a new one for each. What is decided
+    is what is explained before."""
 
     def __init__(self, is_kept):
         self.table = table_of(*map(facts_of, NODES))
@@ -53,7 +54,13 @@ class Kept:
             self.cycle = PlainCycle(self.table, self.profiles, TieBreak("first"))
         info = self.table.classes.info(PODS[which])
         asked = PodInCycle(f"u{len(self.placed)}", "ns/p", info, which)
+        explained = self.cycle.explain(asked)
         decision = self.cycle.decide(asked)
+        if decision.node_name is None:
+            assert decision.diagnosis.message() == explained.diagnosis.message()
+        else:
+            assert decision.node_name == min(explained.best)
+            assert decision.total == explained.total.max()
         self.placed.append((asked, decision.node_name))
         why = decision.diagnosis and decision.diagnosis.message()
         return decision.node_name, decision.total, decision.feasible, decision.best_size, why

@@ -610,6 +610,42 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "65536",
         "65537",
     ): "one pod or attempt more is remembered",
+    (
+        "roadstead/cycle/class_run.py",
+        "ClassRun.__init__",
+        "0",
+        "1",
+    ): "made anew when the class is first summed up",
+    (
+        "roadstead/cycle/class_run.py",
+        "ClassRun._sum",
+        "if redone is None or self._extremes_moved(redone): ...",
+        "if True: ...",
+    ): "all rows are summed up again, to the same totals",
+    (
+        "roadstead/cycle/class_run.py",
+        "ClassRun._sum",
+        "if len(redone): ...",
+        "if True: ...",
+    ): "of no rows nothing is summed up",
+    (
+        "roadstead/cycle/class_run.py",
+        "ClassRun._extremes_moved",
+        "if not (live or flipped.any()): ...",
+        "if False: ...",
+    ): "extremes are found again, and are the same",
+    (
+        "roadstead/cycle/class_run.py",
+        "ClassRun._sum_rows",
+        "if not fixed.all(): ...",
+        "if True: ...",
+    ): "of no rows nothing is summed up",
+    (
+        "roadstead/cycle/tentative.py",
+        "Tentative.withdraw",
+        "if own is not None: ...",
+        "if True: ...",
+    ): "a count of no nomination is never asked about",
 }
 """(path, function, before, after) → why nothing can differ."""
 
