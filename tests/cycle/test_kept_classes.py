@@ -1,7 +1,7 @@
 """What is kept of a class says what would be found anew, whatever happens to rows meanwhile."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roadstead.cycle.batch import PodInCycle
@@ -82,6 +82,9 @@ steps = st.tuples(
 
 
 @given(st.lists(steps, max_size=25))
+@example([("decide", 0)] * 14)
+@example([*[("decide", 1)] * 5, ("leave", 0), ("decide", 1), ("leave", 1), ("decide", 0)])
+@example([*[("decide", 0), ("decide", 1), ("taint", 4)] * 4, ("taint", 0), ("decide", 0)])
 def test_a_class_that_is_kept_is_decided_as_one_that_is_found_anew(program):
     kept, anew = Kept(is_kept=True), Kept(is_kept=False)
     for name, which in program:

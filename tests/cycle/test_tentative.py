@@ -138,6 +138,17 @@ def test_a_nomination_that_was_given_up_for_a_place_ends_once():
     assert stand.nominated() == 0
 
 
+def test_a_pod_that_is_placed_again_before_its_nomination_ends_gives_it_up_once():
+    stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
+    stand.tentative.nominate("other", "n1", stand.info)
+    stands_on(stand.tentative, "u1", "n1", stand.info)
+
+    stand.decide()
+    assert stand.nominated() == 1
+    stand.tentative.withdraw("u1", "n1", stand.info)
+    assert stand.nominated() == 1
+
+
 def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
     """Of its class, to that node: neither while it is placed, nor once it was not assumed."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roadstead.cycle.batch import Decision, PodInCycle
@@ -108,6 +108,9 @@ class World:
 
 @settings(deadline=None, max_examples=200)
 @given(st.dictionaries(uids, names), st.lists(steps, max_size=15))
+@example({"a": "n1", "b": "n1", "c": "n1"}, [("decide", {"a": "n2"}), ("decide", {"b": "n2"})])
+@example({"a": "n1", "b": "n1"}, [("decide", {"a": "n2"}), ("rest",), ("decide", {"b": "n2"})])
+@example({"a": "n2", "b": "n2"}, [("decide", {"a": "n1"}), ("withdraw", "b"), ("rest",)])
 def test_a_pod_stands_where_it_was_decided_to_or_else_where_the_cache_says(nominated, program):
     world = World()
     for uid, name in nominated.items():

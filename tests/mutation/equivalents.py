@@ -646,6 +646,12 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if own is not None: ...",
         "if True: ...",
     ): "a count of no nomination is never asked about",
+    (
+        "roadstead/cycle/tentative.py",
+        "Tentative._ends",
+        "if not self._lasting[nomination]: ...",
+        "if False: ...",
+    ): "a count of zero stays, and counts as none",
 }
 """(path, function, before, after) → why nothing can differ."""
 
