@@ -111,6 +111,7 @@ def test_a_nominated_node_that_is_full_helps_no_pod_past_scoring(path_name):
     decision = decided(path, pod(cpu=600, nominated_node_name="n2"))
 
     assert decision.error == WORDS[Unprepared]
+    assert decision.feasible == 2
 
 
 @pytest.mark.parametrize("path_name", PATHS)
