@@ -1,6 +1,6 @@
 """A profile whose plugins have no say takes a shorter way, to the same end as if all were asked."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roadstead.attempts.core import AttemptsCore
@@ -67,8 +67,17 @@ steps = st.tuples(
 )
 
 
+def every(*kinds, outcome=BindOutcome.BOUND):
+    """A program of these steps, each on three pods."""
+    return [(kind, [0, 1, 2], outcome) for kind in kinds]
+
+
 @settings(deadline=None)
 @given(st.lists(steps, max_size=25))
+@example(every("lease", "place", "refuse", "accept", "lease", "place", "accept"))
+@example(every("lease", "place", "word", "accept", "lease", "place", "accept", "answer"))
+@example(every("lease", "place", "accept", "accept", "lost", "answer", "lease", "delete"))
+@example(every("lease", "place", "accept", "answer", outcome=BindOutcome.FAILED))
 def test_plugins_that_are_not_asked_leave_no_trace(program):
     classes = PodClasses()
     plainly = Plainly(classes=classes)
