@@ -12,6 +12,7 @@ from roadstead.extenders.extender import Extender
 from roadstead.framework.plugin import Reads, ScorePlugin
 from roadstead.framework.tie_break import TieBreak
 from tests.builders import (
+    MIB,
     ROW_PLUGINS,
     named,
     node,
@@ -29,14 +30,16 @@ NODES = ("n0", "n1", "n2", "n3")
 ZONES = (prefer(5, term(require("zone", "In", "a"))), prefer(1, term(require("zone", "In", "b"))))
 PODS = (
     pod(cpu=300, preferred_node_terms=ZONES),
-    pod(cpu=700),
+    pod(cpu=700, images=("app:v1",), container_count=1),
     pod(cpu=100, preferred_node_terms=ZONES[:1]),
 )
 TAINTS = ((), (taint("slow", effect="PreferNoSchedule"),), (taint("off"),))
 
 
 def facts_of(name, taints=()):
-    return node(name, cpu=1000, labels={"zone": "abcd"[int(name[1:])]}, taints=taints)
+    images = {"app:v1": 4000 * MIB} if name == "n0" else None
+    labels = {"zone": "abcd"[int(name[1:])]}
+    return node(name, cpu=1000, labels=labels, taints=taints, images=images)
 
 
 class Kept:
