@@ -90,16 +90,15 @@ class FileJournal:
         """Begins the segment that follows what was read."""
         former, last = ([None, None, *reader.ends])[-2:]
         before = 0
-        if last is None or last.header.format == 1:
-            self._number = 0
-        elif last.is_empty:
-            # The new one takes its name and its place.
-            self._number, before = last.header.number - 1, last.header.before
-        else:
-            former, self._number, before = last, last.header.number, last.digest
         if last is not None and last.header.format == 1:
             self._sync_old(last)
-        elif former is not None and former.header.format != 1:
+            former = None
+        elif last is not None and last.is_empty:
+            # The new one takes its name and its place.
+            self._number, before = last.header.number - 1, last.header.before
+        elif last is not None:
+            former, self._number, before = last, last.header.number, last.digest
+        if former is not None and former.header.format != 1:
             self._name, self._file = former.name, self._reopened(former)
         self._begin_segment(before, is_continued=former is not None and former.is_continued)
 

@@ -149,7 +149,7 @@ class Reader:
         header = self._header(name, data, found.snapshot_lsn)
         if header is None:
             raise self._damaged(name, 0, data, "its header is not that of a journal")
-        end = SegmentEnd(name, header, header.size_bytes, first_digest(header), 0)
+        end = SegmentEnd(name, header, header.size_bytes, first_digest(header), header.first_lsn)
         table, count = self._table_1(name, header), 0
         is_whole = header.format == 1
         while end.size_bytes < len(data):
@@ -184,7 +184,7 @@ class Reader:
             self._check_place(name, data, header)
         self.closed = None
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), first_lsn)
-        self.ends = [*self.ends[-1:], end]
+        self.ends.append(end)
         table = self._table_1(name, header)
         while end.size_bytes < len(data):
             frame = _frame_at(data, end)
@@ -224,7 +224,8 @@ class Reader:
 
     def _without_header(self, name: str, data: memoryview, is_last: bool) -> None:
         """A file of format 1 that was torn when it was made; every other one is damaged."""
-        follows_1 = not self.ends or self.ends[-1].header.format == 1
+        before = self.ends[-1].header if self.ends else self._snapshot_header
+        follows_1 = before is None or before.format == 1
         if is_last and follows_1 and len(data) <= FORMAT_1_HEADER_BYTES:
             # Nothing was written to it before its header was durable.
             self.tail = LeftOut(name, 0, len(data), self.last_lsn + 1, "a torn header", False)
@@ -268,7 +269,8 @@ class Reader:
             return
         layout = format_1 if end.header.format == 1 else frames
         at = (layout.frame_at, layout.MARK)
-        behind = next_frame(data, offset + 1, *at)
+        # A whole frame may stand there that belongs elsewhere: what was before it is gone.
+        behind = next_frame(data, offset, *at)
         while behind is not None:
             if behind.vouches_for(offset, end.next_lsn, segment):
                 why = f"record {end.next_lsn} was durable: a frame behind it says so"
@@ -281,7 +283,7 @@ class Reader:
     def _check_end(self) -> None:
         """Whether a segment is missing that must be there."""
         end, snapshot = self.ends[-1] if self.ends else None, self._snapshot_header
-        if end is None and self.tail is None and snapshot is not None and snapshot.format != 1:
+        if end is None and snapshot is not None and snapshot.format != 1:
             first_lsn = self.last_lsn + 1
         elif end is not None and end.is_continued:
             first_lsn = end.next_lsn

@@ -1,5 +1,6 @@
 """Journals of the release before are read and gone on with; unknown fields are refused by name."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from roadstead.journal import JournalError, RecordKind
 from roadstead.journal.fields import FACTS, Fields, FieldsError, builder_of, present_fields
 from roadstead.journal.headers import segment_name
 from roadstead.journal.segments import Reader
-from roadstead.protocol.codec import to_wire
+from roadstead.protocol.codec import CodecError, to_wire
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened, records, spoil, written
 
@@ -148,3 +149,74 @@ def test_what_is_written_with_fields_of_another_release_is_refused_by_name(monke
 def test_what_this_release_cannot_build_is_refused_by_name(fields, text):
     with pytest.raises(FieldsError, match=text):
         builder_of(fields)
+
+
+@dataclass(frozen=True)
+class Inner:
+    old: int
+    new: int = 7
+
+
+@dataclass(frozen=True)
+class Outer:
+    """A class with what facts may have: others in parts, lists and choices, and defaults."""
+
+    name: str
+    pair: tuple[int, Inner, str]
+    many: tuple[Inner, ...]
+    maybe: Inner | None
+    plain: tuple[tuple[str, int], ...]
+    made: tuple[str, ...] = field(default_factory=lambda: ("made",))
+    whole: Inner = Inner(1, 2)
+
+
+def outer_of(monkeypatch, data, inner=("old",), outer=("name", "pair", "many", "maybe", "plain")):
+    """The class from data of a release that had these fields."""
+    monkeypatch.setattr("roadstead.journal.fields.FACTS", (Outer,))
+    classes = (("Inner", inner), ("Outer", outer))
+    return builder_of(Fields((), ("Outer",), classes)).build(0, data)
+
+
+def test_fields_have_their_defaults_wherever_their_class_stands(monkeypatch):
+    data = ["x", [3, [4], "y"], [[5], [6]], [8], [["a", 1]]]
+
+    found = outer_of(monkeypatch, data)
+
+    assert found == Outer(
+        *("x", (3, Inner(4, 7), "y"), (Inner(5, 7), Inner(6, 7)), Inner(8, 7), (("a", 1),)),
+        *(("made",), Inner(1, 2)),
+    )
+    assert outer_of(monkeypatch, [*data[:3], None, []]).maybe is None
+
+
+def test_fields_that_stood_in_another_order_are_read_by_their_names(monkeypatch):
+    data = [[3, [7, 4], "y"], "x", [], None, []]
+
+    found = outer_of(monkeypatch, data, ("new", "old"), ("pair", "name", "many", "maybe", "plain"))
+
+    assert (found.name, found.pair) == ("x", (3, Inner(4, 7), "y"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(None, 7, "five!", {}, [], ["x"]),
+        *(["x", [3, [4]], [], None, []], ["x", "abc", [], None, []], ["x", None, [], None, []]),
+        *(["x", [3, [4], "y"], 7, None, []], ["x", [3, [4], "y"], [7], None, []]),
+        ["x", [3, 9, "y"], [], None, []],
+    ],
+)
+def test_data_that_is_not_of_its_class_is_refused_by_the_codec(monkeypatch, data):
+    with pytest.raises(CodecError):
+        outer_of(monkeypatch, data)
+
+
+def test_what_this_release_writes_is_named_once_class_by_class():
+    now = present_fields()
+    classes = dict(now.classes)
+
+    assert list(classes) == sorted(classes)
+    assert classes["RunMark"] == ("what", "digest")
+    # A class within a class, within a list, and within a choice.
+    assert {"StorageFacts", "Taint", "Owner", "GroupMembership", "Requirement"} <= classes.keys()
+    assert Fields.decode(now.encode()) == now

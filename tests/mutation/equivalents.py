@@ -288,12 +288,6 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if group.lsns[0] <= self.last_lsn: ...",
         "if True: ...",
     ): "nothing is cut from a group of which a snapshot covers nothing",
-    (
-        "roadstead/journal/disk.py",
-        "RealDisk.lock",
-        "os.ftruncate(fd, 0)",
-        "pass",
-    ): "digits of an older, longer pid in the text of an error",
     ("roadstead/journal/disk.py", "RealDisk.lock", "32", "33"): "a pid has fewer digits",
     ("roadstead/journal/fields.py", "", "1", "2"): "a limit far from the names of all fields",
     ("roadstead/journal/fields.py", "", "8", "9"): "a limit far from the names of all fields",
@@ -652,6 +646,60 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if not self._lasting[nomination]: ...",
         "if False: ...",
     ): "a count of zero stays, and counts as none",
+        "roadstead/journal/disk.py",
+        "",
+        "1",
+        "2",
+    ): "how much is read and written at once where a file is written again",
+    (
+        "roadstead/journal/disk.py",
+        "",
+        "20",
+        "21",
+    ): "how much is read and written at once where a file is written again",
+    ("roadstead/journal/fields.py", "", "16", "17"): "a limit far from the names of all fields",
+    (
+        "roadstead/journal/fields.py",
+        "_adapter",
+        "-1",
+        "1",
+    ): "a tuple of any length has two arguments, and no other has an ellipsis",
+    (
+        "roadstead/journal/fields.py",
+        "present_fields",
+        "if kind.__name__ not in classes: ...",
+        "if True: ...",
+    ): "the fields of a class that is met again are followed again, to the same names",
+    (
+        "roadstead/journal/frames.py",
+        "next_frame",
+        "1",
+        "2",
+    ): "a mark begins with a byte that is not in its rest, so that none begins right behind one",
+    (
+        "roadstead/journal/files.py",
+        "",
+        "4096",
+        "4097",
+    ): "how many records of a snapshot are one frame",
+    (
+        "roadstead/journal/files.py",
+        "FileJournal._write",
+        "self._file.grown_bytes >= self._segment_bytes",
+        "self._file.grown_bytes > self._segment_bytes",
+    ): "nothing hangs on how large a segment grows",
+    (
+        "roadstead/journal/segments.py",
+        "SegmentEnd",
+        "0",
+        "1",
+    ): "left out for segments without a frame, which no writer leaves: the first is durable",
+    (
+        "roadstead/journal/segments.py",
+        "Reader._mark",
+        "0",
+        "1",
+    ): "of a segment of format 1 all is written again",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -1,0 +1,49 @@
+"""Which pods a journal leaves bound."""
+
+from roadstead.facts.pod import PodFacts
+from roadstead.journal import JournalRecord, RecordKind
+from roadstead.journal.bound import BoundPods
+
+
+def of_pod(kind, uid, node="n1", token=""):
+    return JournalRecord(1, kind, uid, f"default/{uid}", node, token, facts=PodFacts())
+
+
+def bound_after(*groups):
+    bound = BoundPods()
+    for group in groups:
+        bound.take(group)
+    return bound.pods
+
+
+def test_pods_that_the_run_bound_are_there_in_the_order_of_their_commits():
+    found = bound_after(
+        [of_pod(RecordKind.ADD, "b"), of_pod(RecordKind.ADD, "a"), of_pod(RecordKind.ADD, "c")],
+        [of_pod(RecordKind.BIND, "b", "n2", "t1"), of_pod(RecordKind.BIND, "a", "n1", "t2")],
+    )
+
+    assert list(found.items()) == [("b", ("default/b", "n2")), ("a", ("default/a", "n1"))]
+
+
+def test_a_pod_that_ran_before_the_run_is_not_among_them_but_one_of_a_snapshot_is():
+    found = bound_after(
+        [of_pod(RecordKind.LOAD, "ran"), of_pod(RecordKind.LOAD, "bound", token="t1")]
+    )
+
+    assert list(found) == ["bound"]
+
+
+def test_a_pod_that_was_evicted_or_deleted_is_not_bound_any_more():
+    found = bound_after(
+        [of_pod(RecordKind.BIND, uid, token=uid) for uid in ("evicted", "deleted", "stays")],
+        [of_pod(RecordKind.EVICT, "evicted"), of_pod(RecordKind.DELETE, "deleted")],
+        [of_pod(RecordKind.DELETE, "never bound")],
+    )
+
+    assert list(found) == ["stays"]
+
+
+def test_a_bound_pod_that_was_updated_stays_bound():
+    found = bound_after([of_pod(RecordKind.BIND, "a", token="t")], [of_pod(RecordKind.ADD, "a")])
+
+    assert list(found) == ["a"]

@@ -1,0 +1,198 @@
+"""Groups of records as bytes: what is written is read, and what makes no sense is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.run_mark import BEGUN, RunMark
+from roadstead.journal import JournalRecord, RecordKind
+from roadstead.journal.frames import (
+    HEAD_BYTES,
+    MARK,
+    FactsTable,
+    FrameError,
+    FrameKind,
+    Place,
+    body_of,
+    decode,
+    frame,
+    frame_at,
+    next_frame,
+)
+from roadstead.protocol.codec import pack, unpack
+
+PLACE = Place(segment=0x01020304, before=13, durable_bytes=100)
+COLUMNS = (
+    *("lsns", "new_facts", "kinds", "uids", "keys"),
+    *("nodes", "tokens", "owners", "owner", "facts"),
+)
+RECORDS = [
+    JournalRecord(3, RecordKind.BIND, "u3", "d/a", "n1", "t3", "s0", 1, PodFacts("blue")),
+    JournalRecord(4, RecordKind.DELETE, "u4", "d/b", "n2"),
+    JournalRecord(6, RecordKind.BIND, "u6", "d/c", "n1", "t6", "s1", 2, PodFacts("red")),
+]
+
+
+def frame_of(body, count):
+    """A frame of records as it is read."""
+    data, _ = frame(FrameKind.RECORDS, 3, count, PLACE, body)
+    return frame_at(memoryview(data), 0)
+
+
+def decoded(records, table=None):
+    body = body_of(records, FactsTable())
+    read = frame(FrameKind.RECORDS, records[0].lsn, len(records), PLACE, body)[0]
+    return list(decode(frame_at(memoryview(read), 0), table or FactsTable()))
+
+
+def test_the_bytes_of_a_frame_are_those_that_earlier_releases_wrote():
+    """A journal is read by later releases: kinds keep their numbers, fields their places."""
+    written = {kind.name: frame(kind, 7, 2, PLACE, b"body") for kind in FrameKind}
+
+    for number, (name, crc, digest) in enumerate(
+        [
+            ("FIELDS", "8467136e", 0x4ED37A774E224466),
+            ("RECORDS", "e4587234", 0x7D7E91D4F1DD6C94),
+            ("FLUSHED", "fb4f82b4", 0xDB08651D3AE02AD6),
+            ("CLOSED", "2426b080", 0x37B6A4631B5C6442),
+            ("CONTINUED", "3b314000", 0x9AECF78143B43E21),
+        ],
+        1,
+    ):
+        numbers = "0403020107000000000000000200000" + "00d00000000000000" + "6400000000000000"
+        whole = f"f2524a0a04000000{crc}0{number}{numbers}626f6479"
+        assert written[name] == (bytes.fromhex(whole), digest)
+    kinds = unpack(
+        body_of(
+            [record._replace(kind=kind) for kind in RecordKind for record in RECORDS[1:2]],
+            FactsTable(),
+        )
+    )[2]
+    assert kinds == bytes(range(10))
+
+
+subjects = st.sampled_from([None, NodeFacts("n1"), NodeFacts("n2"), RunMark(BEGUN, "digest")])
+some_records = st.lists(
+    st.builds(
+        JournalRecord,
+        lsn=st.integers(1, 9),
+        kind=st.sampled_from(RecordKind),
+        uid=st.sampled_from(["a", "b", "c"]),
+        key=st.sampled_from(["a", "b", "c"]),
+        node_name=st.sampled_from(["", "n1"]),
+        token=st.sampled_from(["", "t1"]),
+        owner=st.sampled_from(["", "s0", "s1"]),
+        epoch=st.integers(0, 2),
+        facts=st.none(),
+        subject=st.none(),
+    ).flatmap(
+        lambda record: st.one_of(
+            st.sampled_from([None, PodFacts(), PodFacts("blue")]).map(
+                lambda facts: record._replace(facts=facts)
+            ),
+            subjects.map(lambda subject: record._replace(subject=subject)),
+        )
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(some_records, st.booleans())
+def test_any_records_are_read_as_they_were_written(records, follow_one_another):
+    if follow_one_another:
+        records = [each._replace(lsn=lsn) for lsn, each in enumerate(records, records[0].lsn)]
+
+    assert decoded(records) == records
+
+
+def test_a_pod_without_a_uid_of_its_own_has_its_key_as_uid():
+    record = RECORDS[1]._replace(uid="", key="d/b")
+
+    assert decoded([record]) == [record._replace(uid="d/b")]
+
+
+def test_facts_are_written_once_and_are_one_object_for_all_who_have_them():
+    table, news = FactsTable(), FactsTable()
+    records = [each._replace(facts=PodFacts("blue")) for each in RECORDS]
+    bodies = [body_of(records, news), body_of(records, news)]
+
+    found = [each for body in bodies for each in decode(frame_of(body, 3), table)]
+
+    assert [len(unpack(body)[1]) for body in bodies] == [1, 0]
+    assert len({id(each.facts) for each in found}) == 1
+    assert len(table.facts) == 1
+
+
+def spoiled(column, change):
+    """The body of the records with one column changed."""
+    body = unpack(body_of(RECORDS, FactsTable()))
+    place = COLUMNS.index(column)
+    body[place] = change(body[place])
+    return frame_of(pack(body), len(RECORDS))
+
+
+@pytest.mark.parametrize(
+    "column", ["lsns", "kinds", "uids", "keys", "nodes", "tokens", "owner", "facts"]
+)
+@pytest.mark.parametrize("change", [lambda c: c[:-1], lambda c: c + c[:1]])
+def test_columns_of_other_lengths_are_refused(column, change):
+    with pytest.raises(FrameError, match="3 records has columns of other lengths"):
+        decode(spoiled(column, change), FactsTable())
+
+
+@pytest.mark.parametrize(
+    ("column", "numbers", "text"),
+    [
+        ("owner", [0, 1, 3], "an owner that it does not list"),
+        ("owner", [0, 1, -1], "an owner that it does not list"),
+        ("facts", [0, -1, 2], "facts that its segment has not defined"),
+        ("facts", [0, -2, 1], "facts that its segment has not defined"),
+        ("kinds", bytes([0, 1, 10]), "a record of no known kind"),
+    ],
+)
+def test_numbers_of_nothing_are_refused(column, numbers, text):
+    with pytest.raises(FrameError, match=text):
+        decode(spoiled(column, lambda _: numbers), FactsTable())
+
+
+def test_the_first_whole_frame_is_found_wherever_it_begins():
+    data, _ = frame(FrameKind.FLUSHED, 7, 0, PLACE)
+    torn = data[:-1]
+
+    for before in (b"", b"x", b"garbage", MARK, MARK + MARK + b"x", torn, torn + b"rest"):
+        whole = memoryview(before + data + torn)
+        found = next_frame(whole, 0)
+        assert (found.offset, found.end) == (len(before), len(before) + len(data))
+        assert next_frame(whole, len(before)).offset == len(before)
+        assert next_frame(whole, len(before) + 1) is None
+
+
+@pytest.mark.parametrize("offset", range(HEAD_BYTES + 4))
+def test_a_frame_of_which_any_byte_is_another_is_none(offset):
+    data = bytearray(frame(FrameKind.RECORDS, 7, 2, PLACE, b"body")[0])
+    assert frame_at(memoryview(data), 0) is not None
+
+    data[offset] ^= 0xFF
+
+    assert frame_at(memoryview(data), 0) is None
+    assert frame_at(memoryview(data)[:offset], 0) is None
+
+
+def test_a_frame_of_an_unknown_kind_is_none():
+    data, _ = frame(9, 7, 2, PLACE)
+
+    assert frame_at(memoryview(data), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("segment", "offset", "vouches"),
+    [(PLACE.segment, 99, True), (PLACE.segment, 100, False), (7, 99, False), (7, 100, False)],
+)
+def test_a_frame_vouches_for_bytes_of_its_own_file_that_were_durable(segment, offset, vouches):
+    read = frame_of(b"", 2)
+
+    assert read.vouches_for(offset, 0, segment) is vouches
+    assert (read.first_lsn, read.last_lsn) == (3, 4)

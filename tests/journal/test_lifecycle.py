@@ -1,0 +1,174 @@
+"""A journal from its opening to its end: what it says of itself, and what is durable when."""
+
+import pytest
+
+from roadstead.journal import JournalError, RecordKind
+from roadstead.journal.disk import RealDisk
+from roadstead.journal.files import FileJournal
+from roadstead.journal.headers import segment_name
+from roadstead.journal.segments import Reader, is_closed
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.journal.test_files import SyncFails, held_open, opened, record, records, written
+from tests.journal.test_formats import FORMAT_1, disk_of
+
+
+def is_durable(disk, name):
+    return disk.durable[name] == len(disk.contents[name])
+
+
+def test_a_journal_that_was_not_read_yet_says_that_it_has_nothing():
+    disk = SimulatedDisk()
+    written(disk, records(1, 3))
+
+    journal = FileJournal(disk)
+
+    assert (journal.last_lsn, journal.durable_lsn, journal.epoch) == (0, 0, 0)
+    assert (journal.tail, journal.grown_bytes) == (None, 0)
+
+
+def test_it_grows_by_the_records_that_it_takes_until_a_snapshot_replaces_them():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    sizes = [len(disk.contents[segment_name(1)])]
+    for first in (1, 4):
+        journal.append(records(first, first + 2))
+        sizes.append(len(disk.contents[segment_name(1)]))
+        assert journal.grown_bytes == sizes[-1] - sizes[0]
+
+    journal.snapshot([])
+
+    assert journal.grown_bytes == 0
+
+
+def test_where_a_segment_is_full_all_of_it_is_durable_before_the_next_one_has_records():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk, segment_bytes=100)
+    for lsn in range(1, 6):
+        journal.append([record(lsn)])
+        names = disk.names()
+        assert len(names) == lsn
+        assert all(is_durable(disk, name) for name in names[:-1])
+        assert disk.durable[names[-1]] > 0
+        assert journal.durable_lsn == lsn - 1
+
+
+def test_a_segment_that_is_full_is_not_held_open(tmp_path):
+    journal, _ = opened(RealDisk(tmp_path), segment_bytes=1)
+    for lsn in range(1, 4):
+        journal.append([record(lsn)])
+
+    assert sorted(held_open(tmp_path)) == [segment_name(3), "lock"]
+
+
+def test_a_snapshot_and_all_before_it_are_durable_and_no_other_file_is_touched():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    disk.create("finished")
+    journal.append(records(1, 3))
+
+    journal.snapshot([record(1, RecordKind.LOAD)])
+
+    assert [name.split("-")[0] for name in disk.names()] == ["finished", "journal", "snapshot"]
+    assert all(is_durable(disk, name) for name in disk.names())
+    assert disk.lasting == set(disk.names())
+
+
+def test_a_machine_that_stops_behind_a_snapshot_leaves_a_journal_that_opens():
+    """Its next segment was not begun: the digest that the snapshot names must have lasted."""
+    for seed in range(12):
+        disk = SimulatedDisk(seed)
+        journal, _ = opened(disk)
+        journal.append(records(1, 3))
+        rename = disk.rename
+
+        def stops(name, to, rename=rename):
+            if name == "segment.new":
+                raise OSError(5, "Input/output error")
+            rename(name, to)
+
+        disk.rename = stops
+        with pytest.raises(JournalError, match="cannot take a snapshot"):
+            journal.snapshot(records(1, 3))
+        disk.rename = rename
+        disk.crash()
+
+        for _ in range(2):
+            journal, found = opened(disk)
+            assert [each.lsn for each in found] == [1, 2, 3]
+            journal.close()
+
+
+def test_a_snapshot_of_many_records_is_read_whole():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    standing = [record(lsn % 5, RecordKind.LOAD) for lsn in range(5000)]
+    journal.append(records(1, 3))
+
+    journal.snapshot(standing)
+    journal.close()
+
+    assert opened(disk)[1] == standing
+
+
+def test_the_end_of_a_journal_is_durable_and_all_before_it():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+
+    journal.end()
+    disk.crash()
+
+    assert journal.durable_lsn == 3
+    reader = Reader(disk)
+    assert list(reader.records()) == records(1, 3)
+    assert reader.closed.records == 3
+    assert is_closed(disk)
+
+
+def test_a_journal_that_failed_does_not_end_in_order_and_gives_its_folder_free():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    disk.fault = SyncFails(at=disk.steps + 1)
+    with pytest.raises(JournalError, match="cannot be flushed"):
+        journal.flush()
+
+    with pytest.raises(JournalError, match="cannot be flushed"):
+        journal.end()
+
+    assert not is_closed(disk)
+    assert not disk.locked
+
+
+def test_a_journal_that_is_closed_takes_nothing_and_may_be_closed_again(tmp_path):
+    journal, _ = opened(RealDisk(tmp_path))
+    journal.close()
+    journal.close()
+
+    for ask in (lambda: journal.append(records(1, 1)), journal.flush, journal.end):
+        with pytest.raises(JournalError, match="is not open for appending"):
+            ask()
+    assert held_open(tmp_path) == []
+
+
+def test_what_cannot_be_encoded_is_told_in_words():
+    journal, _ = opened(SimulatedDisk())
+
+    with pytest.raises(JournalError, match=r"cannot be written: .*packed.*; nothing more is ackn"):
+        journal.append([record(1)._replace(epoch=2**70)])
+
+
+def test_a_journal_of_format_1_is_durable_once_it_was_opened():
+    """The process that wrote it may have been killed before it flushed."""
+    disk = disk_of(FORMAT_1 / "run" / "journal")
+    name = segment_name(1)
+    disk.durable[name] = 0
+    rewritten = []
+    disk.rewrite = lambda *asked: rewritten.append(asked)
+
+    journal, _ = opened(disk)
+
+    assert is_durable(disk, name)
+    assert rewritten == [(name, 0)]
+    assert [file.name for file in disk.opened] == [segment_name(20)]
+    journal.close()

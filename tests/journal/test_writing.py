@@ -1,0 +1,70 @@
+"""A file of the journal as it is written."""
+
+import pytest
+
+from roadstead.journal.writing import FrameFile
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.journal.test_files import records
+
+
+class Slow:
+    """A file that takes so many bytes at once."""
+
+    def __init__(self, most):
+        self.most, self.data = most, b""
+
+    def write(self, data):
+        self.data += bytes(data[: self.most])
+        return min(len(data), self.most)
+
+
+def begun(disk):
+    return FrameFile.begun(disk, "new", epoch=1, first_lsn=1, number=1, before=0)
+
+
+def test_what_had_the_name_of_a_new_file_is_removed():
+    disk = SimulatedDisk()
+    disk.create("new").write(b"left by a process that stopped")
+
+    begun(disk)
+
+    assert b"left by" not in disk.contents["new"]
+
+
+def test_sizes_are_those_of_the_file_and_only_what_was_synced_is_durable():
+    disk = SimulatedDisk()
+    file = begun(disk)
+    empty_bytes = len(disk.contents["new"])
+    assert (file.size_bytes, file.durable_bytes, file.grown_bytes) == (empty_bytes, 0, 0)
+
+    file.sync()
+    file.records(records(1, 3))
+
+    size_bytes = len(disk.contents["new"])
+    assert file.size_bytes == size_bytes
+    assert (file.durable_bytes, file.grown_bytes) == (empty_bytes, size_bytes - empty_bytes)
+
+
+def test_a_file_of_which_all_is_durable_is_not_synced_again():
+    disk = SimulatedDisk()
+    file = begun(disk)
+    file.sync()
+    asked = disk.asked["bytes"]
+
+    file.sync()
+
+    assert disk.asked["bytes"] == asked
+
+
+def test_a_file_that_takes_a_byte_at_a_time_is_written_whole():
+    slow, quick = (FrameFile(Slow(most), 1, 0, 0) for most in (1, 1 << 20))
+    for file in (slow, quick):
+        file.records(records(1, 3))
+
+    assert slow._file.data == quick._file.data
+    assert slow.size_bytes == len(slow._file.data)
+
+
+def test_a_file_that_takes_nothing_is_an_error():
+    with pytest.raises(OSError, match="the file takes no more bytes"):
+        FrameFile(Slow(0), 1, 0, 0).records(records(1, 1))
