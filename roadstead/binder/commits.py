@@ -315,7 +315,6 @@ class Commits(NodeBook):
     def _accept(
         self, request: BindRequest, record: PodRecord, histories: dict[str, History]
     ) -> JournalRecord:
-        TABLE.follow(record.uid, record.state, PodEvent.ACCEPT, record.history)
         self.placements.place(record.uid, request.node_name, record.facts)
         names = (request.node_name,)
         return self._accepted((request,), (record,), names, self.version - 1, histories)[0]

@@ -12,7 +12,7 @@ from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS
-from roadstead.transitions import TransitionTable, Walk
+from roadstead.transitions import Walk
 from tests.journal.memory_journal import MemoryJournal
 
 FACTS = PodFacts(requests=(("cpu", 100),))
@@ -119,7 +119,6 @@ STEPS = [
     (TableStore, "add_pod"),
     (TableStore, "add_pods"),
     (TableStore, "missing"),
-    (TransitionTable, "follow"),
     (Walk, "move"),
     (TokenMemory, "get"),
     (TokenMemory, "put"),

@@ -66,6 +66,39 @@ class TestTransactions:
 
         assert found == {"token-a": "transaction", "token-b": "constraint", "token-c": "n1"}
 
+    def test_what_comes_after_the_refusal_of_its_transaction_takes_nothing(self):
+        core = binder("a", "c")
+        large(core, "a", "c")
+
+        found = outcomes(core, job("x"), job("a", facts=LARGE), job("c", facts=LARGE, of="other"))
+
+        assert found == {"token-x": "unknown_pod", "token-a": "transaction", "token-c": "n1"}
+
+    def test_a_pod_that_two_ask_for_goes_to_the_first(self):
+        core = binder("a", "b")
+
+        found = outcomes(
+            core,
+            job("a", of="first"),
+            job("b", of="second"),
+            job("a", "n2", of="second", token="again"),
+        )
+
+        assert found == {"token-a": "n1", "token-b": "transaction", "again": "already_bound"}
+
+    def test_one_that_stands_alone_is_decided_beside_a_broken_transaction(self):
+        core = binder("a", "b", "c")
+
+        found = outcomes(core, ask("z"), job("a"), ask("b"), job("y"), ask("c", "gone"))
+
+        assert found == {
+            "token-z": "unknown_pod",
+            "token-a": "transaction",
+            "token-b": "n1",
+            "token-y": "unknown_pod",
+            "token-c": "unknown_node",
+        }
+
     def test_a_transaction_may_fail_for_want_of_what_another_one_took(self):
         core = binder("a", "b", "c")
         large(core, "a", "b", "c")

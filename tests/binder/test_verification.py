@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from roadstead.binder.verification import Verifier
 from roadstead.config.model import default_config
-from roadstead.framework.plugin import Handle, PreFilterPlugin, PreFilterResult
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+)
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import extension_points
 from roadstead.nodes.table import NodeTable
@@ -274,3 +281,52 @@ def test_pods_that_differ_in_amounts_alone_are_known_as_one_kind():
 
     assert len(world.verifier._known) == 1
     assert world.verify(pod(cpu=1_000_000)).reasons == ("Insufficient cpu",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, {"unschedulable": True}), ({"unschedulable": True}, {}), ({}, {"cpu": 100})],
+)
+def test_what_is_known_of_all_rows_is_forgotten_where_a_node_changes(before, after):
+    world = World(node("n1", **before), node("n2"))
+    for name in ("n1", "n2") * 3:
+        world.verify(pod(cpu=200), name)
+
+    world.table.update_node(node("n1", **after))
+
+    for _ in range(6):
+        assert world.verify(pod(cpu=200)).is_success is (not after)
+        assert world.verify(pod(cpu=200), "n2") == SUCCESS
+
+
+def test_a_pod_stays_outside_of_nodes_that_plugins_do_not_name_however_often_it_comes():
+    world = World(profiles=scripted(narrows("n2")))
+
+    for _ in range(6):
+        assert world.verify(pod(), "n2") == SUCCESS
+        assert world.verify(pod(), "n1").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert not world.verifier.verify_all([pod()] * 4, ["n1"] * 4)
+
+
+def test_where_pre_filter_refuses_a_class_no_node_is_filtered_for_it():
+    class Watching(FilterPlugin):
+        name = "Watching"
+        reads = Reads.NODE
+        asked = 0
+
+        def filter(self, state, pod, table):
+            Watching.asked += 1
+            return FilterResult(None)
+
+        def sign(self, pod):
+            return ""
+
+    refusing = type("P0", (Scripted,), {"name": "P0", "result": PreFilterResult(unschedulable())})
+    points = {"preFilter": ["P0"], "filter": ["Watching"]}
+    profile = profile_of(points, plugins=[refusing, Watching])
+    world = World(profiles={"default-scheduler": profile})
+
+    for _ in range(3):
+        assert not world.verifier.verify_all([pod()] * 8, ["n1", "n2"] * 4)
+        assert world.verify(pod()).plugin == "P0"
+    assert Watching.asked == 0

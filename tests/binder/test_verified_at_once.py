@@ -22,7 +22,7 @@ from roadstead.placements import TableStore
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import SUCCESS, unschedulable
 from tests.actors import fleets
-from tests.builders import GPU, node, pod, profile_of, table_of
+from tests.builders import GPU, node, pod, profile_of, put, table_of
 
 WEB = fleets.apps("web")
 HTTP = (HostPort("0.0.0.0", "TCP", 80),)
@@ -211,9 +211,12 @@ class AnyNumber(OneInAll):
         return PreFilterResult(SUCCESS)
 
 
-@pytest.mark.parametrize(("plugin", "fits"), [(OneInAll, False), (AnyNumber, True)])
-def test_pods_that_a_users_plugin_keeps_apart_are_not_let_through_at_once(plugin, fits):
-    profile = profile_of({"preFilter": [plugin.name]}, plugins=[plugin])
+@pytest.mark.parametrize(
+    ("plugins", "fits"),
+    [([OneInAll], False), ([AnyNumber], True), ([AnyNumber, OneInAll], False)],
+)
+def test_pods_that_a_users_plugin_keeps_apart_are_not_let_through_at_once(plugins, fits):
+    profile = profile_of({"preFilter": [each.name for each in plugins]}, plugins=plugins)
     table = table_of(*fleet())
     verifier = Verifier(table, {"default-scheduler": profile})
     pods, names = [pod()] * 3, ["n0", "n1", "n2"]
@@ -223,6 +226,11 @@ def test_pods_that_a_users_plugin_keeps_apart_are_not_let_through_at_once(plugin
     )
     assert verifier.verify_all(pods, names) is fits
     assert verifier.verify_all(pods, names) is fits
+
+    put(table, "n0", pod())
+
+    assert verifier.verify(pod(), "n1").is_success is fits
+    assert verifier.verify(pod(), "n1").is_success is fits
 
 
 def test_a_class_that_was_never_seen_is_looked_at_pod_by_pod():

@@ -1,0 +1,77 @@
+"""How many pods of a gang must still be bound, by what the cluster and the pods themselves say."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from roadstead.binder.gangs import GangNeeds
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import GroupMembership
+from roadstead.facts.pod_groups import PodGroup
+from tests.builders import node, pod, put, table_of
+
+
+def permits(*names):
+    """A profile with Permit plugins of these names."""
+    return SimpleNamespace(permit=[SimpleNamespace(name=name) for name in names])
+
+
+PROFILES = {
+    "heeds": permits("Other", "Coscheduling"),
+    "heeds-not": permits("Other"),
+    "permits-all": permits(),
+}
+
+
+def member(name="g", least=None, scheduler_name="heeds", namespace="default"):
+    group = GroupMembership(name, least)
+    return replace(pod(), namespace=namespace, scheduler_name=scheduler_name, pod_group=group)
+
+
+def missing(facts, *bound, groups=()):
+    """Of a gang, where these pods are bound."""
+    table = table_of(node("n1"), node("n2"))
+    needs = GangNeeds(ClusterFacts(pod_groups=tuple(groups)), PROFILES, table)
+    # What is bound counts also where it came later.
+    for number, each in enumerate(bound):
+        put(table, f"n{number % 2 + 1}", each)
+    return needs.missing(facts)
+
+
+def group(least=None, running=0):
+    return PodGroup("default", "g", least, running=running)
+
+
+def test_a_pod_without_a_gang_needs_nobody():
+    assert missing(replace(pod(), scheduler_name="heeds"), groups=[group(3)]) == 0
+
+
+@pytest.mark.parametrize("scheduler_name", ["heeds-not", "permits-all"])
+def test_where_the_profile_heeds_no_gangs_nothing_is_missing(scheduler_name):
+    assert missing(member(least=3, scheduler_name=scheduler_name), groups=[group(3)]) == 0
+
+
+def test_the_pod_group_says_how_many_and_without_one_the_pod():
+    assert missing(member(least=2), groups=[group(5)]) == 5
+    assert missing(member(least=2), groups=[group(None)]) == 2
+    assert missing(member(least=2)) == 2
+    assert missing(member(least=None)) == 0
+
+
+def test_members_that_are_bound_count_and_pods_of_other_gangs_do_not():
+    others = [member("other"), member(namespace="blue"), pod(), pod()]
+    mine = [member(least=5), member(least=5)]
+
+    assert missing(member(least=5), *others, *mine) == 3
+
+
+def test_members_that_ran_from_the_start_count_where_they_are_not_on_a_known_node():
+    bound = [member(least=5)] * 2
+
+    assert missing(member(), *bound, groups=[group(5, running=3)]) == 2
+    assert missing(member(), *bound, groups=[group(5, running=1)]) == 3
+
+
+def test_of_a_gang_that_is_whole_nothing_is_missing():
+    assert missing(member(least=1), *[member(least=1)] * 3) == 0
