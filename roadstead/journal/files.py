@@ -72,19 +72,13 @@ class FileJournal:
         self.tail = reader.tail
         self.epoch = reader.epoch + 1
         try:
-            if self.tail is not None:
-                self._cut(self.tail)
+            # Where nothing is left of a file, the segment that is begun next takes its name.
+            if self.tail is not None and self.tail.offset:
+                self._disk.cut(self.tail.name, self.tail.offset)
             self._follow(reader)
         except OSError as failure:
             raise self._failed("cannot be opened for writing", failure) from failure
         self._is_open = True
-
-    def _cut(self, tail: LeftOut) -> None:
-        if tail.offset:
-            self._disk.cut(tail.name, tail.offset)
-        else:
-            self._disk.remove(tail.name)
-            self._disk.sync_names()
 
     def _follow(self, reader: Reader) -> None:
         """Begins the segment that follows what was read."""

@@ -226,7 +226,8 @@ class Reader:
         """A file of format 1 that was torn when it was made; every other one is damaged."""
         before = self.ends[-1].header if self.ends else self._snapshot_header
         follows_1 = before is None or before.format == 1
-        if is_last and follows_1 and len(data) <= FORMAT_1_HEADER_BYTES:
+        is_next = is_last and name == segment_name(self.last_lsn + 1)
+        if is_next and follows_1 and len(data) <= FORMAT_1_HEADER_BYTES:
             # Nothing was written to it before its header was durable.
             self.tail = LeftOut(name, 0, len(data), self.last_lsn + 1, "a torn header", False)
             return

@@ -158,11 +158,17 @@ class Inner:
 
 
 @dataclass(frozen=True)
+class Other:
+    text: str
+    more: int = 1
+
+
+@dataclass(frozen=True)
 class Outer:
     """A class with what facts may have: others in parts, lists and choices, and defaults."""
 
     name: str
-    pair: tuple[int, Inner, str]
+    pair: tuple[int, Inner, Other]
     many: tuple[Inner, ...]
     maybe: Inner | None
     plain: tuple[tuple[str, int], ...]
@@ -173,28 +179,28 @@ class Outer:
 def outer_of(monkeypatch, data, inner=("old",), outer=("name", "pair", "many", "maybe", "plain")):
     """The class from data of a release that had these fields."""
     monkeypatch.setattr("roadstead.journal.fields.FACTS", (Outer,))
-    classes = (("Inner", inner), ("Outer", outer))
+    classes = (("Inner", inner), ("Other", ("text",)), ("Outer", outer))
     return builder_of(Fields((), ("Outer",), classes)).build(0, data)
 
 
 def test_fields_have_their_defaults_wherever_their_class_stands(monkeypatch):
-    data = ["x", [3, [4], "y"], [[5], [6]], [8], [["a", 1]]]
+    data = ["x", [3, [4], ["y"]], [[5], [6]], [8], [["a", 1]]]
 
     found = outer_of(monkeypatch, data)
 
     assert found == Outer(
-        *("x", (3, Inner(4, 7), "y"), (Inner(5, 7), Inner(6, 7)), Inner(8, 7), (("a", 1),)),
+        *("x", (3, Inner(4, 7), Other("y")), (Inner(5, 7), Inner(6, 7)), Inner(8, 7), (("a", 1),)),
         *(("made",), Inner(1, 2)),
     )
     assert outer_of(monkeypatch, [*data[:3], None, []]).maybe is None
 
 
 def test_fields_that_stood_in_another_order_are_read_by_their_names(monkeypatch):
-    data = [[3, [7, 4], "y"], "x", [], None, []]
+    data = [[3, [7, 4], ["y"]], "x", [], None, []]
 
     found = outer_of(monkeypatch, data, ("new", "old"), ("pair", "name", "many", "maybe", "plain"))
 
-    assert (found.name, found.pair) == ("x", (3, Inner(4, 7), "y"))
+    assert (found.name, found.pair) == ("x", (3, Inner(4, 7), Other("y")))
 
 
 @pytest.mark.parametrize(
@@ -202,8 +208,8 @@ def test_fields_that_stood_in_another_order_are_read_by_their_names(monkeypatch)
     [
         *(None, 7, "five!", {}, [], ["x"]),
         *(["x", [3, [4]], [], None, []], ["x", "abc", [], None, []], ["x", None, [], None, []]),
-        *(["x", [3, [4], "y"], 7, None, []], ["x", [3, [4], "y"], [7], None, []]),
-        ["x", [3, 9, "y"], [], None, []],
+        *(["x", [3, [4], ["y"]], 7, None, []], ["x", [3, [4], ["y"]], [7], None, []]),
+        ["x", [3, 9, ["y"]], [], None, []],
     ],
 )
 def test_data_that_is_not_of_its_class_is_refused_by_the_codec(monkeypatch, data):

@@ -1,5 +1,8 @@
 """Groups of records as bytes: what is written is read, and what makes no sense is refused."""
 
+import struct
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.run_mark import BEGUN, RunMark
-from roadstead.journal import JournalRecord, RecordKind
+from roadstead.journal import JournalRecord, RecordKind, format_1, frames
 from roadstead.journal.frames import (
     HEAD_BYTES,
     MARK,
@@ -179,6 +182,45 @@ def test_a_frame_of_which_any_byte_is_another_is_none(offset):
 
     assert frame_at(memoryview(data), 0) is None
     assert frame_at(memoryview(data)[:offset], 0) is None
+
+
+def frame_1(body):
+    """A frame as releases before wrote it."""
+    checked = struct.pack("<QIQ", 7, 2, 6) + body
+    return struct.pack("<4sII", format_1.MARK, len(body), zlib.crc32(checked)) + checked
+
+
+@pytest.mark.parametrize("body", [b"", b"body"])
+def test_a_frame_of_format_1_is_found_whole_or_not_at_all(body):
+    data = frame_1(body)
+
+    for before in (b"", b"garbage"):
+        found = format_1.frame_at(memoryview(before + data + b"rest"), len(before))
+        assert format_1.frame_at(memoryview(before + data), len(before)) is not None
+        assert (found.end, found.first_lsn, found.count) == (len(before + data), 7, 2)
+        assert (found.kind, found.durable_lsn) == (FrameKind.RECORDS, 6)
+        assert bytes(found.body) == body
+        assert [found.vouches_for(0, lsn, 0) for lsn in (6, 7)] == [True, False]
+    for offset in range(len(data)):
+        changed = bytearray(data)
+        changed[offset] ^= 0xFF
+        assert format_1.frame_at(memoryview(changed), 0) is None
+        assert format_1.frame_at(memoryview(data)[:offset], 0) is None
+
+
+@pytest.mark.parametrize("layout", [frames, format_1])
+def test_a_frame_that_is_too_large_is_none(layout, monkeypatch):
+    data = {frames: frame(FrameKind.RECORDS, 7, 2, PLACE, b"body")[0], format_1: frame_1(b"body")}
+
+    for most, is_found in ((4, True), (3, False)):
+        monkeypatch.setattr(layout, "MAX_FRAME_BYTES", most)
+        assert (layout.frame_at(memoryview(data[layout]), 0) is not None) is is_found
+
+
+def test_a_frame_without_a_body_is_found_at_the_end_of_a_file():
+    data, _ = frame(FrameKind.FLUSHED, 7, 0, PLACE)
+
+    assert frame_at(memoryview(data), 0).end == HEAD_BYTES == len(data)
 
 
 def test_a_frame_of_an_unknown_kind_is_none():

@@ -81,7 +81,8 @@ def test_a_snapshot_and_all_before_it_are_durable_and_no_other_file_is_touched()
     assert disk.lasting == set(disk.names())
 
 
-def test_a_machine_that_stops_behind_a_snapshot_leaves_a_journal_that_opens():
+@pytest.mark.parametrize("last", ["snapshot.new", "segment.new"])
+def test_a_machine_that_stops_behind_a_snapshot_leaves_a_journal_that_opens(last):
     """Its next segment was not begun: the digest that the snapshot names must have lasted."""
     for seed in range(12):
         disk = SimulatedDisk(seed)
@@ -90,9 +91,10 @@ def test_a_machine_that_stops_behind_a_snapshot_leaves_a_journal_that_opens():
         rename = disk.rename
 
         def stops(name, to, rename=rename):
-            if name == "segment.new":
+            if name == "snapshot.new":
+                rename(name, to)
+            if name == last:
                 raise OSError(5, "Input/output error")
-            rename(name, to)
 
         disk.rename = stops
         with pytest.raises(JournalError, match="cannot take a snapshot"):
@@ -131,6 +133,28 @@ def test_the_end_of_a_journal_is_durable_and_all_before_it():
     assert list(reader.records()) == records(1, 3)
     assert reader.closed.records == 3
     assert is_closed(disk)
+
+
+def test_a_journal_that_was_closed_and_not_ended_did_not_end_in_order():
+    disk = SimulatedDisk(short_writes=0)
+    written(disk, records(1, 3))
+
+    reader = Reader(disk)
+
+    assert list(reader.records()) == records(1, 3)
+    assert reader.closed is None
+
+
+def test_a_flush_without_news_writes_nothing():
+    disk = SimulatedDisk(short_writes=0)
+    journal, _ = opened(disk)
+    journal.append(records(1, 3))
+    journal.flush()
+    size_bytes = len(disk.contents[segment_name(1)])
+
+    journal.flush()
+
+    assert len(disk.contents[segment_name(1)]) == size_bytes
 
 
 def test_a_journal_that_failed_does_not_end_in_order_and_gives_its_folder_free():

@@ -97,6 +97,14 @@ def test_a_first_header_of_format_1_that_was_torn_leaves_an_empty_journal():
             assert opened(disk)[1] == records(1, 2)
 
 
+def test_a_torn_header_of_format_1_behind_records_that_are_missing_is_damage():
+    disk = disk_of(FORMAT_1 / "run" / "journal")
+    disk.contents[segment_name(25)] = b"torn"
+
+    with pytest.raises(JournalError, match="damaged at offset 0: its header is not"):
+        opened(disk)
+
+
 def test_a_short_file_that_others_follow_is_damage_in_format_1_too():
     disk = disk_of(FORMAT_1 / "run" / "journal")
     journal, _ = opened(disk)

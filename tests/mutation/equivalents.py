@@ -335,12 +335,6 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "pass",
     ): "classes that changed earlier are looked at again, and are as harmless as they were",
     (
-        "roadstead/journal/files.py",
-        "FileJournal._cut",
-        "if tail.offset: ...",
-        "if True: ...",
-    ): "the segment that is begun next takes the name of one that has no header",
-    (
         "roadstead/queue/board.py",
         "Rank.__call__",
         "if pod.facts is not self._facts or pod.timestamp_s != self._timestamp_s: ...",
@@ -1114,6 +1108,36 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "65536",
         "65537",
     ): "a bound on memory, on which nothing else hangs",
+    (
+        "roadstead/journal/files.py",
+        "FileJournal.__init__",
+        "self._name = ''",
+        "pass",
+    ): "it is read only where a segment is open, which sets it",
+    (
+        "roadstead/journal/files.py",
+        "FileJournal._reopened",
+        "if end.rest is not None: ...",
+        "if True: ...",
+    ): "a file of which nothing is left out is cut at its end",
+    (
+        "roadstead/journal/frames.py",
+        "body_of",
+        "first + len(lsns)",
+        "first - len(lsns)",
+    ): "numbers that follow one another are written out, and read as the same",
+    (
+        "roadstead/journal/segments.py",
+        "Reader._mark",
+        "end.vouched_bytes = frame.place.durable_bytes if frame.place is not None else 0",
+        "pass",
+    ): "more is written again than need be",
+    (
+        "roadstead/journal/disk.py",
+        "RealFile.__init__",
+        "0",
+        "1",
+    ): "the bit of O_WRONLY, which is set already",
 }
 """(path, function, before, after) → why nothing can differ."""
 
