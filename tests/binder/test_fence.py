@@ -19,6 +19,7 @@ def test_a_fence_is_a_record_of_its_own_and_written_once():
 
     assert (record.kind, record.subject.what) == (RecordKind.RUN, EPOCH)
     assert (record.owner, record.epoch) == ("s", 2)
+    assert record.lsn == core.last_lsn == 1
     assert core.fence("s", 2) == core.fence("s", 1) == []
     assert causes(core.bind([ask("a", owner="s", epoch=1)])) == ["stale_epoch"]
 

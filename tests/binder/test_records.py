@@ -4,6 +4,7 @@ import pytest
 
 from roadstead.binder import (
     Acknowledge,
+    BindConflictError,
     BinderCore,
     BinderHaltedError,
     BindRequest,
@@ -193,7 +194,7 @@ def test_of_two_conflicts_in_a_batch_the_first_request_is_named():
     core = binder("a", "b", "c")
     core.bind([ask("a")])
 
-    with pytest.raises(Exception, match="asked before for default/a on n1"):
+    with pytest.raises(BindConflictError, match="asked before for default/a on n1"):
         core.bind([ask("a", "n2"), ask("b", token="t"), ask("c", token="t")])
 
 
@@ -208,3 +209,11 @@ def test_a_request_and_a_refusal_know_no_version_unless_it_is_told():
     assert isinstance(answer.decision, Rejected)
     assert answer.decision.row_version == 0
     assert Rejected("u", answer.decision.cause, 1).row_version == 0
+
+
+def test_a_token_for_two_requests_is_an_error_also_where_both_would_be_refused():
+    core = binder("a", "b")
+    core.flush_failed("disk full")
+
+    with pytest.raises(BindConflictError, match="asked before for default/a on n1"):
+        core.bind([ask("a", token="t"), ask("b", token="t")])

@@ -129,6 +129,12 @@ class TestTransactions:
         assert committed(core, *whole, *broken) == first
         assert committed(core, *reversed(whole)) == {k: first[k] for k in ("token-a", "token-b")}
 
+    def test_what_was_bound_before_does_not_keep_the_rest_of_its_transaction_out(self):
+        core = binder("a", "b")
+        committed(core, job("a"))
+
+        assert outcomes(core, job("a"), job("b")) == {"token-a": "n1", "token-b": "n1"}
+
     def test_it_does_not_start_what_its_bound_would_not_let_it_end(self):
         core = binder("a", "b", max_unflushed=1)
 
@@ -175,6 +181,47 @@ class TestGangsAndTransactions:
         assert found["token-a"].cause is RejectCause.CONSTRAINT
         assert found["token-a"].status.message == "too few pods of its group can be bound with it"
         assert found["token-b"].cause is RejectCause.UNKNOWN_NODE
+
+    def test_what_rests_on_a_gang_that_is_broken_is_tried_again_without_it(self):
+        member = replace(SMALL, pod_group=GroupMembership("g", 2))
+        store = TableStore()
+
+        def fits(request):
+            alone = store.table.row_facts("n1")["pod_count"] == 0
+            return unschedulable("alone") if alone and request.uid == "uid-c" else SUCCESS
+
+        core = BinderCore(store, fits, missing=lambda facts: 2 if facts.pod_group else 0)
+        core.add_node(NodeFacts("n1"))
+        facts = {"a": member, "b": member, "c": SMALL, "d": SMALL}
+        core.add_pods([(f"uid-{name}", f"default/{name}", each) for name, each in facts.items()])
+
+        found = outcomes(
+            core, ask("a", facts=member), ask("b", "gone", facts=member), job("c"), job("d")
+        )
+
+        assert found == {
+            "token-a": "constraint",
+            "token-b": "unknown_node",
+            "token-c": "constraint",
+            "token-d": "transaction",
+        }
+
+    def test_what_was_tried_out_is_undone_before_it_is_decided(self):
+        steps = []
+
+        def verify(request):
+            steps.append("verify")
+            return SUCCESS
+
+        core = BinderCore(
+            TableStore(), verify, undo=lambda: steps.append("undo"), fits=lambda _: SUCCESS
+        )
+        core.add_node(NodeFacts("n1"))
+        core.add_pods([("uid-a", "default/a", SMALL), ("uid-b", "default/b", SMALL)])
+
+        core.bind([job("a"), job("b")])
+
+        assert steps == ["undo", "verify", "verify"]
 
     def test_what_was_tried_out_is_undone_also_where_something_failed(self):
         undone = []

@@ -300,7 +300,10 @@ def test_what_is_known_of_all_rows_is_forgotten_where_a_node_changes(before, aft
 
 
 def test_a_pod_stays_outside_of_nodes_that_plugins_do_not_name_however_often_it_comes():
-    world = World(profiles=scripted(narrows("n2")))
+    of_node = {"name": "P0", "result": narrows("n2"), "reads": Reads.NODE}
+    plugin = type("P0", (Scripted,), of_node)
+    profile = profile_of({"preFilter": ["P0"]}, plugins=[plugin])
+    world = World(profiles={"default-scheduler": profile})
 
     for _ in range(6):
         assert world.verify(pod(), "n2") == SUCCESS

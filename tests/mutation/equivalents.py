@@ -1138,6 +1138,30 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "0",
         "1",
     ): "the bit of O_WRONLY, which is set already",
+    (
+        "roadstead/binder/recovery.py",
+        "_Replay._owned",
+        "self._bind_count += len(run)",
+        "pass",
+    ): "binds are kept that nobody asks for, until the oldest tokens are forgotten at the end",
+    (
+        "roadstead/binder/recovery.py",
+        "_Replay._owned",
+        "self._bind_count += len(run)",
+        "self._bind_count -= len(run)",
+    ): "binds are kept that nobody asks for, until the oldest tokens are forgotten at the end",
+    (
+        "roadstead/binder/cluster.py",
+        "together",
+        "isinstance(each, AppendJournal)",
+        "True",
+    ): "with the records of nodes comes no other effect",
+    (
+        "roadstead/binder/cluster.py",
+        "NodeBook.add_nodes",
+        "if self.placements.are_strangers(nodes): ...",
+        "if False: ...",
+    ): "nodes come one after another, to the same state and records",
 }
 """(path, function, before, after) → why nothing can differ."""
 
