@@ -133,10 +133,7 @@ class CacheCore(CacheBook):
         Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod and for
         an added one on another node.
         """
-        record = self._find(uid)
-        if record is None:
-            raise TABLE.illegal(uid, PodState.INITIAL, PodEvent.UPDATE, ())
-        TABLE.follow(uid, record.state, PodEvent.UPDATE, record.history)
+        record = self._known(uid, PodEvent.UPDATE)
         self._check_no_move([Placement(uid, record.key, facts, node_name)])
         return self._added(record, PodEvent.UPDATE, node_name, facts)
 
@@ -145,6 +142,7 @@ class CacheCore(CacheBook):
 
         Raises IllegalTransitionError, with nothing changed, for a pod that was never there.
         """
+        # Whoever is known may be removed, so that nothing raises once something is changed.
         records = [self._known(uid, PodEvent.REMOVE) for uid in dict.fromkeys(uids)]
         deltas: list[Delta] = []
         for record in records:
@@ -267,11 +265,10 @@ class CacheCore(CacheBook):
         assert len(self._gone) <= self.settings.max_gone_remembered, "too many are remembered"
 
     def _known(self, uid: str, event: PodEvent) -> PodRecord:
-        """The record of a pod to which `event` may happen; raises where it may not."""
+        """The record of a pod that is here or was; raises for any other."""
         record = self._find(uid)
         if record is None:
             raise TABLE.illegal(uid, PodState.INITIAL, event, ())
-        TABLE.follow(uid, record.state, event, record.history)
         return record
 
     def _go(self, record: PodRecord, event: PodEvent, deadline_s: float = 0.0) -> None:

@@ -52,7 +52,6 @@ class Deadlines:
 
     def first(self) -> PodRecord | None:
         """The record whose deadline is first, left in place; None where there is none."""
-        self._drop_dead()
         return self._groups[0][2][0] if self._groups else None
 
     def _drop_dead(self) -> None:

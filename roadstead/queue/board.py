@@ -93,7 +93,6 @@ class Board(Generic[EventT]):
         self.done: Done[EventT] = Done(self.living, settings.max_done_remembered)
 
         rank: Rank[EventT] = Rank(sort)
-        self._by_profile = settings.by_profile
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
         self.active: ActiveShelf[EventT] = ActiveShelf(rank, heap(), by_profile=settings.by_profile)
         self.backoff: BackoffShelves[EventT] = BackoffShelves(rank, heap())

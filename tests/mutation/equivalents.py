@@ -1162,6 +1162,35 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "if self.placements.are_strangers(nodes): ...",
         "if False: ...",
     ): "nodes come one after another, to the same state and records",
+        "roadstead/cache/core.py",
+        "CacheCore.assume",
+        "if uid in news: ...",
+        "if True: ...",
+    ): "pods are counted one by one, to the same deltas",
+    (
+        "roadstead/cache/deadlines.py",
+        "Deadlines.__init__",
+        "0",
+        "1",
+    ): "numbers of tickets are only compared with each other",
+    (
+        "roadstead/cache/deadlines.py",
+        "Deadlines.put",
+        "1",
+        "2",
+    ): "numbers of tickets are only compared with each other",
+    (
+        "roadstead/cache/core.py",
+        "CacheCore._go_all",
+        "if was not in COUNTED: ...",
+        "if True: ...",
+    ): "a pod that is counted already is among the records, and not among those that are gone",
+    (
+        "roadstead/cache/pods.py",
+        "PodRecord",
+        "0.0",
+        "1.0",
+    ): "overwritten when the pod gets a deadline, and read of no other pod",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -1,0 +1,212 @@
+"""What a new life of the binder knows: by the records of its journal, or by a snapshot of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.cache.volumes import CacheVolumes
+from roadstead.actors.messages import (
+    BindBatch,
+    BoundVolumes,
+    Evict,
+    PageAsk,
+    RunningPods,
+    node_batch,
+)
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.recovery import PodsGone, Uids, Words
+from roadstead.actors.seam import NOTHING
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.rules import Rules
+from roadstead.journal.files import FileJournal
+from tests.actors.world import NOBODY, batch_of, plan_of
+from tests.builders import node, pod
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.storage.world import claim, storage, using, volume, waiting
+
+SMALL = pod(cpu=100)
+ALL = PageAsk(0, 100)
+BY_JOURNAL, BY_SNAPSHOT = 1 << 40, -1
+
+
+class World:
+    """Lives of a binder, one after another, on one disk."""
+
+    def __init__(self, plan=None):
+        self.plan, self.disk = plan or plan_of(), SimulatedDisk()
+        self.binder = BinderActor(self.plan, NOBODY, FileJournal(self.disk))
+
+    async def with_pods(self, *names):
+        await self.binder.add_nodes(node_batch((node("n1"), node("n2"))))
+        await self.binder.add_pending(batch_of(*names, facts=SMALL))
+        return self
+
+    async def bind(self, *names, epoch=1):
+        tokens = tuple(f"scheduler-0/{epoch}/{name}" for name in names)
+        pods = batch_of(*names, facts=SMALL)
+        batch = BindBatch("scheduler-0", epoch, pods, ("n1",) * len(names), tokens)
+        return await self.binder.bind(batch)
+
+    def next_life(self):
+        """The next life begins with what the last one wrote; the last one's binder."""
+        self.binder.crashed()
+        before = self.binder
+        self.binder = BinderActor(self.plan, NOBODY, FileJournal(self.disk))
+        self.binder.core.validate()
+        return before
+
+
+@pytest.fixture(params=[BY_JOURNAL, BY_SNAPSHOT], ids=["journal", "snapshot"])
+def _kept(request, monkeypatch):
+    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("_kept")
+async def test_the_next_life_lists_the_pods_that_were_bound_and_none_that_ran_before():
+    world = await World().with_pods("a", "b", "waits")
+    await world.binder.add_running(RunningPods(batch_of("ran", facts=SMALL), ("n2",)))
+    await world.bind("b", "a")
+    listed = await world.binder.bound(ALL)
+    assert listed.uids == ("uid-b", "uid-a")
+
+    for _ in range(2):
+        world.next_life()
+
+        assert await world.binder.bound(ALL) == listed
+        page = await world.binder.standing_page(ALL)
+        assert sorted(zip(page.pods.names, page.nodes, strict=True)) == [
+            ("a", "n1"),
+            ("b", "n1"),
+            ("ran", "n2"),
+            ("waits", ""),
+        ]
+        assert [page.pods.names[place] for place in page.ran] == ["ran"]
+
+
+@pytest.mark.usefixtures("_kept")
+async def test_the_next_life_commits_behind_the_records_of_the_last_one():
+    world = await World().with_pods("a", "b", "c")
+    for number, name in enumerate("abc", 1):
+        answers = await world.bind(name, epoch=number)
+        assert answers.refused == ()
+        last = world.next_life()
+        assert world.binder.core.last_lsn == world.binder.core.flushed_lsn == last.core.last_lsn
+
+    words = await world.binder.standing(Uids(("uid-a", "uid-b", "uid-c")))
+    assert words == Words(("n1", "n1", "n1"))
+    assert world.binder.core.current_epoch("scheduler-0") == 3
+
+
+@pytest.mark.usefixtures("_kept")
+async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
+    world = await World().with_pods("a")
+    told = world.binder.recovery.told
+    assert [type(each) for each in told] == [ClusterFacts, Rules]
+
+    await world.bind("a")
+    for _ in range(2):
+        world.next_life()
+        assert world.binder.recovery.told == told
+        # What is written makes a snapshot, where each group makes one.
+        await world.bind("a")
+
+
+@pytest.mark.usefixtures("_kept")
+async def test_the_next_life_knows_who_went_and_for_whom():
+    world = await World().with_pods("victim", "deleted", "stays", "last")
+    await world.bind("victim", "deleted", "stays")
+    await world.binder.evict(Evict("t", ("uid-victim",), "default/urgent", "n2"))
+    await world.binder.delete_pods(PodsGone(("uid-deleted",), revision=7))
+    await world.bind("last")
+    gone = await world.binder.preempted(ALL)
+    assert [(note.uid, note.node_name, note.preemptor) for note in gone.notes] == [
+        ("uid-victim", "n2", "default/urgent"),
+        ("uid-deleted", "n1", ""),
+    ]
+
+    world.next_life()
+
+    again = await world.binder.preempted(ALL)
+    assert [(note.uid, note.preemptor) for note in again.notes] == [
+        ("uid-victim", "default/urgent"),
+        ("uid-deleted", ""),
+    ]
+    assert sorted((await world.binder.bound(ALL)).uids) == ["uid-last", "uid-stays"]
+
+
+@pytest.mark.usefixtures("_kept")
+async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_changed():
+    world = await World().with_pods("a", "b", "c", "victim", "plain")
+    binder = world.binder
+    await binder.add_nodes(node_batch((node("n3"),), revision=3))
+    await binder.remove_nodes(NodeNames(("n2",), revision=4))
+    await binder.delete_pods(PodsGone(("uid-a",), revision=5))
+    await binder.delete_pods(PodsGone(("uid-c",)))
+    await world.bind("victim")
+    await binder.evict(Evict("t", ("uid-victim",), "default/urgent", "n1"))
+    await world.bind("b")
+    known = await binder.revisions(NOTHING)
+    assert (dict(known.nodes), dict(known.pods)) == (
+        {"n3": 3, "n2": 4},
+        {"uid-a": 5, "uid-victim": 1},
+    )
+
+    for _ in range(2):
+        world.next_life()
+        again = await world.binder.revisions(NOTHING)
+        assert (dict(again.nodes), dict(again.pods)) == (dict(known.nodes), dict(known.pods))
+        await world.bind("plain", epoch=2)
+
+
+def claiming(name, number, plan):
+    """A bind of a pod whose claim is bound with it."""
+    facts = using(f"c{number}")
+    bindings = CacheVolumes(plan).assume(f"uid-{name}", facts, node("n1"))
+    token = f"scheduler-0/1/{name}"
+    volumes = (BoundVolumes(token, bindings),)
+    pods = batch_of(name, facts=facts)
+    return pods, BindBatch("scheduler-0", 1, pods, ("n1",), (token,), volumes=volumes)
+
+
+@pytest.mark.usefixtures("_kept")
+async def test_the_next_life_knows_which_claims_are_bound_to_which_volumes():
+    facts = storage(waiting("local"), claim("c1"), volume("v1"))
+    plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))
+    world = await World(plan).with_pods("plain")
+    pods, batch = claiming("a", 1, plan)
+    await world.binder.add_pending(pods)
+    assert (await world.binder.bind(batch)).refused == ()
+    log = await world.binder.storage_log(NOTHING)
+    assert [one.volume_name for change in log.changes for one in change.claims] == ["v1"]
+
+    for _ in range(2):
+        world.next_life()
+        assert await world.binder.storage_log(NOTHING) == log
+        await world.bind("plain")
+
+
+class Groups(FileJournal):
+    """Keeps the kinds of records of each group."""
+
+    def __init__(self):
+        super().__init__(SimulatedDisk())
+        self.kinds = []
+
+    def append(self, records):
+        self.kinds.append([each.kind for each in records])
+        return super().append(records)
+
+
+async def test_a_bind_and_the_claims_that_it_bound_are_one_group_of_records():
+    """After a crash both are there, or neither."""
+    facts = storage(waiting("local"), claim("c1"), volume("v1"))
+    plan, journal = replace(plan_of(), cluster=ClusterFacts(storage=facts)), Groups()
+    binder = BinderActor(plan, NOBODY, journal)
+    await binder.add_nodes(node_batch((node("n1"),)))
+    pods, batch = claiming("a", 1, plan)
+    await binder.add_pending(pods)
+
+    await binder.bind(batch)
+
+    assert sorted(journal.kinds[-1]) == ["bind", "storage"]
