@@ -19,7 +19,7 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
-from roadstead.actors.messages.recovery import PodsGone, Restream, Words
+from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodsGone, Restream, Words
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import PodState
 from roadstead.facts.cluster import ClusterFacts
@@ -49,7 +49,7 @@ class World:
         await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
         return self
 
-    async def assume(self, *names, facts=SMALL, token="t"):  # noqa: S107
+    async def assume(self, *names, facts=SMALL, token="t"):
         tokens = tuple(f"{token}-{name}" for name in names)
         pods = batch_of(*names, facts=facts)
         answer = await self.cache.assume(AssumeBatch(pods, ("n1",) * len(names), tokens))
@@ -184,6 +184,21 @@ async def test_the_binders_word_on_an_attempt_decides_what_becomes_of_its_claims
     world.binder.answers["resolve"] = Words((node_name,))
 
     await world.cache.recovery.expire()
+    await turns()
+
+    assert world.is_bound() == bool(node_name)
+    assert world.ledger.holders() == ()
+
+
+@pytest.mark.parametrize("node_name", ["", "n1"])
+async def test_when_a_scheduler_ends_the_claims_of_its_bound_pods_stay_and_others_are_free(
+    node_name,
+):
+    world = await World().with_nodes()
+    await world.assume("p", facts=using("c"), token="scheduler-0/1/t")
+
+    end = OwnerEnds(Owner("scheduler-0", 2), ("uid-p",), (node_name,))
+    await world.cache.owner_ends(end)
     await turns()
 
     assert world.is_bound() == bool(node_name)

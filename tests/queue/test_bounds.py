@@ -1,0 +1,84 @@
+"""What the queue remembers and for how long: bounds, and what becomes of what is beyond them."""
+
+import pytest
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.queue import EventRules, PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue import nominator as nominator_module
+from roadstead.queue.nominator import Nominator
+
+FIT, TAINT = "NodeResourcesFit", "TaintToleration"
+
+
+def identity(name):
+    return PodIdentity(name, "default", name)
+
+
+def queue_of(*names, **settings):
+    """A queue in which an event helps the plugin of its name."""
+    rules = EventRules(hint=lambda plugin, event, facts: plugin == event)
+    core = QueueCore(rules=rules, settings=QueueSettings(**settings))
+    core.add([(identity(name), PodFacts()) for name in names], 0.0)
+    return core
+
+
+def test_without_settings_durations_and_bounds_are_those_that_are_documented():
+    core = QueueCore()
+    core.add([(identity("a"), PodFacts())], 0.0)
+    batch = core.lease("s", 1, 1, 0.0)
+    assert batch.deadline_s == 30.0
+    core.requeue(batch.lease_id, [Requeue("a", RequeueReason.UNSCHEDULABLE, (FIT,))], 0.0)
+    assert core.next_wakeup_s() == 300.0
+
+    bounds = core.settings
+    assert (bounds.max_pods, bounds.max_done_remembered) == (2_000_000, 65_536)
+    assert (bounds.max_in_flight_events, bounds.max_passed) == (10_000, 10_000)
+    assert not bounds.by_profile
+
+
+@pytest.mark.parametrize(("count", "state"), [(64, "unschedulable"), (65, "backoff")])
+def test_of_more_events_than_are_kept_for_a_pod_in_flight_any_may_have_helped(count, state):
+    core = queue_of("a")
+    batch = core.lease("s", 1, 1, 0.0)
+    for number in range(count):
+        core.update(identity("a"), PodFacts(priority=number), 0.0, [TAINT])
+
+    core.requeue(batch.lease_id, [Requeue("a", RequeueReason.UNSCHEDULABLE, (FIT,))], 0.0)
+
+    assert core.state_of("a") is PodState(state)
+
+
+def test_facts_with_a_nomination_are_one_object_for_each_class_and_node():
+    nominator, one, other = Nominator({}), PodFacts(), PodFacts(priority=1)
+
+    first = [nominator.facts_for(facts, name) for facts in (one, other) for name in ("n1", "n2")]
+    again = [nominator.facts_for(facts, name) for facts in (one, other) for name in ("n1", "n2")]
+
+    assert [(each.priority, each.nominated_node_name) for each in first] == [
+        (0, "n1"),
+        (0, "n2"),
+        (1, "n1"),
+        (1, "n2"),
+    ]
+    assert list(map(id, first)) == list(map(id, again))
+    assert nominator.facts_for(first[0], "n1") is first[0]
+
+
+def test_facts_with_nominations_are_remembered_up_to_a_bound(monkeypatch):
+    monkeypatch.setattr(nominator_module, "MAX_FACTS_KNOWN", 3)
+    nominator = Nominator({})
+
+    for number in range(10):
+        facts = nominator.facts_for(PodFacts(), f"n{number}")
+        assert facts.nominated_node_name == f"n{number}"
+        assert len(nominator._facts) <= 3
+
+
+def test_an_update_is_a_step_of_the_pods_history():
+    core = queue_of("a", "b")
+    core.update(identity("b"), PodFacts(labels=(("a", "b"),)), 0.0)
+    batch = core.lease("s", 1, 1, 0.0)
+
+    with pytest.raises(IllegalTransitionError, match="before it: add→active, update→active"):
+        core.done(batch.lease_id, ["b"])
