@@ -15,8 +15,6 @@ from roadstead.nodes.table import NodeTable
 from roadstead.placements import Delta, DeltaKind
 from roadstead.storage import StorageChange
 
-_NODE_KINDS = (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
-
 
 class ChangeEncoder:
     """Adds to a change what only the cache's actor knows: partitions, arrivals, keys, start times.
@@ -52,7 +50,7 @@ class ChangeEncoder:
 
     def deltas(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
         """Changes of nodes, pods and nominations."""
-        nodes = [d.node for d in deltas if d.kind in _NODE_KINDS and d.node is not None]
+        nodes = [delta.node for delta in deltas if delta.node is not None]
         arrival = self._table.arrivals
         classes, places = ClassColumn(), {id(None): -1}
         for known, facts in {id(delta.pod): delta.pod for delta in deltas}.items():

@@ -138,15 +138,15 @@ async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay(
     assert world.states("a", "b", "c") == [PodState.ADDED, PodState.INITIAL, PodState.ASSUMED]
 
 
-async def test_a_pod_that_is_bound_leaves_no_room_when_its_scheduler_ends_though_it_is_gone():
+async def test_of_pods_that_are_gone_those_not_bound_leave_room_when_their_scheduler_ends():
     world = World()
-    await world.cache.gone(PodsGone(("uid-a",), revision=1))
-    await world.assuming("a")
+    await world.cache.gone(PodsGone(("uid-a", "uid-b"), revision=1))
+    await world.assuming("a", "b")
 
-    await world.cache.owner_ends(OwnerEnds(OWNER, ("uid-a",), ("n1",)))
+    await world.cache.owner_ends(OwnerEnds(OWNER, ("uid-a", "uid-b"), ("n1", "")))
 
-    assert world.states("a") == [PodState.ADDED]
-    assert world.queue.calls == []
+    assert world.states("a", "b") == [PodState.ADDED, PodState.INITIAL]
+    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
 
 
 async def claim_of_a_pod_deleted_while_assumed():

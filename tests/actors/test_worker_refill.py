@@ -80,6 +80,17 @@ async def test_a_worker_that_is_still_silent_is_left_behind_after_a_few_tries(mo
     assert world.stream.unfilled == {"worker-0"}
 
 
+async def test_a_worker_that_was_filled_is_filled_once_and_the_log_says_so(monkeypatch):
+    said = []
+    monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
+    world = World()
+
+    await world.missing("n1")
+    await world.end_of_refill()
+
+    assert said == ["worker filled again"]
+
+
 async def test_who_is_about_to_be_filled_is_not_filled_a_second_time():
     fills = []
 

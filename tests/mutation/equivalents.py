@@ -1251,6 +1251,42 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "clock_s() - compared_s >= COMPARE_S",
         "clock_s() - compared_s > COMPARE_S",
     ): "it compares a second later at the most",
+    (
+        "actors/messages/recovery.py",
+        "",
+        "5000",
+        "5001",
+    ): "nothing hangs on how much one message of many holds",
+    (
+        "actors/messages/recovery.py",
+        "NodesPage",
+        "0",
+        "1",
+    ): "the binder, which alone sends pages of nodes, gives the revision of each",
+    (
+        "actors/cache/recovery.py",
+        "",
+        "1.0",
+        "2.0",
+    ): "nothing hangs on how often the cache looks, which costs time alone",
+    (
+        "actors/cache/recovery.py",
+        "",
+        "60.0",
+        "61.0",
+    ): "nothing hangs on how often the cache looks, which costs time alone",
+    (
+        "actors/cache/refill.py",
+        "",
+        "1.0",
+        "2.0",
+    ): "a worker is filled again a second later",
+    (
+        "actors/cache/stream.py",
+        "ChangeStream",
+        "False",
+        "True",
+    ): "the cache, which alone makes a stream, says whether it is new",
 }
 """(path, function, before, after) → why nothing can differ."""
 
