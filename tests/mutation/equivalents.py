@@ -1287,6 +1287,90 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
         "False",
         "True",
     ): "the cache, which alone makes a stream, says whether it is new",
+    (
+        "roadstead/queue/places.py",
+        "ActiveShelf.__init__",
+        "1",
+        "2",
+    ): "numbers of arrival are only compared with each other",
+    (
+        "roadstead/queue/places.py",
+        "",
+        "1024",
+        "1025",
+    ): "a limit on what is kept of pods that left",
+    (
+        "roadstead/queue/places.py",
+        "Order.came",
+        "len(self._entries) > 2 * len(self._heap) + SLACK",
+        "len(self._entries) >= 2 * len(self._heap) + SLACK",
+    ): "pods that left are dropped from the list one pod earlier",
+    (
+        "roadstead/queue/places.py",
+        "Order.came",
+        "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
+        "if True: ...",
+    ): "pods that left are dropped from the list at once",
+    (
+        "roadstead/queue/places.py",
+        "InFlight._prune",
+        "oldest > self._log_first",
+        "oldest >= self._log_first",
+    ): "where both are equal there is nothing to drop",
+    (
+        "roadstead/queue/board.py",
+        "Rank.__init__",
+        "self._timestamp_s = 0.0",
+        "pass",
+    ): "the time is compared only once there are facts, which come with it",
+    (
+        "roadstead/queue/board.py",
+        "Rank.__init__",
+        "0.0",
+        "1.0",
+    ): "the time is compared only once there are facts, which come with it",
+    (
+        "roadstead/queue/hints.py",
+        "Strategy",
+        "2",
+        "3",
+    ): "strategies are only compared with each other",
+    (
+        "roadstead/queue/hints.py",
+        "best_strategy",
+        "if best == most: ...",
+        "if False: ...",
+    ): "events are asked about that can say no more than the ones before",
+    (
+        "roadstead/queue/hints.py",
+        "best_strategy",
+        "break",
+        "continue",
+    ): "events are asked about that can say no more than the ones before",
+    (
+        "roadstead/queue/hints.py",
+        "_strategy_of_event",
+        "plugin not in entry.pending",
+        "True",
+    ): "a plugin that said Pending was asked before, and said no",
+    (
+        "roadstead/queue/nominator.py",
+        "",
+        "4096",
+        "4097",
+    ): "a limit on facts that are kept, and made anew where they are not",
+    (
+        "roadstead/queue/pods.py",
+        "QueueSettings.backoff_s",
+        "64",
+        "65",
+    ): "after so many doublings any duration is at its maximum",
+    (
+        "roadstead/queue/lending.py",
+        "Lending.picks",
+        "if entry.state is PodState.ACTIVE: ...",
+        "if True: ...",
+    ): "a pod that backs off is in no order; what is noted of it is overwritten later",
 }
 """(path, function, before, after) → why nothing can differ."""
 

@@ -89,6 +89,13 @@ def test_a_member_that_was_assigned_concerns_those_of_its_gang_that_gave_up(
     assert rules().concerns(seen, waiting, rejected_by) is looked_at
 
 
+def test_one_of_several_terms_is_enough_to_want_a_pod():
+    terms = [*near().pod_affinity, *near(selector=is_in(app="db")).pod_affinity]
+    waiting = pod(pod_affinity=tuple(terms))
+
+    assert rules().concerns(happened(ASSIGNED_POD_ADD, WEB), waiting, (AFFINITY,))
+
+
 def test_a_term_without_a_selector_wants_nobody():
     term = PodAffinityTerm("zone", None, ("default",), None)
 
