@@ -1,0 +1,30 @@
+"""Mutants that change no outcome, judged by hand: no run and no test could find them.
+
+What is kept to save time or memory, texts that only a person reads, bounds that nothing can reach,
+and values that are overwritten before they are read. One module per package, one `Same` per reason.
+"""
+
+from tests.mutation.equivalents import (
+    attempts,
+    binder,
+    cache,
+    cycle,
+    invariants,
+    journal,
+    queue,
+    recovery,
+)
+from tests.mutation.sites import Mutant
+
+EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
+    (same.path, *change): same.why
+    for room in (attempts, binder, cache, cycle, invariants, journal, queue, recovery)
+    for same in room.SAME
+    for change in same.changes
+}
+"""(path, function, before, after) → why nothing can differ."""
+
+
+def why_equivalent(mutant: Mutant) -> str | None:
+    """Why a mutant changes nothing; None where it is not known to."""
+    return EQUIVALENTS.get((mutant.path, mutant.function, mutant.before, mutant.after))

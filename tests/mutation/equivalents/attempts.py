@@ -1,0 +1,46 @@
+"""Of the attempts: `Same` as in this package's docstring."""
+
+from tests.mutation.equivalents.same import Same
+
+SAME: tuple[Same, ...] = (
+    Same(
+        "roadstead/attempts/core.py",
+        "one pod or attempt more is remembered",
+        (("AttemptsCore", "65536", "65537"),),
+    ),
+    Same(
+        "roadstead/attempts/core.py",
+        "the plugins are asked, of whom none has a say, to the same end",
+        (
+            (
+                "AttemptsCore.assumed",
+                (
+                    "if status is SUCCESS and record.is_plain and (record.state is "
+                    "PodState.ASSUMING): ..."
+                ),
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/attempts/core.py",
+        "the plugins are told, of which there are none, to the same end",
+        (
+            (
+                "AttemptsCore.bind_answered",
+                "if answer.outcome is BindOutcome.BOUND and record.is_plain: ...",
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/attempts/core.py",
+        "only pods of a gang wait for the plugin of gangs",
+        (("AttemptsCore.waiting_gangs", "key is not None", "True"),),
+    ),
+    Same(
+        "roadstead/attempts/ledger.py",
+        "a pod that did not end is not among those that did",
+        (("Ledger._put", "if was in ENDED: ...", "if True: ..."),),
+    ),
+)

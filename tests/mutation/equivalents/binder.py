@@ -1,0 +1,407 @@
+"""Of the binder: `Same` as in this package's docstring."""
+
+from tests.mutation.equivalents.same import Same
+
+SAME: tuple[Same, ...] = (
+    Same(
+        "roadstead/binder/cluster.py",
+        "whether the journal is told is asked for each node, to the same answer",
+        (("NodeBook.add_nodes", "if self._tells_all: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/binder/cluster.py",
+        "nodes come one after another, to the same state and records",
+        (("NodeBook.add_nodes", "if self.placements.are_strangers(nodes): ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/binder/cluster.py",
+        "with the records of nodes comes no other effect",
+        (("together", "isinstance(each, AppendJournal)", "True"),),
+    ),
+    Same(
+        "roadstead/binder/commits.py",
+        "where no pod of a gang fits each is refused for its own reason",
+        (("Commits", "0", "1"),),
+    ),
+    Same(
+        "roadstead/binder/commits.py",
+        "what a trial commits of claims is undone as what it tries out is",
+        (("Commits.__init__", "fits or verify", "fits and verify"),),
+    ),
+    Same(
+        "roadstead/binder/commits.py",
+        "the batch is decided one by one, with the same answers",
+        (
+            (
+                "Commits._all_pending",
+                "epoch >= epochs.get(owner, epoch)",
+                "epoch > epochs.get(owner, epoch)",
+            ),
+            (
+                "Commits._all_pending",
+                "if len(self._unflushed) + len(requests) > self.settings.max_unflushed: ...",
+                "if True: ...",
+            ),
+            ("Commits._all_pending", "if not self._are_new(requests): ...", "if True: ..."),
+            (
+                "Commits._all_pending",
+                "if record is None or record.state is not PodState.PENDING: ...",
+                "if True: ...",
+            ),
+            (
+                "Commits._all_pending",
+                "if request.transaction or facts.pod_group is not None: ...",
+                "if True: ...",
+            ),
+            (
+                "Commits._all_pending",
+                "if self.halted is not None or self.settings.checks_versions: ...",
+                "if True: ...",
+            ),
+            (
+                "Commits._all_pending",
+                "if self.placements.store.missing((each.node_name for each in requests)): ...",
+                "if True: ...",
+            ),
+            ("Commits._all_pending", "if told != facts: ...", "if True: ..."),
+            (
+                "Commits._all_pending",
+                "len(self._unflushed) + len(requests) > self.settings.max_unflushed",
+                "len(self._unflushed) + len(requests) >= self.settings.max_unflushed",
+            ),
+            (
+                "Commits._are_new",
+                "if len(tokens) < count or len({each.uid for each in requests}) < count: ...",
+                "if True: ...",
+            ),
+            ("Commits._are_new", "len(tokens) < count", "len(tokens) <= count"),
+            (
+                "Commits._are_new",
+                "len({each.uid for each in requests}) < count",
+                "len({each.uid for each in requests}) <= count",
+            ),
+            (
+                "Commits._decide",
+                "if records is not None and self._verify_all(requests): ...",
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/commits.py",
+        "facts are compared that are known to be equal",
+        (
+            (
+                "Commits._all_pending",
+                "if told is not facts and (id(told), id(facts)) not in same: ...",
+                "if True: ...",
+            ),
+            ("Commits._all_pending", "same.add((id(told), id(facts)))", "pass"),
+            (
+                "Commits._all_pending",
+                "told is not facts and (id(told), id(facts)) not in same",
+                "told is not facts or (id(told), id(facts)) not in same",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/commits.py",
+        "equal facts take the place of equal facts",
+        (
+            (
+                "Commits._forbidding",
+                "if request.facts is not record.facts and request.facts != record.facts: ...",
+                "if True: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/commits.py",
+        "where nothing stands together none is refused, and nothing is tried out",
+        (
+            (
+                "Commits._refused_together",
+                (
+                    "if all((r.facts.pod_group is None and (not r.transaction) for r in "
+                    "requests)): ..."
+                ),
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/pods.py",
+        "a bound on memory, on which nothing else hangs",
+        (
+            ("BinderSettings", "100000", "100001"),
+            ("BinderSettings", "65536", "65537"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "nothing is updated, and no pod is taken out",
+        (("_Replay._add", "if updated: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "a node that a snapshot has as gone is not there, and one that goes later is",
+        (
+            (
+                "_Replay._nodes_gone",
+                "record.lsn or record.node_name in self._core.placements.nodes",
+                "record.lsn and record.node_name in self._core.placements.nodes",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "of records that all have a token none is left out",
+        (("_Replay._owned", "if not all(run.tokens): ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "binds are kept that nobody asks for, until the oldest tokens are forgotten at the end",
+        (
+            ("_Replay._owned", "self._bind_count += len(run)", "pass"),
+            ("_Replay._owned", "self._bind_count += len(run)", "self._bind_count -= len(run)"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "binds of which nothing need be known any more are forgotten a group later",
+        (
+            (
+                "_Replay._owned",
+                "self._bind_count - len(self._binds[0]) >= self._core.settings.max_tokens",
+                "self._bind_count - len(self._binds[0]) > self._core.settings.max_tokens",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "a record without a token has no owner and no epoch, and no version is read of its pod",
+        (("_Replay._place", "if token: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/binder/together.py",
+        "a gang that needs nobody is never short",
+        (("_needs", "needed", "True"),),
+    ),
+    Same(
+        "roadstead/binder/together.py",
+        "where all groups are broken no other one is found to be short",
+        (("refused_together", "len(broken) < len(needs)", "len(broken) <= len(needs)"),),
+    ),
+    Same(
+        "roadstead/binder/tokens.py",
+        "the same token is looked at again, which still waits",
+        (("TokenMemory.forget_oldest", "break", "continue"),),
+    ),
+    Same(
+        "roadstead/binder/validation.py",
+        "names for types only",
+        (("", "if TYPE_CHECKING: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "one class more is kept, which is found again where it is not",
+        (("", "4096", "4097"),),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "what NODE facts say is found again for all rows",
+        (("Verifier._admits", "if known.passes is None: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "how soon what NODE facts say is found for all rows at once, to the same answers",
+        (
+            ("", "3", "4"),
+            ("", "8", "9"),
+            ("Verifier._admits", "1", "2"),
+            ("Verifier._admits", "if known.times < WORTHWHILE: ...", "if False: ..."),
+            ("Verifier._admits", "if known.times < WORTHWHILE: ...", "if True: ..."),
+            ("Verifier._admits", "known.times += 1", "known.times -= 1"),
+            ("Verifier._admits", "known.times += 1", "pass"),
+            ("Verifier._admits", "known.times < WORTHWHILE", "known.times <= WORTHWHILE"),
+            ("Verifier._known_of_all", "known.times += pods", "known.times -= pods"),
+            ("Verifier._known_of_all", "known.times += pods", "pass"),
+            ("_Known", "0", "1"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "classes that changed earlier are looked at for nothing",
+        (
+            ("Verifier._holds", "break", "continue"),
+            ("Verifier._holds", "if number <= seen: ...", "if False: ..."),
+            ("Verifier._holds", "number <= seen", "number < seen"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "classes that changed earlier are looked at again, and are as harmless as they were",
+        (
+            ("Verifier._holds", "known.changes = columns.changes", "pass"),
+            ("Verifier._holds", "known.changes_alone = columns.changes", "pass"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "the plugins are asked again, and say the same",
+        (
+            ("Verifier._holds", "harmless.add(its_key)", "pass"),
+            ("Verifier._holds", "if its_key not in harmless: ...", "if True: ..."),
+            ("Verifier._is_open", "if its_key not in known.harmless_alone: ...", "if True: ..."),
+            ("Verifier._is_open", "known.harmless_alone.add(its_key)", "pass"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "where a batch is not verified at once its pods are one by one, with the same answers",
+        (
+            ("Verifier._is_open", "True", "False"),
+            (
+                "Verifier._is_open",
+                "if any((each.filter_affected_by(info, other) for each in plugins)): ...",
+                "if True: ...",
+            ),
+            (
+                "Verifier._is_open",
+                "if known.named or not known.status.is_success: ...",
+                "if True: ...",
+            ),
+            ("Verifier._known_of_all", "True", "False"),
+            (
+                "Verifier._known_of_all",
+                "if known is None or not self._holds(known, profile, info, alone=True): ...",
+                "if True: ...",
+            ),
+            (
+                "Verifier._known_of_all",
+                (
+                    "if known.passes is None and known.times >= worthwhile and "
+                    "known.status.is_success: ..."
+                ),
+                "if False: ...",
+            ),
+            ("Verifier._known_of_all", "if pods < worthwhile: ...", "if False: ..."),
+            ("Verifier._known_of_all", "if pods < worthwhile: ...", "if True: ..."),
+            (
+                "Verifier._known_of_all",
+                "known.passes = _standing(profile, info, known.state, self._table)",
+                "pass",
+            ),
+            ("Verifier._known_of_all", "known.passes is None", "known.passes is not None"),
+            ("Verifier._known_of_all", "known.times >= worthwhile", "known.times > worthwhile"),
+            ("Verifier._known_of_all", "pods < worthwhile", "pods <= worthwhile"),
+            ("Verifier._verify_all", "1", "2"),
+            ("Verifier._verify_all", "PODS_PER_KIND * len(first)", "PODS_PER_KIND // len(first)"),
+            (
+                "Verifier._verify_all",
+                "WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1",
+                "1 if len(pods) < PODS_PER_KIND * len(first) else WORTHWHILE",
+            ),
+            (
+                "Verifier._verify_all",
+                "if known is None or not self._is_open(known, info, first.values()): ...",
+                "if True: ...",
+            ),
+            (
+                "Verifier._verify_all",
+                "if passes is None or not passes[its_rows].all(): ...",
+                "if True: ...",
+            ),
+            (
+                "Verifier._verify_all",
+                "len(pods) < PODS_PER_KIND * len(first)",
+                "len(pods) <= PODS_PER_KIND * len(first)",
+            ),
+            ("_standing", "if codes is not None: ...", "if True: ..."),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "what is not kept of a class is found again",
+        (
+            ("Verifier._holds", "True", "False"),
+            (
+                "Verifier._holds",
+                "if any((each.filter_affected_by(info, other) for each in plugins)): ...",
+                "if True: ...",
+            ),
+            (
+                "Verifier._pre_filtered",
+                "if before is not None and before.inputs == inputs: ...",
+                "if False: ...",
+            ),
+            (
+                "Verifier._pre_filtered",
+                (
+                    "if known is not None and (known.inputs, known.summaries) == (inputs, "
+                    "summaries): ..."
+                ),
+                "if False: ...",
+            ),
+            (
+                "Verifier._pre_filtered",
+                "if known is not None and self._holds(known, profile, info, alone=False): ...",
+                "if False: ...",
+            ),
+            ("Verifier._pre_filtered", "if len(self._known) > MAX_KNOWN: ...", "if True: ..."),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "classes that changed earlier are looked at again, to the same outcome",
+        (("Verifier._pre_filtered", "known.changes = known.changes_alone = changes", "pass"),),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "which classes are kept, which are found anew where they are not",
+        (("Verifier._pre_filtered", "self._known.pop(key, None)", "pass"),),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "the quick yes is given less often, and all filters say the same",
+        (
+            ("Verifier._verify", "True", "False"),
+            (
+                "Verifier._verify",
+                "bool(known.named) and node_name not in known.named",
+                "bool(known.named) or node_name not in known.named",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "the quick yes is left out, and all filters say the same",
+        (
+            (
+                "Verifier._verify",
+                "if known is not None and self._holds(known, profile, info, alone=True): ...",
+                "if False: ...",
+            ),
+            (
+                "Verifier._verify",
+                (
+                    "if known.status.is_success and (not narrowed) and self._admits(known, "
+                    "profile, info, row): ..."
+                ),
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "more plugins are asked, and what they object to is found anew",
+        (
+            ("_filtering", "p in filters and p not in themselves", "True"),
+            (
+                "_filtering",
+                "p in filters and p not in themselves",
+                "p in filters or p not in themselves",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,34 @@
+"""Of the cache: `Same` as in this package's docstring."""
+
+from tests.mutation.equivalents.same import Same
+
+SAME: tuple[Same, ...] = (
+    Same(
+        "roadstead/cache/core.py",
+        "left out for events that begin no trial, which have no deadline",
+        (("CacheCore", "0.0", "1.0"),),
+    ),
+    Same(
+        "roadstead/cache/core.py",
+        "a pod that is counted already is among the records, and not among those that are gone",
+        (("CacheCore._go_all", "if was not in COUNTED: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cache/core.py",
+        "pods are counted one by one, to the same deltas",
+        (("CacheCore.assume", "if uid in news: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cache/deadlines.py",
+        "numbers of tickets are only compared with each other",
+        (
+            ("Deadlines.__init__", "0", "1"),
+            ("Deadlines.put", "1", "2"),
+        ),
+    ),
+    Same(
+        "roadstead/cache/pods.py",
+        "overwritten when the pod gets a deadline, and read of no other pod",
+        (("PodRecord", "0.0", "1.0"),),
+    ),
+)

@@ -1,0 +1,285 @@
+"""Of the cycle: `Same` as in this package's docstring."""
+
+from tests.mutation.equivalents.same import Same
+
+SAME: tuple[Same, ...] = (
+    Same(
+        "roadstead/cycle/alone.py",
+        "where no row is feasible nothing is scored, whatever is summed up for it",
+        (
+            (
+                "Alone.scores",
+                "self._evaluation.pre_filter.status.is_success and self._evaluation.feasible.any()",
+                "self._evaluation.pre_filter.status.is_success or self._evaluation.feasible.any()",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/batch.py",
+        "no kernel is kept for the next batch",
+        (("BatchRun._admit", "self._kernels is not None", "self._kernels is None"),),
+    ),
+    Same(
+        "roadstead/cycle/batch.py",
+        "fewer pods are settled at once, and the others after them, to the same result",
+        (
+            (
+                "BatchRun.decide_run",
+                "self._name_best and pods[0].signature not in left",
+                "self._name_best or pods[0].signature not in left",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/class_memory.py",
+        (
+            "whether workers are asked about a class; they and the scheduler's own plugins "
+            "say the same"
+        ),
+        (("ClassMemory.__contains__", "key in self._sharing", "key not in self._sharing"),),
+    ),
+    Same(
+        "roadstead/cycle/class_memory.py",
+        "how many classes are kept, which are found anew where they are not",
+        (
+            ("most_classes", "1", "2"),
+            ("most_classes", "MIN_CLASSES // sharers", "MIN_CLASSES * sharers"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/class_memory.py",
+        "how many classes are decided together or kept, to the same result",
+        (
+            ("", "12000000", "12000001"),
+            ("most_together", "1", "2"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/class_memory.py",
+        "it is asked about some pods at least, and counts from the first of them",
+        (("within", "0", "1"),),
+    ),
+    Same(
+        "roadstead/cycle/class_memory.py",
+        "of all pods there are, one more is as many",
+        (("within", "1", "2"),),
+    ),
+    Same(
+        "roadstead/cycle/class_run.py",
+        "made anew when the class is first summed up",
+        (("ClassRun.__init__", "0", "1"),),
+    ),
+    Same(
+        "roadstead/cycle/class_run.py",
+        "all rows are summed up again, to the same totals",
+        (
+            ("ClassRun._extremes_moved", "False", "True"),
+            (
+                "ClassRun._sum",
+                "if redone is None or self._extremes_moved(redone): ...",
+                "if True: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/class_run.py",
+        "extremes are found again, and are the same",
+        (("ClassRun._extremes_moved", "if not (live or flipped.any()): ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/class_run.py",
+        "of no rows nothing is summed up",
+        (
+            ("ClassRun._sum", "if len(redone): ...", "if True: ..."),
+            ("ClassRun._sum_rows", "if not fixed.all(): ...", "if True: ..."),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/explain.py",
+        "a plugin that is skipped has neither, any other has both",
+        (
+            (
+                "_score",
+                "line.raw is None or line.normalized is None",
+                "line.raw is None and line.normalized is None",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/narrowing.py",
+        "it is made when it is first taken, since no table has the version before that",
+        (("RosterOf.__init__", "self._roster = Roster()", "pass"),),
+    ),
+    Same(
+        "roadstead/cycle/narrowing.py",
+        "the places of all nodes that PreFilter left over say the same as None",
+        (("_Search._seen", "if len(self._visited) == len(self.considered): ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/placed.py",
+        "classes that are known are gone through again",
+        (("Placed._seen_by", "effects.of_placed = len(self._classes)", "pass"),),
+    ),
+    Same(
+        "roadstead/cycle/scheduling_cycle.py",
+        "one decision more between two pauses, to the same result",
+        (("", "128", "129"),),
+    ),
+    Same(
+        "roadstead/cycle/scheduling_cycle.py",
+        "how much each lane may keep in memory",
+        (
+            ("SchedulingCycle._new_cycle", "1", "2"),
+            ("SchedulingCycle._new_cycle", "2", "3"),
+            (
+                "SchedulingCycle._new_cycle",
+                "2 if settings.concurrency == 'partitioned' else 1",
+                "1 if settings.concurrency == 'partitioned' else 2",
+            ),
+            (
+                "SchedulingCycle._new_cycle",
+                "settings.concurrency == 'partitioned'",
+                "settings.concurrency != 'partitioned'",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/scheduling_cycle.py",
+        "without a partition there is one lane, and all pods are of it",
+        (("SchedulingCycle.on_lane", "if self._partition is None: ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/scored_parts.py",
+        "a worker without rows answers for none",
+        (("ScoredParts.asked", "len(rows)", "True"),),
+    ),
+    Same(
+        "roadstead/cycle/scored_parts.py",
+        "answers for rows that were divided otherwise are of no use, which costs time alone",
+        (("ScoredParts.asked", "self._divide()", "pass"),),
+    ),
+    Same(
+        "roadstead/cycle/scorer.py",
+        "the same order is found again",
+        (("Scorer._sort", "if self._ordered != self.table.node_version: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/searching.py",
+        "the reference decides what the kernel would, to the same result",
+        (
+            ("SearchingBatch._why_not", "if self._order is None: ...", "if True: ..."),
+            ("SearchingBatch._why_not", "self._order is None", "self._order is not None"),
+            ("rows_in_order", "1", "2"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "one class more is kept of what workers found",
+        (("", "512", "513"),),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "so few classes are within both bounds",
+        (
+            (
+                "TableCycle._few_classes",
+                "if len({pod.signature for pod in pods}) <= most: ...",
+                "if False: ...",
+            ),
+            (
+                "TableCycle._few_classes",
+                "len({pod.signature for pod in pods}) <= most",
+                "len({pod.signature for pod in pods}) < most",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "what classes of a kind share is found of each",
+        (("TableCycle._found", "self._models.put(kind, found, len(self.table))", "pass"),),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "how many classes are kept, which are found anew where they are not",
+        (("TableCycle._held_of", "held.given.model is not None", "held.given.model is None"),),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "what is not kept of a class is found again",
+        (
+            (
+                "TableCycle._held_of",
+                "self._held.put(signature, held, len(self.table), shares=shares)",
+                "pass",
+            ),
+            ("TableCycle._look", "self._narrowed.put(pod.signature, run, len(self.table))", "pass"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "the plugins are asked again, and say the same",
+        (
+            ("TableCycle._is_as_it_was", "held.harmless.add(key)", "pass"),
+            ("TableCycle._is_as_it_was", "if key not in held.harmless: ...", "if True: ..."),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "where nothing narrows, all pods go together either way",
+        (("TableCycle.searches", "False", "True"),),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "each sampled pod is a batch of its own, to the same result",
+        (
+            (
+                "TableCycle.searches",
+                "if narrower is None or not narrower.concerns(pod.info.facts): ...",
+                "if True: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "how many pods the next batch begins, to the same result",
+        (
+            ("TableCycle.settled", "1", "2"),
+            ("TableCycle.settled", "decided == asked", "decided != asked"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/tentative.py",
+        "a count of zero stays, and counts as none",
+        (
+            ("Tentative._ends", "del self._lasting[nomination]", "pass"),
+            ("Tentative._ends", "if not self._lasting[nomination]: ...", "if False: ..."),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/tentative.py",
+        "a pod that stands there is taken back and comes again",
+        (
+            (
+                "Tentative.confirm",
+                "if known is not None and known == (name, info) and is_on(name, uid): ...",
+                "if False: ...",
+            ),
+            ("Tentative.confirm", "known is not None", "known is None"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/tentative.py",
+        "a pod that was set aside left its node before it comes to another one",
+        (("Tentative.confirm", "self._aside.pop(uid, None)", "pass"),),
+    ),
+    Same(
+        "roadstead/cycle/tentative.py",
+        "where nobody is nominated nothing is given up, which costs time alone",
+        (("Tentative.note", "if self._nominated or self._table.nominations: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/tentative.py",
+        "a count of no nomination is never asked about",
+        (("Tentative.withdraw", "if own is not None: ...", "if True: ..."),),
+    ),
+)

@@ -1,0 +1,129 @@
+"""Of the queue: `Same` as in this package's docstring."""
+
+from tests.mutation.equivalents.same import Same
+
+SAME: tuple[Same, ...] = (
+    Same(
+        "roadstead/queue/board.py",
+        "QueueSort says the same again of a pod that is like the last one",
+        (
+            (
+                "Rank.__call__",
+                "if pod.facts is not self._facts or pod.timestamp_s != self._timestamp_s: ...",
+                "if True: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/queue/board.py",
+        "the time is compared only once there are facts, which come with it",
+        (
+            ("Rank.__init__", "0.0", "1.0"),
+            ("Rank.__init__", "self._timestamp_s = 0.0", "pass"),
+        ),
+    ),
+    Same(
+        "roadstead/queue/hints.py",
+        "strategies are only compared with each other",
+        (("Strategy", "2", "3"),),
+    ),
+    Same(
+        "roadstead/queue/hints.py",
+        "a plugin that said Pending was asked before, and said no",
+        (("_strategy_of_event", "plugin not in entry.pending", "True"),),
+    ),
+    Same(
+        "roadstead/queue/hints.py",
+        "events are asked about that can say no more than the ones before",
+        (
+            ("best_strategy", "break", "continue"),
+            ("best_strategy", "if best == most: ...", "if False: ..."),
+        ),
+    ),
+    Same(
+        "roadstead/queue/lending.py",
+        "a pod that backs off is in no order; what is noted of it is overwritten later",
+        (("Lending.picks", "if entry.state is PodState.ACTIVE: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/queue/nominator.py",
+        "a limit on facts that are kept, and made anew where they are not",
+        (("", "4096", "4097"),),
+    ),
+    Same(
+        "roadstead/queue/nominator.py",
+        "equal facts are found again",
+        (("Nominator.facts_for", "if len(self._facts) >= MAX_FACTS_KNOWN: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/queue/nominator.py",
+        "a pod without a nomination is left out where nominated ones are asked for",
+        (("Nominator.note", "if node_name: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "a limit on what is kept of pods that left",
+        (("", "1024", "1025"),),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "numbers of arrival are only compared with each other",
+        (("ActiveShelf.__init__", "1", "2"),),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "where both are equal there is nothing to drop",
+        (("InFlight._prune", "oldest > self._log_first", "oldest >= self._log_first"),),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "where no lease is left, none has a number of an event",
+        (("InFlight._prune", "self._log_first += len(self._log)", "pass"),),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "how many entries of pods that left are kept",
+        (
+            (
+                "Order.came",
+                "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "pods that left are dropped from the list at once",
+        (
+            (
+                "Order.came",
+                "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
+                "if True: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "pods that left are dropped from the list one pod earlier",
+        (
+            (
+                "Order.came",
+                "len(self._entries) > 2 * len(self._heap) + SLACK",
+                "len(self._entries) >= 2 * len(self._heap) + SLACK",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/queue/pods.py",
+        "after so many doublings any duration is at its maximum",
+        (("QueueSettings.backoff_s", "64", "65"),),
+    ),
+    Same(
+        "roadstead/queue/pods.py", "every view of a pod says its draw", (("QueuedPod", "1", "2"),)
+    ),
+    Same(
+        "roadstead/queue/returning.py",
+        "a pod that no plugin rejected backs off either way, by another step of its history",
+        (("Returning.give_back", "if not entry.rejected_by: ...", "if False: ..."),),
+    ),
+)

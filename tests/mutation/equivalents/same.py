@@ -1,0 +1,12 @@
+"""One reason why some mutants of a module change no outcome."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """changes: (function, before, after) of each of them."""
+
+    path: str
+    why: str
+    changes: tuple[tuple[str, str, str], ...]
