@@ -134,7 +134,7 @@ def _vouched(journal, contents):
     """Whether a whole frame behind the tail says that what was there had been durable."""
     name, offset, _ = journal.tail
     data, segment = contents[name], journal.segments[-1].segment
-    place = data.find(b"\xf2RJ\n", offset + 1)
+    place = data.find(b"\xf2RJ\n", offset)
     while place >= 0:
         end = place + FRAME_BYTES
         if end <= len(data):
@@ -159,7 +159,8 @@ def judged(contents):
     if only is not None and not only.is_begun and len(contents[only.name]) <= OLD_HEADER_BYTES:
         # It looks like a file of format 1 whose header was torn: nothing was in it.
         journal = PlainJournal({n: d for n, d in contents.items() if n != only.name})
-        if all(text == "no segment follows the snapshot" for text in journal.problems):
+        is_next = int(only.name.removesuffix(".segment").rpartition("-")[2]) == journal.last_lsn + 1
+        if not journal.problems and is_next:
             return journal.records, (only.name, 0, len(contents[only.name]), False)
         return None
     if journal.problems or (journal.tail and _vouched(journal, contents)):

@@ -226,7 +226,7 @@ class _Ramble:
     def _begin_anew(self):
         owner = self._draw.choice(OWNERS)
         self._epochs[owner] += 1
-        self._do("lent_to", owner, self._epochs[owner])
+        self._do("lent_to", owner, self._epochs[owner] - self._draw.randint(0, 1))
         if self._draw.random() < 0.7:
             self._do("revoke", owner, self._epochs[owner], self._now_s)
 

@@ -134,7 +134,10 @@ class ShadowCycle(CycleAccount):
         for end in ("begun", "bound", *UNBOUND):
             if getattr(told, f"{end}_total") != self._counts[end]:
                 self._differs(name, f"{end}: {told}, not {self._counts[end]}")
-        if self._core.idle == bool(self._live):
+        live = sum(states.values())
+        if told.live != live:
+            self._differs(name, f"{told.live} pods are live, not {live}")
+        if self._core.idle is not (not self._live):
             self._differs(name, f"idle is {self._core.idle}, {len(self._live)} pods are live")
         attempts = tuple(each.attempt for each in self._attempts.values())
         if self._core.attempts() != attempts:
