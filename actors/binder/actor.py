@@ -62,8 +62,7 @@ from roadstead.binder.pods import COUNTED, Decision, Rejected
 from roadstead.binder.verification import Verifier
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, unnominated
-from roadstead.facts.rules import Rules
-from roadstead.facts.run_mark import BEGUN, FINISHED, RunMark
+from roadstead.facts.run_mark import FINISHED, RunMark
 from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
@@ -109,10 +108,7 @@ class BinderActor:
         self._verifying_s = 0.0
         self._halted = ""
         if not self.recovery.recover():
-            for subject in (plan.cluster, rules_of(plan)):
-                self._perform(self.recovery.describe(subject))
-            if plan.digest:
-                self._perform(self.recovery.describe(RunMark(BEGUN, plan.digest), RecordKind.RUN))
+            self._perform(self.recovery.begin(plan))
 
     def _verify(self, request: BindRequest) -> Status:
         return self._checked(request, self._volumes.commit)
@@ -365,13 +361,3 @@ def open_journal(plan: RunPlan) -> Journal:
     if folder is None:
         return NullJournal()
     return FileJournal(RealDisk(folder))
-
-
-def rules_of(plan: RunPlan) -> Rules:
-    """Which filters each profile holds its pods to."""
-    return Rules(
-        tuple(
-            (each.scheduler_name, tuple(ref.name for ref in each.at("filter")))
-            for each in plan.config().profiles
-        )
-    )

@@ -17,8 +17,11 @@ from roadstead.actors.revisions import Revisions
 from roadstead.binder import AppendJournal, BinderCore, Effect
 from roadstead.binder.recovery import Beside, GonePod, Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.journal import Journal, RecordColumns, RecordKind, Subject
 from roadstead.journal.files import FileJournal
+from roadstead.run import RunPlan
 from roadstead.storage import StorageChange
 
 SNAPSHOT_BYTES = 256 * 1024 * 1024
@@ -84,16 +87,21 @@ class BinderRecovery:
         self.told = (*self.told, subject)
         return self._core.describe(subject, kind)
 
+    def begin(self, plan: RunPlan) -> list[Effect]:
+        """Effects that write what a run is, in one group: a life that ends meanwhile leaves all of
+        it or nothing."""
+        effects = [*self.describe(plan.cluster), *self.describe(_rules_of(plan))]
+        if plan.digest:
+            effects += self.describe(RunMark(BEGUN, plan.digest), RecordKind.RUN)
+        return _in_one_group(effects)
+
     def with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
         """Binds together with the claims that they bound: one record group, all or nothing."""
         effects = list(effects)
         for change in self._volumes.news():
             claims = BoundClaims(change.claims, change.volumes, change.removed)
             effects += self.describe(claims, RecordKind.STORAGE)
-        groups = [each.records for each in effects if isinstance(each, AppendJournal)]
-        others: list[Effect] = [each for each in effects if not isinstance(each, AppendJournal)]
-        records = tuple(record for group in groups for record in group)
-        return [*others, AppendJournal(records)] if records else others
+        return _in_one_group(effects)
 
     def bound_journal(self) -> None:
         """Take a snapshot of a journal that has grown; none after its journal has failed."""
@@ -116,5 +124,23 @@ class BinderRecovery:
             self._journal.close()
 
 
+def _in_one_group(effects: Sequence[Effect]) -> list[Effect]:
+    """The effects, with all that they write as one group behind the others."""
+    others: list[Effect] = [each for each in effects if not isinstance(each, AppendJournal)]
+    groups = (each.records for each in effects if isinstance(each, AppendJournal))
+    records = tuple(record for group in groups for record in group)
+    return [*others, AppendJournal(records)] if records else others
+
+
 def _change(bound: BoundClaims) -> StorageChange:
     return StorageChange(bound.claims, bound.volumes, bound.removed)
+
+
+def _rules_of(plan: RunPlan) -> Rules:
+    """Which filters each profile holds its pods to."""
+    return Rules(
+        tuple(
+            (each.scheduler_name, tuple(ref.name for ref in each.at("filter")))
+            for each in plan.config().profiles
+        )
+    )

@@ -1,5 +1,6 @@
 """What a new life of the binder knows: by the records of its journal, or by a snapshot of them."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -17,8 +18,10 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone, Uids, Words
 from roadstead.actors.seam import NOTHING
+from roadstead.binder.pods import BinderHaltedError
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.rules import Rules
+from roadstead.facts.run_mark import RunMark
 from roadstead.journal.files import FileJournal
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
@@ -55,6 +58,26 @@ class World:
         self.binder = BinderActor(self.plan, NOBODY, FileJournal(self.disk))
         self.binder.core.validate()
         return before
+
+
+class _DyingJournal(FileJournal):
+    """Nothing is written after the first group."""
+
+    def append(self, records):
+        if self.last_lsn:
+            raise OSError
+        return super().append(records)
+
+
+@pytest.mark.parametrize("digest", ["", "abc"])
+def test_a_life_that_ends_while_it_begins_leaves_all_of_what_a_run_is_or_nothing(digest):
+    plan, disk = replace(plan_of(), digest=digest), SimulatedDisk()
+    with suppress(BinderHaltedError):
+        BinderActor(plan, NOBODY, _DyingJournal(disk)).crashed()
+
+    told = BinderActor(plan, NOBODY, FileJournal(disk)).recovery.told
+
+    assert list(map(type, told)) == [ClusterFacts, Rules, *[RunMark] * bool(digest)]
 
 
 @pytest.fixture(params=[BY_JOURNAL, BY_SNAPSHOT], ids=["journal", "snapshot"])
