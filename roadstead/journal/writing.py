@@ -8,6 +8,7 @@ import zlib
 from roadstead.journal.disk import Disk, DiskFile
 from roadstead.journal.fields import present_fields
 from roadstead.journal.frames import (
+    MAX_FRAME_BYTES,
     FactsTable,
     FrameKind,
     Place,
@@ -58,6 +59,10 @@ class FrameFile:
         """One frame, at the end; not durable yet."""
         place = Place(self._segment, self.digest, self.durable_bytes)
         data, digest = frame(kind, first_lsn, count, place, body)
+        if len(data) > MAX_FRAME_BYTES:
+            # No reader would take it for a frame.
+            why = f"{count} records take {len(data)} bytes, more than {MAX_FRAME_BYTES}"
+            raise OSError(errno.EFBIG, why)
         self._write(data)
         self.digest = digest
 

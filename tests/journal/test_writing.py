@@ -56,6 +56,18 @@ def test_a_file_of_which_all_is_durable_is_not_synced_again():
     assert disk.asked["bytes"] == asked
 
 
+def test_a_frame_that_no_reader_would_take_is_not_written(monkeypatch):
+    disk = SimulatedDisk()
+    file = begun(disk)
+    before = disk.contents["new"]
+    monkeypatch.setattr("roadstead.journal.writing.MAX_FRAME_BYTES", 400)
+
+    with pytest.raises(OSError, match=r"9 records take \d+ bytes, more than 400"):
+        file.records(records(1, 9))
+
+    assert (disk.contents["new"], file.size_bytes) == (before, len(before))
+
+
 def test_a_file_that_takes_a_byte_at_a_time_is_written_whole():
     slow, quick = (FrameFile(Slow(most), 1, 0, 0) for most in (1, 1 << 20))
     for file in (slow, quick):
