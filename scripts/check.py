@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 WHEEL_DIR = ROOT / "build" / "wheel"
 WHEEL_VENV = ROOT / "build" / "wheel-venv"
-PYTEST_ALL = ("-n", "2", "--dist", "worksteal", "--cov", "--cov-report", "term:skip-covered")
+PYTEST_ALL = ("-n", "2", "--dist", "worksteal")
 SHIPPED = (".py", ".yaml", ".typed")
 
 
