@@ -209,15 +209,6 @@ def test_pods_that_are_sampled_are_decided_on_all_nodes():
     assert world.cycle.next(world.pods(1))[0] is world.cycle.lanes[0]
 
 
-@pytest.mark.parametrize(("gone", "left"), [((1,), 2), ((0,), 2), ((0, 1, 2), 0)])
-def test_pods_that_left_the_lane_meanwhile_are_passed_over(gone, left):
-    world = World(**OWN)
-    pods = world.pods(3, cpu=100)
-    world.happens[CatchUp] = lambda: [world.partition.pass_on(pods[place]) for place in gone]
-
-    assert world.decide(pods) == (["n1"] * left, 3)
-
-
 def test_pods_behind_one_that_goes_on_to_all_nodes_are_decided_on_own_ones():
     world = World(**OWN)
 
