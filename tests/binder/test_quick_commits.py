@@ -121,6 +121,8 @@ def test_whatever_is_asked_the_outcome_is_the_same(asked, max_unflushed, checks_
                 core.flush_failed("disk is full")
         cores.flush()
     cores.bind(*asked[0])
+    singly, quick = map(pods_of, cores.both)
+    assert singly == quick
 
 
 def test_a_batch_of_pods_that_wait_is_accepted_without_a_look_at_each():
@@ -164,6 +166,8 @@ def test_a_batch_with_something_peculiar_is_decided_as_one_by_one(what, usual_fi
     cores.bind(*[request("e"), *PECULIAR[what]] if usual_first else PECULIAR[what])
     cores.flush()
     cores.bind(*PECULIAR[what], request("f"))
+    singly, quick = map(pods_of, cores.both)
+    assert singly == quick
 
 
 def test_a_binder_that_halted_or_checks_versions_decides_one_by_one():

@@ -20,34 +20,21 @@ from roadstead.cycle.needs import (
 )
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
-from roadstead.cycle.tentative import Tentative
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
+from tests.cycle.noted_nodes import NotedNodes
 
 STALE = {"schedulers": 2, "staleness_s": 5.0}
-
-
-class Nodes:
-    """The nodes of one scheduler, which note whether they are held."""
-
-    def __init__(self, *names):
-        self.table = table_of(*(node(name, cpu=1000) for name in names))
-        self.tentative, self.is_held = Tentative(self.table), False
-
-    def hold(self):
-        self.is_held = True
-
-    def release(self):
-        self.is_held = False
-
-    def row_versions(self, decisions):
-        return None
 
 
 class World:
     """A cycle over n1 and n2. happens: need → what happens before it is answered."""
 
     def __init__(self, *, own=None, shorten=None, thinking=None, narrower=None, **settings):
-        self.nodes, self.now_s, self.happens = Nodes("n1", "n2"), 10.0, {}
+        self.nodes, self.now_s, self.happens = (
+            NotedNodes(table_of(*(node(name, cpu=1000) for name in ("n1", "n2")))),
+            10.0,
+            {},
+        )
         classes = self.nodes.table.classes
         self.profiles = {"default-scheduler": profile_of(ROW_PLUGINS, classes=classes)}
         settings = Settings(**settings)

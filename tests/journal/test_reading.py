@@ -105,11 +105,17 @@ def test_a_torn_header_of_format_1_behind_records_that_are_missing_is_damage():
         opened(disk)
 
 
-def test_a_short_file_that_others_follow_is_damage_in_format_1_too():
+def followed_format_1():
+    """A journal of format 1 that a later life went on with."""
     disk = disk_of(FORMAT_1 / "run" / "journal")
     journal, _ = opened(disk)
     journal.append(records(20, 21))
     journal.end()
+    return disk
+
+
+def test_a_short_file_that_others_follow_is_damage_in_format_1_too():
+    disk = followed_format_1()
     disk.contents[segment_name(1)] = b"short"
 
     with pytest.raises(JournalError, match="damaged at offset 0: its header is not"):
@@ -117,10 +123,7 @@ def test_a_short_file_that_others_follow_is_damage_in_format_1_too():
 
 
 def test_damage_at_the_end_of_a_segment_of_format_1_that_another_follows_is_refused():
-    disk = disk_of(FORMAT_1 / "run" / "journal")
-    journal, _ = opened(disk)
-    journal.append(records(20, 21))
-    journal.end()
+    disk = followed_format_1()
     name = segment_name(1)
     disk.contents[name] = disk.contents[name][:-7]
 

@@ -16,9 +16,9 @@ from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.needs import CatchUp, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
-from roadstead.cycle.tentative import Tentative
 from roadstead.framework.tie_break import TieBreak
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
+from tests.cycle.noted_nodes import NotedNodes
 from tests.simulation.naive import Naive
 
 TIMES, STEPS = 2, 12
@@ -38,29 +38,17 @@ def problems_of(drawn):
     return []
 
 
-class _Nodes:
-    """Nodes of one scheduler, which note whether they are held."""
-
-    def __init__(self, table):
-        self.table, self.tentative, self.is_held = table, Tentative(table), False
-
-    def hold(self):
-        self.is_held = True
-
-    def release(self):
-        self.is_held = False
-
-    def row_versions(self, decisions):
-        return None
-
-
 class _World:
-    """lanes: of each lane, when what it has read was read; None where it is of no use."""
+    """A cycle, its nodes, and a mirror of them on which each pod is decided again.
+
+    _read_s: by lane (whether it is over own nodes), when what it has read was read, while that is
+    of use.
+    """
 
     def __init__(self, draw):
         self._draw, self.problems, self._now_s, self._number = draw, [], 5.0, 0
         hosts = [node(f"n{n}", cpu=draw.choice((300, 900))) for n in range(draw.randint(1, 5))]
-        self._nodes, self._mirror = _Nodes(table_of(*hosts)), table_of(*hosts)
+        self._nodes, self._mirror = NotedNodes(table_of(*hosts)), table_of(*hosts)
         self._partition_of = {host.name: draw.randrange(2) for host in hosts}
         settings, self._is_parted = self._settings(), draw.random() < 0.5
         if self._is_parted:
