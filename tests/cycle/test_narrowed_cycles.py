@@ -201,16 +201,30 @@ def test_extenders_scores_decide_and_are_explained():
         assert (line["plugin"], line["raw"]) == ("Extender", [0, 0, 10_000])
 
 
+def filters_alone(classes):
+    points = {"filter": ["NodeResourcesFit"], "preFilter": ["NodeResourcesFit"]}
+    return {"default-scheduler": profile_of(points, classes=classes)}
+
+
+def test_where_nothing_scores_each_node_has_a_total_of_one():
+    """Upstream: prioritizeNodes."""
+    world = World(fleet(3), lambda: Narrower({}), filters_alone)
+
+    (decided,) = world.decide_alone([pod(cpu=100)])
+
+    assert decided[3] == 1
+    assert world.decide_together([pod(cpu=100)])[0][3] == 1
+    for explained in world.explained(pod(cpu=100)):
+        said = explained.as_expected()
+        assert (said["total"], said["bestTotal"], said["scores"]) == ([1, 1, 1], 1, [])
+
+
 def test_extenders_scores_alone_decide_and_are_explained():
     """Where no plugin scores, totals begin at nothing (upstream: prioritizeNodes)."""
 
     class Prefers:
         def call(self, verb, payload):
             return [{"Host": "n2", "Score": 10}, {"Host": "n1", "Score": 3}]
-
-    def filters_alone(classes):
-        points = {"filter": ["NodeResourcesFit"], "preFilter": ["NodeResourcesFit"]}
-        return {"default-scheduler": profile_of(points, classes=classes)}
 
     config = config_of(node_cache_capable=True, prioritize_verb="rate", weight=1)
     narrower = Narrower({}, Extenders([Extender(config, Prefers())]))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,11 +13,21 @@ from roadstead.cycle.scorer import Scorer, packed, unpacked
 from roadstead.facts.wire import facts_out
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.given import answered_elsewhere
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.nodes.touched import Touched
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
-from tests.builders import ROW_PLUGINS, advance, node, pod, profile_of
+from roadstead.protocol.status import SKIP, SUCCESS, error
+from tests.builders import ROW_PLUGINS, advance, node, pod, profile_of, table_of
 from tests.peculiar_plugins import FailsOnSomeNodes, FailsToScore, LikesDigits, LikesFewPods
 
 USERS = (FailsOnSomeNodes, FailsToScore, LikesDigits, LikesFewPods)
@@ -172,6 +183,37 @@ def test_of_a_worker_that_is_as_far_no_row_is_asked_again():
     assert list(found.scores) == ["LikesDigits", "LikesFewPods"], "FailsToScore says Skip"
 
 
+def test_what_a_worker_that_is_as_far_answered_no_plugin_is_asked_again():
+    changes = [("add", f"n{number}") for number in range(6)] + [("pod", "n1", True)]
+    facts = pod(cpu=800)
+    ours, worker = Holder(), Holder()
+    for each in (ours, worker):
+        each.follow(changes, len(changes))
+    answer = worker.answer(ours.seq, [facts])
+    info = ours.table.classes.info(facts)
+    with_given, plain = (Evaluation(ours.profile, info, ours.table) for _ in range(2))
+    advance(plain)
+
+    (with_given.given,) = ScoredParts(ours.table, 1).put_together({0: answer}, {0: set()}, 1)
+    for plugin, point in answered_elsewhere(ours.profile):
+        setattr(plugin, point.lower(), None)
+    advance(with_given)
+
+    assert said(with_given) == said(plain)
+
+
+def test_of_a_worker_whose_changes_are_unknown_its_own_rows_alone_are_asked_again():
+    changes = [("add", f"n{number}") for number in range(6)]
+    ours, workers = Holder(), [Holder(part, 3) for part in range(3)]
+    for each in (ours, *workers):
+        each.follow(changes, len(changes))
+    answers = {part: each.answer(ours.seq, [pod(cpu=800)]) for part, each in enumerate(workers)}
+
+    (found,) = ScoredParts(ours.table, 3).put_together(answers, {0: None, 1: set(), 2: set()}, 1)
+
+    assert found.redo.tolist() == [True, False, False] * 2
+
+
 def test_of_a_worker_that_speaks_of_other_nodes_nothing_is_taken():
     ours, worker = Holder(), Holder()
     ours.follow([("add", "n1")], 1)
@@ -190,6 +232,54 @@ def test_plugins_that_keep_something_or_look_across_nodes_are_not_answered_elsew
         ("LikesDigits", "Score"),
         ("LikesFewPods", "Score"),
     ]
+
+
+SAID = {"yes": SUCCESS, "skip": SKIP, "fail": error("the oracle is silent")}
+
+
+class Prepares(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Says before Filter and before Score what a pod's labels tell it to say."""
+
+    name = "Prepares"
+    reads = Reads.NODE
+
+    def pre_filter(self, state, pod):
+        return PreFilterResult(SAID[dict(pod.facts.labels)["filter"]])
+
+    def filter(self, state, pod, table):
+        return FilterResult()
+
+    def pre_score(self, state, pod):
+        return SAID[dict(pod.facts.labels)["score"]]
+
+    def score(self, state, pod, table):
+        return np.zeros(len(table), np.int64)
+
+    def sign(self, pod):
+        return pod.labels
+
+
+@pytest.mark.parametrize(
+    ("before_filter", "before_score", "answered"),
+    [
+        ("yes", "yes", ["Filter", "Score"]),
+        ("skip", "yes", ["Score"]),
+        ("yes", "skip", ["Filter"]),
+        ("fail", "yes", []),
+        ("yes", "fail", []),
+    ],
+)
+def test_a_plugin_is_left_out_where_it_says_skip_and_altogether_where_it_fails(
+    before_filter, before_score, answered
+):
+    table = table_of(node("n1"), node("n2"))
+    points = {point: ["Prepares"] for point in ("preFilter", "filter", "preScore", "score")}
+    profile = profile_of(points, plugins=[Prepares], classes=table.classes)
+    facts = pod(labels={"filter": before_filter, "score": before_score})
+
+    columns = Scorer(table, {"default-scheduler": profile}).columns(facts_out(facts), 2)
+
+    assert [column.point for column in columns] == answered
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))

@@ -14,6 +14,7 @@ from roadstead.cycle.searching import rows_in_order
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from tests.actors import fleets
@@ -186,6 +187,20 @@ def test_what_the_reference_places_counts_for_pods_that_the_kernel_decides(few_a
 
     assert ours == theirs
     assert [each[1] for each in ours[0]] == ["n0", "n2"]
+
+
+def test_among_sampled_pods_only_volumes_behind_volumes_end_a_batch():
+    disk = pod(volumes=(Volume("v", "gcePersistentDisk", (("pdName", "disk"),)),))
+    world = World([(node(f"n{index}"), []) for index in range(3)], [])
+    ours = Sampling(world, DEFAULT, TieBreak("first"), None, {"default-scheduler": 1})
+    pods = []
+    for number, facts in enumerate([pod(), disk, pod(), disk]):
+        info = ours.classes.info(facts)
+        signature = ours.profiles["default-scheduler"].class_of(info, f"u{number}")
+        pods.append(PodInCycle(f"u{number}", f"ns/u{number}", info, signature))
+
+    assert [each.pod for each in ours.batch(pods)] == pods[:3]
+    assert [each.pod for each in ours.batch(pods[3:])] == pods[3:]
 
 
 def test_a_roster_with_other_nodes_has_no_rows():

@@ -150,6 +150,15 @@ def test_a_pod_whose_gang_is_lent_to_another_scheduler_waits_for_it():
     assert world.lease(3, owner="one") == ["b"]
 
 
+def test_it_waits_though_a_pod_of_no_gang_that_came_with_it_is_lent():
+    world = World().add("a", **GANG)
+    assert world.lease(owner="one") == ["a"]
+    world.add("plain").add("b", **GANG)
+
+    assert world.lease(3, owner="two") == ["plain"]
+    assert world.lease(3, owner="one") == ["b"]
+
+
 def test_it_is_lent_when_the_others_are_back():
     world = World().add("a", "b", **GANG)
     world.lease(owner="one")

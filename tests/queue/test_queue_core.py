@@ -589,6 +589,16 @@ class TestEventsInFlight:
         assert core.state_of("uid-a") is PodState.BACKOFF
         assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
 
+    def test_event_of_a_storm_is_not_lost_for_a_lease_that_began_within_it(self):
+        core = queue_of("a", "b", max_in_flight_events=3)
+        core.lease("s", 1, 1, 0.0)
+        for _ in range(3):
+            core.move([TAINT], 0.1)
+        late = core.lease("t", 1, 1, 0.2)
+        core.move([FIT], 0.3)
+        core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
+        assert core.state_of("uid-b") is PodState.BACKOFF
+
     def test_update_while_in_flight_brings_the_pod_back_with_new_facts(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
@@ -651,6 +661,14 @@ class TestUpdatesAndDeletes:
         core.update(pod("a"), PodFacts(priority=3), 0.5)
         assert core.next_wakeup_s() == 2.0
         assert core.pods(PodState.BACKOFF)[0].facts.priority == 3
+
+    def test_update_in_backoff_gives_a_rejected_pod_its_new_rank(self):
+        core = parked("a", "b")
+        core.move([FIT], 0.5)
+        assert names(core.pods(PodState.BACKOFF)) == ["a", "b"]
+        core.update(pod("b"), PodFacts(priority=9), 0.6)
+        assert names(core.pods(PodState.BACKOFF)) == ["b", "a"]
+        assert names(core.lease("s", 1, 1, 0.7).pods) == ["b"]
 
     @pytest.mark.parametrize("leave", ["delete", "assigned"])
     def test_pod_leaves_from_wherever_it_is(self, leave):

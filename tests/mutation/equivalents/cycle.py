@@ -161,7 +161,10 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/scorer.py",
         "the same order is found again",
-        (("Scorer._sort", "if self._ordered != self.table.node_version: ...", "if True: ..."),),
+        (
+            ("Scorer._sort", "if self._ordered != self.table.node_version: ...", "if True: ..."),
+            ("Scorer._sort", "self._ordered = self.table.node_version", "pass"),
+        ),
     ),
     Same(
         "roadstead/cycle/searching.py",

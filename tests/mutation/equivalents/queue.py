@@ -78,7 +78,14 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/places.py",
         "where no lease is left, none has a number of an event",
-        (("InFlight._prune", "self._log_first += len(self._log)", "pass"),),
+        (
+            ("InFlight._prune", "self._log_first += len(self._log)", "pass"),
+            (
+                "InFlight._prune",
+                "self._log_first += len(self._log)",
+                "self._log_first -= len(self._log)",
+            ),
+        ),
     ),
     Same(
         "roadstead/queue/places.py",
