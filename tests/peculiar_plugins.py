@@ -8,6 +8,7 @@ half refuse or fail a pod at its first attempt in their process, and let it pass
 
 import json
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from roadstead.framework.plugin import (
     Reads,
     ReservePlugin,
     ScorePlugin,
+    SummarizesFilter,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 
@@ -87,10 +89,53 @@ class NamesSomeNodes(_Signed, PreFilterPlugin):
     def pre_filter(self, state, pod):
         if pod.facts.priority == 5:
             return PreFilterResult(Status(Code.UNSCHEDULABLE, ("no luck today",)))
-        if _cpu(pod.facts) != 600:
+        if _cpu(pod.facts) not in (500, 600):
             return PreFilterResult()
         names = (f"{kind}{number}" for kind in "nwks" for number in range(0, 150, 2))
         return PreFilterResult(node_names=frozenset(names))
+
+
+class NamesOtherNodes(_Signed, PreFilterPlugin):
+    """Leaves some pods, also of those, every third node alone."""
+
+    name = "NamesOtherNodes"
+
+    def pre_filter(self, state, pod):
+        if _cpu(pod.facts) not in (100, 500, 600):
+            return PreFilterResult()
+        names = (f"{kind}{number}" for kind in "nwks" for number in range(0, 150, 3))
+        return PreFilterResult(node_names=frozenset(names))
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A summary: how many pods of one size there are."""
+
+    pods: int
+
+
+class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
+    """Refuses nodes of odd numbers to pods of which two of the same size are on any nodes."""
+
+    name = "SeesCrowds"
+    reads = Reads.CLUSTER
+
+    def effect(self, placed):
+        return _cpu(placed.facts)
+
+    def affected_by(self, pod, placed):
+        return _cpu(pod.facts) == _cpu(placed.facts)
+
+    def filter_summary(self, pod, table):
+        size = _cpu(pod.facts)
+        return Crowd(sum(n for each, n in table.class_counts.items() if _cpu(each.facts) == size))
+
+    def pre_filter(self, state, pod):
+        is_crowd = state.filter_summaries[self.name].pods > 1
+        return PreFilterResult(SUCCESS if is_crowd else SKIP)
+
+    def filter(self, state, pod, table):
+        return FilterResult.refuse(_last_digits(table) % 2 == 1, unschedulable("full"))
 
 
 class FailsToScore(_Signed, PreScorePlugin, ScorePlugin):
@@ -109,6 +154,26 @@ class FailsToScore(_Signed, PreScorePlugin, ScorePlugin):
         raise RuntimeError("the oracle is silent")
 
 
+class LooksTwice(_Signed, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Prepares for Filter and for Score, and says Skip to one of them, or fails."""
+
+    name = "LooksTwice"
+
+    def pre_filter(self, state, pod):
+        if _cpu(pod.facts) == 900:
+            return PreFilterResult(error("nothing to see"))
+        return PreFilterResult(SKIP if _cpu(pod.facts) in (100, 300, 500) else SUCCESS)
+
+    def filter(self, state, pod, table):
+        return FilterResult.refuse(_last_digits(table) == 2, unschedulable("twice"))
+
+    def pre_score(self, state, pod):
+        return SKIP if _cpu(pod.facts) in (250, 300, 600) else SUCCESS
+
+    def score(self, state, pod, table):
+        return 5 * _last_digits(table)
+
+
 class LikesDigits(_Signed, ScorePlugin):
     """Normalizes by the lowest and the highest digit there is; all equal is neither."""
 
@@ -116,7 +181,7 @@ class LikesDigits(_Signed, ScorePlugin):
     normalizes = True
 
     def score(self, state, pod, table):
-        return _last_digits(table) % 3
+        return 1000 * (_last_digits(table) % 3)
 
     def normalize(self, state, pod, raw, extremes):
         low, high = extremes.minimum, extremes.maximum
@@ -218,7 +283,17 @@ class FailsAfterwards(_AtFirst, PostBindPlugin):
             raise RuntimeError("the oracle is silent")
 
 
-DECIDING = (FailsOnSomeNodes, NamesSomeNodes, FailsToScore, LikesDigits, LikesFewPods)
+DECIDING = (
+    FailsOnSomeNodes,
+    NamesSomeNodes,
+    NamesOtherNodes,
+    FailsToScore,
+    LooksTwice,
+    LikesDigits,
+    LikesFewPods,
+)
+ACROSS = (SeesCrowds,)
+"""What they say hangs on other pods, too."""
 BINDING = (
     RefusesToReserve,
     FailsToReserve,

@@ -252,7 +252,8 @@ class Evaluation:
         codes: I32 = np.zeros(rows, dtype=np.int32)
         positions: I32 = np.full(rows, _NO_POSITION, dtype=np.int32)
         names = self.pre_filter.node_names
-        if names is not None:
+        # Where PreFilter refuses, preemption tries all nodes, whichever were named.
+        if names is not None and self.pre_filter.status.is_success:
             excluded = np.ones(rows, dtype=np.bool_)
             excluded[self.table.rows_of(names)] = False
             codes[excluded], positions[excluded] = EXCLUDED, -1

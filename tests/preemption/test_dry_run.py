@@ -209,3 +209,25 @@ def test_nodes_that_came_are_tried_where_a_plugin_refuses_the_pod_before_filters
     table.update_node(node("n1", cpu=500, unschedulable=True))
     put(table, "n2", pod(cpu=500))
     assert tried() == ["n2"]
+
+
+class NamesTheFirst(PreFilterPlugin):
+    name = "NamesTheFirst"
+
+    def pre_filter(self, state, pod):
+        return PreFilterResult(node_names=frozenset({"n1"}))
+
+
+def test_all_nodes_are_tried_where_one_plugin_names_some_and_another_refuses_the_pod():
+    table = table_of(node("n1", cpu=500), node("n2", cpu=500), classes=PodClasses())
+    fit = "NodeResourcesFit"
+    points = {"preFilter": ["NamesTheFirst", "NoLuck", fit], "filter": [fit]}
+    profile = profile_of(points, plugins=[NamesTheFirst, NoLuck], classes=table.classes)
+    for name in ("n1", "n2"):
+        put(table, name, pod(cpu=500))
+    evaluation = Evaluation(profile, table.classes.info(pod(cpu=500, priority=10)), table)
+    evaluation.update(len(table), evaluation.own_filter_summaries())
+
+    tried = dry_run(evaluation, ALL, ())
+
+    assert sorted(each.node_name for each in tried.candidates) == ["n1", "n2"]

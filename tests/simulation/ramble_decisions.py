@@ -8,6 +8,7 @@ nominations; users' plugins; searches of a few nodes; a partition that changes h
 
 import json
 import random
+from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ from roadstead.attempts.pods import BindAnswer, BindOutcome
 from roadstead.binder.verification import Verifier
 from roadstead.cache import CacheCore, CacheSettings, Placement
 from roadstead.cache.pods import Assumption
+from roadstead.cycle import class_memory
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_held
@@ -34,12 +36,13 @@ from roadstead.protocol.status import unschedulable
 from roadstead.run import build_narrower, build_profiles
 from roadstead.storage import VolumeLedger
 from tests.builders import GIB, taint
-from tests.peculiar_plugins import DECIDING, config_with, peculiar
+from tests.peculiar_plugins import ACROSS, DECIDING, config_with, peculiar
 from tests.simulation import sampling
 from tests.simulation.bystanders import compiled
 from tests.simulation.opinions import Opinions
 from tests.simulation.ramble_held import hear, nominations_at, nominations_of
 from tests.simulation.ramble_judge import ShownJudge
+from tests.simulation.ramble_lengths import Lengths, limits_of
 from tests.simulation.ramble_workers import Workers
 from tests.simulation.shadow_verifier import ShadowVerifier
 
@@ -66,17 +69,27 @@ def problems_of(plan, scenario, drawn):
         patch.object(sampling, "LEAST_NODES", FEW),
     ):
         for time in range(TIMES):
-            ramble = _Ramble(plan, scenario, random.Random(f"ramble decisions {drawn} {time}"))
-            for number in range(STEPS):
-                ramble.step()
-                if problems := ramble.problems():
-                    return [f"step {time}/{number} at random: {each}" for each in problems[:2]]
+            draw = random.Random(f"ramble decisions {drawn} {time}")
+            limits = limits_of(draw)
+            with patch.multiple(class_memory, **limits) if limits else nullcontext():
+                if problems := _ramble(_Ramble(plan, scenario, draw, limits)):
+                    return [f"at random {time}, {each}" for each in problems[:2]]
+    return []
+
+
+def _ramble(ramble):
+    """Problems of the first step that has any."""
+    for number in range(STEPS):
+        ramble.step()
+        if problems := ramble.problems():
+            return [f"step {number}: {each}" for each in problems]
     return []
 
 
 def _plan(plan, draw, opinions):
     """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
-    names = [each.name for each in draw.sample(DECIDING, draw.choice((0, 1, 2)))]
+    few = draw.choice((0, 1, 2, 5))
+    names = [each.name for each in draw.sample((*DECIDING, *ACROSS), few)]
     names = [name for name in names if name not in plan.config_text]
     document = json.loads(config_with(*names, config=plan.config_text))
     if share := draw.choice((None, 1, 40, 70)):
@@ -102,7 +115,7 @@ class _Ramble:
     facts: of the pods that may be decided, by who they are.
     """
 
-    def __init__(self, plan, scenario, draw):
+    def __init__(self, plan, scenario, draw, limits):
         self._draw, self._lease_id, self._number = draw, 0, 0
         self._reads, self._refused = draw.choice((0.6, 0.6, 0.2)), draw.choice((0.2, 0.2, 0.6))
         opinions = Opinions(draw) if draw.random() < 0.35 else None
@@ -119,7 +132,7 @@ class _Ramble:
             self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
         self._parts = parts
         self._judge = ShownJudge(plan, members, bounds, opinions)
-        code = compiled() if draw.random() < 0.5 else None
+        code, sharers = compiled() if draw.random() < 0.5 else None, draw.choice((1, 1, 100))
         self._cycle = TableCycle(
             self._held.table,
             self._profiles,
@@ -127,8 +140,9 @@ class _Ramble:
             name_best=draw.random() < 0.5,
             narrower=narrower,
             accelerator=Accelerator(code, self._coverage) if code else None,
-            sharers=draw.choice((1, 1, 100)),
+            sharers=sharers,
         )
+        self._lengths = Lengths(self._cycle, self._profiles, limits, sharers)
         self._workers = Workers(plan, self._held.table, draw)
         self._verifier = Verifier(self._held.table, profiles)
         self._shadow = ShadowVerifier(self._verifier)
@@ -301,8 +315,9 @@ class _Ramble:
 
     def _verify(self):
         """As the binder would, on what the scheduler knows."""
-        names = self._draw.choices(self._held.table.node_names(), k=4)
-        pods = self._draw.choices([*self._facts.values()], k=4)
+        count = self._draw.choice((2, 3, 4, 20))
+        names = self._draw.choices(self._held.table.node_names(), k=count)
+        pods = self._draw.choices([*self._facts.values()], k=count)
         if self._draw.random() < 0.5:
             pods = pods[:1] * len(pods)
         pods = [unnominated(each) for each in pods]
@@ -359,7 +374,9 @@ class _Ramble:
         if self._is_owed or self._draw.random() < self._reads:
             self._catch_up()
         cycle, judge = self._cycle, self._judge
-        pods = cycle.together(pods)
+        wanted, pods = self._lengths.of(pods), cycle.together(pods)
+        if len(pods) != wanted:
+            judge.problems.append(f"{len(pods)} are decided at once, not {wanted}")
         decided = []
 
         def decide(batch):
@@ -387,6 +404,7 @@ class _Ramble:
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
         cycle.settled(len(pods), len(decided))
+        self._lengths.settled(len(pods), len(decided))
         judge.begin(pods)
         effects = []
         for each in decided:

@@ -8,7 +8,7 @@ from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.wire import facts_out
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.given import FILTER, answered_elsewhere
+from roadstead.framework.given import FILTER, SCORE, answered_elsewhere
 from roadstead.framework.guarded import PluginFailure
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
@@ -82,7 +82,12 @@ class Workers:
         told_by_all = set.intersection(
             *({(each.plugin, each.point) for each in answer.classes[0]} for answer in answers)
         )
+        told_by_any = {
+            (each.plugin, each.point) for answer in answers for each in answer.classes[0]
+        }
         state = CycleState(len(self._table))
+        if unasked := told_by_any & _silent(profile, info, state):
+            self.problems.append(f"{unasked} did not prepare for it, and was asked by a worker")
         for plugin, point in answered_elsewhere(profile):
             try:
                 if point == FILTER:
@@ -103,6 +108,22 @@ class Workers:
             told, wanted = np.broadcast_to(told, rows), np.broadcast_to(wanted, rows)
             if told.tolist() != wanted.tolist():
                 self.problems.append(f"{plugin.name} says {wanted}, workers said {told}")
+
+
+def _silent(profile, info, state):
+    """Plugins of users that are not asked: what they say to prepare is Skip, or fails."""
+    found = set()
+    for point, plugins in ((FILTER, profile.pre_filter), (SCORE, profile.pre_score)):
+        for plugin in (each for each in plugins if each.is_guarded):
+            if point == FILTER:
+                status = plugin.pre_filter(state, info).status
+            else:
+                status = plugin.pre_score(state, info)
+            if status.is_skip:
+                found.add((plugin.name, point))
+            elif not status.is_success:
+                found |= {(plugin.name, FILTER), (plugin.name, SCORE)}
+    return found
 
 
 def _statuses(result):

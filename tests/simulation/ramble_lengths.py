@@ -1,0 +1,68 @@
+"""How many of the pods that wait a cycle decides at once, counted plainly, under small limits."""
+
+from itertools import takewhile
+
+from roadstead.cycle.table_cycle import MAX_REACH
+
+LIMITS = {
+    "MIN_CLASSES": (1, 2, 16),
+    "MAX_CLASSES": (3, 6, 4096),
+    "MAX_CELLS": (10, 40, 12_000_000),
+    "MAX_TOTALS": (10, 40, 250_000_000),
+}
+
+
+def limits_of(draw):
+    """Limits of `roadstead.cycle.class_memory`, small ones in one of three rambles."""
+    if draw.random() < 0.65:
+        return {}
+    return {name: draw.choice(some) for name, some in LIMITS.items()}
+
+
+class Lengths:
+    """Follows one cycle. limits: those that are small."""
+
+    def __init__(self, cycle, profiles, limits, sharers):
+        self._cycle, self._profiles, self._sharers = cycle, profiles, sharers
+        self._limits = {name: some[-1] for name, some in LIMITS.items()} | limits
+        self._reach = MAX_REACH
+
+    def of(self, pods):
+        """How many of the pods are decided at once."""
+        pods = self._of_few_classes(pods[: self._reach])
+        cycle = self._cycle
+        if cycle.searches(pods[0]):
+            return sum(1 for _ in takewhile(cycle.searches, pods))
+        if cycle.narrows(pods[0]):
+            return 1
+        return sum(1 for _ in takewhile(lambda pod: not cycle.narrows(pod), pods))
+
+    def settled(self, asked, decided):
+        """A batch that ended early makes the next one as short; a whole one, twice as long."""
+        self._reach = min(MAX_REACH, 2 * self._reach) if asked == decided else decided
+
+    def _of_few_classes(self, pods):
+        limits, rows = self._limits, max(1, len(self._cycle.table))
+        least = max(1, limits["MIN_CLASSES"] // self._sharers)
+        cells = limits["MAX_CELLS"] // (self._sharers * rows)
+        kept = max(least, min(limits["MAX_CLASSES"], cells))
+        if len({pod.signature for pod in pods}) <= kept:
+            return pods
+        pods = _first(pods, kept, self._sharing_key)
+        totals = limits["MAX_TOTALS"] // (self._sharers * rows)
+        return _first(pods, max(least, totals), lambda pod: pod.signature)
+
+    def _sharing_key(self, pod):
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        is_shared = self._cycle.accelerator is not None and profile.has_kind(pod.info)
+        return pod.info.kind if is_shared else pod.signature
+
+
+def _first(pods, most, key):
+    """The first pods, of so many keys at the most."""
+    found = set()
+    for number, pod in enumerate(pods):
+        found.add(key(pod))
+        if len(found) > most:
+            return pods[:number]
+    return pods
