@@ -163,7 +163,8 @@ class Reader:
                 count += len(group)
                 yield group
             else:
-                is_whole = frame.kind is FrameKind.CLOSED and frame.count == count
+                ends = frame.kind, frame.count, frame.first_lsn
+                is_whole = ends == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
             end.size_bytes, end.digest = frame.end, frame.after
         if not is_whole:
             raise self._damaged(name, end.size_bytes, data, _PARTIAL)

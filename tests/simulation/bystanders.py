@@ -59,6 +59,12 @@ class Bystanders:
         decided += _nominated(decision)
         if decided != wanted:
             yield f"plain decides {pod.key}: {decided}, not {wanted}"
+        if decision.node_name is not None:
+            row = path.table.row_of(decision.node_name)
+            here = path.table.pods(row).get(asked.info, 0)
+            path.forget(asked, decision.node_name)
+            if path.table.pods(row).get(asked.info, 0) != here - 1:
+                yield f"plain forgets {pod.key}, and it is still there"
 
     def _profiles(self, changes):
         def profiles_of(classes):

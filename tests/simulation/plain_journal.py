@@ -201,6 +201,8 @@ class PlainJournal:
         is_read = file.offset == len(contents[file.name])
         if not is_read or last is None or (last.kind, last.count) != (CLOSED, len(file.records)):
             self.problems.append(f"{file.name} is not whole")
+        elif last.first_lsn != self.snapshot_lsn + 1:
+            self.problems.append(f"{file.name} ends at record {last.first_lsn}")
 
     def _follow(self, segment, former):
         if not segment.is_begun:
