@@ -115,7 +115,10 @@ class Crowd:
 
 
 class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
-    """Refuses nodes of odd numbers to pods of which two of the same size are on any nodes."""
+    """Refuses nodes of odd numbers to pods of which two of the same size are on any nodes.
+
+    It fails to count those of one size.
+    """
 
     name = "SeesCrowds"
     reads = Reads.CLUSTER
@@ -128,6 +131,8 @@ class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
 
     def filter_summary(self, pod, table):
         size = _cpu(pod.facts)
+        if size == 900:
+            raise RuntimeError("too many to count")
         return Crowd(sum(n for each, n in table.class_counts.items() if _cpu(each.facts) == size))
 
     def pre_filter(self, state, pod):

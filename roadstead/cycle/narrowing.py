@@ -38,13 +38,22 @@ MAX_SCORE = 1 << 60
 
 
 class Roster:
-    """All nodes in the order of a cycle. arrivals: int64[node], aligned with `nodes`."""
+    """All nodes in the order of a cycle.
 
-    __slots__ = ("_places", "arrivals", "nodes")
+    rows, arrivals: int64[node], aligned with `nodes`: where each stands in its table, when it came.
+    """
 
-    def __init__(self, nodes: tuple[NodeFacts, ...] = (), arrivals: I64 | None = None) -> None:
+    __slots__ = ("_places", "arrivals", "nodes", "rows")
+
+    def __init__(
+        self,
+        nodes: tuple[NodeFacts, ...] = (),
+        arrivals: I64 | None = None,
+        rows: Rows | None = None,
+    ) -> None:
         self.nodes = nodes
         self.arrivals = no_arrivals() if arrivals is None else arrivals
+        self.rows: Rows = np.zeros(0, np.intp) if rows is None else rows
         self._places: dict[str, int] | None = None
 
     def place_of(self, name: str) -> int | None:
@@ -92,9 +101,9 @@ class RosterOf:
     def take(self, table: NodeTable) -> Roster:
         names = self._order.snapshot(table.tree)
         if table.node_version != self._version:
-            rows = [table.row_of(name) for name in names]
-            nodes = tuple(table.facts(row) for row in rows)
-            self._roster = Roster(nodes, table.arrivals[np.array(rows, dtype=np.intp)])
+            rows = np.array(table.each_row(names), dtype=np.intp)
+            nodes = tuple(table.facts(row) for row in rows.tolist())
+            self._roster = Roster(nodes, table.arrivals[rows], rows)
             self._version = table.node_version
         return self._roster
 

@@ -15,15 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-import numpy as np
-
 from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.narrowing import Narrower, Roster
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel, Sampling
-from roadstead.nodes.table import NodeTable, Rows
+from roadstead.nodes.table import NodeTable
 
 
 class SearchingBatch(BatchRun):
@@ -51,22 +49,18 @@ class SearchingBatch(BatchRun):
         )
         self._narrower = narrower
         self._roster = roster
-        self._order = rows_in_order(roster, table)
         profiles = {each.run.evaluation.profile for each in classes.values()}
         self._to_find = {p.scheduler_name: narrower.to_find(p, len(table)) for p in profiles}
         self._has_taken_volumes = False
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
-        if self._order is None:
-            return "nodes came or went"
         if self._name_best:
             # Its totals are of all rows, and not of those to which a search came.
             return "names of the best sampled nodes"
         return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
 
     def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
-        assert self._order is not None
-        found = kernel.run(pods, Sampling(self._order, self._narrower.start, self._to_find))
+        found = kernel.run(pods, Sampling(self._roster.rows, self._narrower.start, self._to_find))
         self._narrower.start = found.next_start
         return found
 
@@ -88,14 +82,3 @@ class SearchingBatch(BatchRun):
             self._note_placed(pod.info)
             self._has_taken_volumes |= bool(pod.info.facts.volumes)
         return decision
-
-
-def rows_in_order(roster: Roster, table: NodeTable) -> Rows | None:
-    """The rows of a roster's nodes; None where the table has others."""
-    known = table.arrivals
-    if len(known) != len(roster.arrivals):
-        return None
-    order = np.argsort(known, kind="stable")
-    places = np.searchsorted(known[order], roster.arrivals)
-    rows: Rows = order[np.minimum(places, len(known) - 1)]
-    return rows if np.array_equal(known[rows], roster.arrivals) else None

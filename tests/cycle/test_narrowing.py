@@ -287,3 +287,4 @@ def test_the_roster_of_a_table_is_renewed_with_its_nodes():
     second = of_table.take(table)
     assert [node.name for node in second.nodes] == ["n2", "n3"]
     assert second.arrivals.tolist() == [1, 2]
+    assert [table.names[row] for row in second.rows.tolist()] == ["n2", "n3"]

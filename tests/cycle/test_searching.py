@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import Narrower, Roster, RosterOf
+from roadstead.cycle.narrowing import Narrower, RosterOf
 from roadstead.cycle.plain import PlainCycle
-from roadstead.cycle.searching import rows_in_order
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.table import NodeTable
 from tests.actors import fleets
 from tests.builders import named, node, pod, table_of
 from tests.cycle.test_table_cycle import Cycle
@@ -201,13 +199,3 @@ def test_among_sampled_pods_only_volumes_behind_volumes_end_a_batch():
 
     assert [each.pod for each in ours.batch(pods)] == pods[:3]
     assert [each.pod for each in ours.batch(pods[3:])] == pods[3:]
-
-
-def test_a_roster_with_other_nodes_has_no_rows():
-    table = table_of(node("a"), node("b"))
-    whole = RosterOf().take(table)
-
-    assert rows_in_order(whole, table).tolist() == [0, 1]
-    assert rows_in_order(Roster(whole.nodes, whole.arrivals + 1), table) is None
-    assert rows_in_order(Roster(), table) is None
-    assert rows_in_order(Roster(), NodeTable()).tolist() == []

@@ -56,13 +56,15 @@ def problems_of(plan, scenario, disk, limits, drawn):
     }
     sizes = {"snapshot_bytes": snapshot_bytes, "segment_bytes": segment_bytes}
     limits = replace(limits, binder=binder, **sizes)
+    conflicts = draw.choice((plan.settings.conflicts, "fit", "version"))
+    plan = replace(plan, settings=plan.settings.model_copy(update={"conflicts": conflicts}))
     problems = []
     shadow = ShadowJournal.begun(disk, limits, problems)
     with limits.applied():
         for life in range(LIVES):
             ramble = _Ramble(plan, scenario, disk, shadow, draw)
             ramble.go_on(CALLS)
-            if not problems and life == LIVES - 1:
+            if not problems and (life == LIVES - 1 or draw.random() < 0.4):
                 ramble.fail()
             if problems:
                 return [f"called at random: {each}" for each in problems[:2]]
@@ -139,6 +141,9 @@ class _Ramble:
         at = self._disk.steps + self._draw.randint(1, 8)
         self._disk.fault = DiskFault(kind, at, 0.0)
         self.go_on(CALLS)
+        if self._core.halted is not None:
+            for kind in (self._bind_plain, self._bind, self._resolve, self._fence) * 2:
+                kind()
         self._disk.fault = None
 
     def end(self, *, is_last):
@@ -264,7 +269,9 @@ class _Ramble:
         epoch = max(1, self._core.current_epoch(owner) or 1)
         nodes = tuple(draw.choice(self._nodes[-3:]).name for _ in pods)
         tokens = tuple(self._token(owner, epoch) for _ in pods)
-        read = tuple(self._core.last_lsn for _ in pods)
+        # At times as if all of them were decided before the last change.
+        age = draw.choice((0, 0, 0, 4))
+        read = tuple(max(0, self._core.last_lsn - age) for _ in pods)
         batch = BindBatch(owner, epoch, pod_batch(pods), nodes, tokens, read_versions=read)
         self._sent.append(batch)
         self._do("bind", batch)

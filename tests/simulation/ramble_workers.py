@@ -57,8 +57,11 @@ class Workers:
 
     def asked(self, profile, info, held):
         """What is found of a class; None where nothing is of use."""
-        answers, touched = {}, {}
-        for worker in self._parts.asked():
+        answers, touched, asked = {}, {}, self._parts.asked()
+        holders = {int(each) % len(self._tables) for each in self._table.arrivals}
+        if set(asked) != holders:
+            self.problems.append(f"workers {asked} are asked, {holders} hold rows")
+        for worker in asked:
             if self._draw.random() < 0.15:
                 continue
             scorer = self._scorers[worker]

@@ -232,11 +232,11 @@ class ShadowBinder(PlainBinder):
             self._wrong(f"{len(records)} binds: version {version} is {self._core.version}")
         return [*effects, *journaled(records)]
 
-    def forbids(self, request, pod):
+    def forbids(self, request, pod, *, may_be_busy=True):
         """What forbids a commit but for the filters, or None."""
         if self.halted is not None:
             return RejectCause.HALTED
-        if len(self.unflushed) >= self.settings.max_unflushed:
+        if may_be_busy and len(self.unflushed) >= self.settings.max_unflushed:
             return RejectCause.BUSY
         if request.token in self.voided:
             return RejectCause.EXPIRED
@@ -278,6 +278,9 @@ class ShadowBinder(PlainBinder):
         if cause in PAST_EPOCHS:
             batch.reaches_epoch(request)
         allowed = {cause or RejectCause.CONSTRAINT} | batch.others(request)
+        if cause is RejectCause.BUSY and (request.transaction or request.facts.pod_group):
+            # It was tried out before those of the batch that are accepted filled the binder.
+            allowed.add(self.forbids(request, pod, may_be_busy=False))
         if given is None or isinstance(given, Bound) or given.cause not in allowed:
             self._wrong(f"{request.uid} under {request.token} gets {given}, wants {allowed}")
             return given

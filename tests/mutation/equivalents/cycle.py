@@ -167,15 +167,6 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/cycle/searching.py",
-        "the reference decides what the kernel would, to the same result",
-        (
-            ("SearchingBatch._why_not", "if self._order is None: ...", "if True: ..."),
-            ("SearchingBatch._why_not", "self._order is None", "self._order is not None"),
-            ("rows_in_order", "1", "2"),
-        ),
-    ),
-    Same(
         "roadstead/cycle/table_cycle.py",
         "one class more is kept of what workers found",
         (("", "512", "513"),),
