@@ -125,8 +125,9 @@ def _range(draw, data):
 
 def _frames(draw, contents):
     """A file, and its frames from some one on; rather the last ones, where words differ."""
-    name = _some(draw, contents)
-    frames = PlainFile(name).read(contents[name]).frames
+    files = {name: PlainFile(name).read(data).frames for name, data in contents.items()}
+    name = draw.choice(sorted(name for name, frames in files.items() if frames))
+    frames = files[name]
     return name, frames[draw.choice((draw.randrange(len(frames)), max(0, len(frames) - 3))) :]
 
 
@@ -174,7 +175,7 @@ def unnoticed(disk, seed):
     for _ in range(TIMES):
         damage = draw.choice(DAMAGES)
         contents = {name: data for name, data in disk.contents.items() if data}
-        if not contents:
+        if not any(PlainFile(name).read(data).frames for name, data in contents.items()):
             continue
         damage(draw, contents)
         wanted, found = judged(contents), read(contents, memo)

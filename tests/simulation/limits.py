@@ -18,6 +18,7 @@ from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import scorers
 from roadstead.binder import verification
 from roadstead.cycle import class_memory
+from roadstead.journal import frames
 
 SEGMENT_BYTES = 64 * 1024
 
@@ -69,6 +70,7 @@ DOCUMENTED = (
     (cache_recovery, "EXPIRY_S", 1.0),
     (cache_recovery, "COMPARE_S", 60.0),
     (cache_recovery, "COMPARE_MOST", 100_000),
+    (frames, "MAX_FRAME_BYTES", 64 * 1024 * 1024),
 )
 """What the documents say of a run, of which simulated runs have less."""
 

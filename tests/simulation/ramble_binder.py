@@ -31,6 +31,7 @@ from roadstead.facts.pod import Owner as PodOwner
 from roadstead.journal import JournalError, NullJournal
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
+from tests.simulation.damage import unnoticed
 from tests.simulation.disk_faults import DiskFault
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
@@ -69,6 +70,7 @@ def problems_of(plan, scenario, disk, limits, drawn):
             if problems:
                 return [f"called at random: {each}" for each in problems[:2]]
             ramble.end(is_last=life == LIVES - 1)
+        problems += unnoticed(disk, drawn)
         if not problems and plan.settings.conflicts == "fit":
             shadow = ShadowJournal(SimulatedDisk(short_writes=0.0), limits, problems)
             twins = _Twins(plan, scenario, shadow._disk, shadow, draw)
@@ -246,8 +248,14 @@ class _Ramble:
         jobs = draw.choice(((), (), ("job",) * len(pods), ("", "job") * len(pods)))[: len(pods)]
         jobs = jobs if len(jobs) == len(pods) else ()
         volumes = self._reserved(pods, nodes, tokens)
+        rows = pods, nodes, tokens, read, jobs
+        if not volumes and draw.random() < 0.1:
+            # One of them stands in it twice.
+            rows = [[*each, *each[:1]] for each in rows]
+        pods, nodes, tokens, read, jobs = rows
         batch = BindBatch(
-            *(owner, epoch, pod_batch(pods), nodes, tokens, volumes, tuple(read), jobs)
+            *(owner, epoch, pod_batch(pods), tuple(nodes), tuple(tokens)),
+            *(volumes, tuple(read), tuple(jobs)),
         )
         self._sent.append(batch)
         if (answers := self._do("bind", batch)) is not None:
@@ -263,7 +271,7 @@ class _Ramble:
             facts = replace(facts, pod_group=GroupMembership(f"few{self._tokens}", 2))
         names = [f"p{self._core.last_lsn}-{number}" for number in range(draw.randint(1, 3))]
         pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name in names]
-        self._do("add_pending", pod_batch(pods))
+        coming = pod_batch(pods)
         if draw.random() < 0.3:
             pods[-1] = pods[-1][0], other
         epoch = max(1, self._core.current_epoch(owner) or 1)
@@ -274,6 +282,10 @@ class _Ramble:
         read = tuple(max(0, self._core.last_lsn - age) for _ in pods)
         batch = BindBatch(owner, epoch, pod_batch(pods), nodes, tokens, read_versions=read)
         self._sent.append(batch)
+        if draw.random() < 0.2:
+            # Refused, since nobody knows the pods; for good, though they come.
+            self._do("bind", batch)
+        self._do("add_pending", coming)
         self._do("bind", batch)
 
     def _is_pending(self, uid):

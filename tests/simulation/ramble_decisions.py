@@ -173,6 +173,9 @@ class _Ramble:
         draw = self._draw
         pods = [each for each in scenario.pods if each[1].pod_group is None]
         pods = draw.sample(pods, min(PODS, len(pods)))
+        if draw.random() < 0.5:
+            ranks = draw.choices((0, 0, 10, 100), k=len(pods))
+            pods = [(who, replace(f, priority=n)) for (who, f), n in zip(pods, ranks, strict=True)]
         self._facts = dict(pods)
         for number in range(draw.choice((0, 4, 12)) if pods else 0):
             who, facts = pods[draw.randrange(min(3, len(pods)))]

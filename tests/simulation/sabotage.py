@@ -150,7 +150,12 @@ class Sabotage:
         elif self._draw.random() < 0.3:
             facts = replace(facts, priority=facts.priority + 1)
         wanted = {"I4"} if self._recount.state(uid) == "bound" else set()
-        record = self._take(RecordKind.ADD, uid, facts=facts, key=self._recount.key(uid))
+        key = self._recount.key(uid)
+        alike = [each for each in self._recount.known if each.startswith(f"{facts.namespace}/")]
+        if key == uid and alike and self._draw.random() < 0.2:
+            # Another pod of that name was there, or is.
+            key = self._draw.choice(sorted(alike))
+        record = self._take(RecordKind.ADD, uid, facts=facts, key=key)
         self._compare(f"accept {uid}", {(record.lsn, each) for each in wanted})
 
     def _load(self):

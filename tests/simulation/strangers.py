@@ -320,7 +320,7 @@ def storage(draw, hosts):
     At times most claims that wait are of one class, whose volumes are made.
     """
     volumes, claims = [], []
-    favourite = draw.choice((None, None, "roomy", "roomy", "made", "zoned"))
+    favourite = draw.choice((None, "roomy", "roomy", "roomy", "made", "zoned"))
     for number in range(6):
         volume, claim = f"pv{number}", f"c{number}"
         named = _claim(draw, claim, volume_name=draw.choice((volume, volume, volume, "lost")))
@@ -367,12 +367,11 @@ def storage(draw, hosts):
         ),
         (CsiDriverFacts(ROOMY, tracks_capacity=draw.random() < 0.8), CsiDriverFacts(DRIVER)),
         tuple(
-            CapacityFacts(
-                "default", f"room-{zone}", draw.choice(("roomy", "made")), selector, limit
-            )
+            CapacityFacts("default", f"room-{zone}-{of_class}", of_class, selector, limit)
             for zone in "ab"
-            for selector in (draw.choice((None, *_near(zone))),)
-            for limit in (draw.choice((None, 4 * GIB, 5 * GIB, 20 * GIB)),)
+            for of_class in ("roomy", "made")
+            for selector in (draw.choice((None, *_near(zone), _near(zone)[0])),)
+            for limit in (draw.choice((None, GIB, 5 * GIB, 20 * GIB, 20 * GIB)),)
         ),
         tuple(
             AttachmentFacts(f"at-{name}", name, DRIVER, draw.choice(("pv0", "pv1", "free0", "")))
