@@ -153,7 +153,7 @@ def _vouched(journal, contents):
 def judged(contents):
     """What a reader should say: (records, tail), or None where it must refuse.
 
-    tail: (file, offset, bytes, whether something vouches for what was there).
+    tail: (file, offset, bytes, first record, whether something vouches for what was there).
     """
     journal = PlainJournal(contents)
     only = journal.segments[-1] if len(journal.segments) == 1 else None
@@ -162,11 +162,12 @@ def judged(contents):
         journal = PlainJournal({n: d for n, d in contents.items() if n != only.name})
         is_next = int(only.name.removesuffix(".segment").rpartition("-")[2]) == journal.last_lsn + 1
         if not journal.problems and is_next:
-            return journal.records, (only.name, 0, len(contents[only.name]), False)
+            tail = only.name, 0, len(contents[only.name])
+            return journal.records, (*tail, journal.last_lsn + 1, False)
         return None
     if journal.problems or (journal.tail and _vouched(journal, contents)):
         return None
-    return journal.records, journal.tail and (*journal.tail, False)
+    return journal.records, journal.tail and (*journal.tail, journal.last_lsn + 1, False)
 
 
 def unnoticed(disk, seed):
@@ -195,7 +196,8 @@ def read(contents, memo):
     except JournalError:
         return None
     tail = reader.tail
-    return records, tail and (tail.name, tail.offset, tail.size_bytes, tail.was_durable)
+    told = tail and (tail.name, tail.offset, tail.size_bytes, tail.lsn, tail.was_durable)
+    return records, told
 
 
 def _told(said):

@@ -126,10 +126,13 @@ def _torn_header(records, data, draw):
         disk = _disk(first)
         disk.contents[name], disk.durable[name] = torn, 0
         disk.lasting.add(name)
+        reader = Reader(disk)
         try:
-            found = list(Reader(disk).records())
+            found = list(reader.records())
         except JournalError:
             found = None
+        if found is not None and reader.tail.lsn != records[-1].lsn + 1:
+            yield f"a torn header of format {what} is told of as {reader.tail}"
         if found != (records if what == "1" else None):
             yield f"format {what}, with a torn header behind it, is read as {found and len(found)}"
 

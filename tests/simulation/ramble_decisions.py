@@ -72,7 +72,7 @@ def problems_of(plan, scenario, drawn):
             draw = random.Random(f"ramble decisions {drawn} {time}")
             limits = limits_of(draw)
             with patch.multiple(class_memory, **limits) if limits else nullcontext():
-                if problems := _ramble(_Ramble(plan, scenario, draw, limits)):
+                if problems := _ramble(_Ramble(plan, scenario, draw)):
                     return [f"at random {time}, {each}" for each in problems[:2]]
     return []
 
@@ -115,7 +115,7 @@ class _Ramble:
     facts: of the pods that may be decided, by who they are.
     """
 
-    def __init__(self, plan, scenario, draw, limits):
+    def __init__(self, plan, scenario, draw):
         self._draw, self._lease_id, self._number = draw, 0, 0
         self._reads, self._refused = draw.choice((0.6, 0.6, 0.2)), draw.choice((0.2, 0.2, 0.6))
         opinions = Opinions(draw) if draw.random() < 0.35 else None
@@ -142,7 +142,7 @@ class _Ramble:
             accelerator=Accelerator(code, self._coverage) if code else None,
             sharers=sharers,
         )
-        self._lengths = Lengths(self._cycle, self._profiles, limits, sharers)
+        self._lengths = Lengths(self._cycle, self._profiles, sharers)
         self._workers = Workers(plan, self._held.table, draw)
         self._verifier = Verifier(self._held.table, profiles)
         self._shadow = ShadowVerifier(self._verifier)

@@ -2,6 +2,7 @@
 
 from itertools import takewhile
 
+from roadstead.cycle import class_memory
 from roadstead.cycle.table_cycle import MAX_REACH
 
 LIMITS = {
@@ -20,11 +21,11 @@ def limits_of(draw):
 
 
 class Lengths:
-    """Follows one cycle. limits: those that are small."""
+    """Follows one cycle, under the limits that there are when it begins."""
 
-    def __init__(self, cycle, profiles, limits, sharers):
+    def __init__(self, cycle, profiles, sharers):
         self._cycle, self._profiles, self._sharers = cycle, profiles, sharers
-        self._limits = {name: some[-1] for name, some in LIMITS.items()} | limits
+        self._limits = {name: getattr(class_memory, name) for name in LIMITS}
         self._reach = MAX_REACH
 
     def of(self, pods):

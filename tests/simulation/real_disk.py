@@ -80,6 +80,7 @@ def _driven(disk, path):
     other = FileJournal(disk)
     yield len(list(other.recovered()))
     other.close()
+    other.close()
     yield _refused(disk, path)
 
 

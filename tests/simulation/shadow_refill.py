@@ -123,6 +123,8 @@ class ShadowRefill:
                 self._wrong("the binder is asked for claims, and nobody holds any who is gone")
             return self._note_settled
         if method is OBSERVE:
+            if not (message.nodes or message.gone.uids or message.pods):
+                self._wrong("the queue hears of nothing")
             self._observed.append(list(message.gone.pods()))
         if method is not RESOLVE:
             return None

@@ -106,6 +106,11 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
+        "roadstead/cycle/lanes.py",
+        "when the state was read is asked only once it was",
+        (("Lane", "0.0", "1.0"),),
+    ),
+    Same(
         "roadstead/cycle/narrowing.py",
         "it is made when it is first taken, since no table has the version before that",
         (("RosterOf.__init__", "self._roster = Roster()", "pass"),),
