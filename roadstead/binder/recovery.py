@@ -250,14 +250,15 @@ class _Replay:
         """Binds or loads."""
         core = self._core
         pods = self._pods(run)
+        # A bind follows an accepted pod, which is filed already.
+        come = [pod for pod in pods if pod.state not in _HERE]
         events = [PodEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
             # A journal may not tell of accepted pods.
-            unknown = [pod for pod in pods if pod.state is not PodState.PENDING]
-            TABLE.walk(PodEvent.ADD).move(unknown)
+            TABLE.walk(PodEvent.ADD).move(come)
             events = [PodEvent.ACCEPT, PodEvent.FLUSH]
         TABLE.walk(*events).move(pods)
-        self._core._file_here(pods)
+        self._core._file_here(come)
         away = core.placements.store.missing(run.nodes)
         versions = accumulate((n not in away for n in run.nodes), initial=core.placements.version)
         facts = _told(run.facts)
