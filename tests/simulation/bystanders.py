@@ -15,6 +15,7 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import build_narrower, build_profiles
+from roadstead.storage import VolumeLedger
 
 EXCLUDED = "excluded"
 
@@ -60,11 +61,25 @@ class Bystanders:
         if decided != wanted:
             yield f"plain decides {pod.key}: {decided}, not {wanted}"
         if decision.node_name is not None:
+            wanted = self._taken(world, start, asked, decision)
+            storage = next(iter(path.profiles.values())).storage
+            if wanted is not None and wanted != (storage.claims, storage.volumes):
+                yield f"plain takes other claims than those of {pod.key}: {storage.claims}"
             row = path.table.row_of(decision.node_name)
             here = path.table.pods(row).get(asked.info, 0)
             path.forget(asked, decision.node_name)
             if path.table.pods(row).get(asked.info, 0) != here - 1:
                 yield f"plain forgets {pod.key}, and it is still there"
+
+    def _taken(self, world, start, asked, decision):
+        """What claims there are once those of a pod are taken, on a cluster made anew."""
+        if not asked.info.facts.volumes:
+            return None
+        other = self._plain(world, start)
+        storage = next(iter(other.profiles.values())).storage
+        node = other.table.facts(other.table.row_of(decision.node_name))
+        VolumeLedger(storage).assume(asked.uid, asked.info.facts, node)
+        return storage.claims, storage.volumes
 
     def _profiles(self, changes):
         def profiles_of(classes):

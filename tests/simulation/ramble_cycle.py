@@ -6,6 +6,7 @@ passes, and the cluster changes, while its needs are met.
 """
 
 import random
+from dataclasses import replace
 from unittest.mock import patch
 
 from roadstead.config.concurrency import DecisionTime, KindTime
@@ -16,14 +17,18 @@ from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.needs import CatchUp, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
+from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.waiting import WaitingPod
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
 from tests.cycle.noted_nodes import NotedNodes
 from tests.simulation.naive import Naive
 
-TIMES, STEPS = 2, 12
+TIMES, STEPS = 5, 12
 AT_ONCE = 3
 NAME = "default-scheduler"
+WAITING = "waiting"
+"""A gang of which a pod waits for Permit all the time."""
 
 
 def problems_of(drawn):
@@ -61,6 +66,9 @@ class _World:
         shorten = (lambda cycle, pods: pods[: self._few]) if self._few else None
         parts = (self._nodes, settings, {NAME: self._profile}, None, self._partition, shorten)
         self._thinking = settings.decision_time
+        waits = pod(pod_group=GroupMembership(WAITING, 2))
+        waiting = WaitingPod(PodIdentity("w", "default", "w"), waits, "n0", ("Coscheduling",))
+        self._profile.waiting.show(lambda uid: None, lambda: (waiting,))
         self.cycle = SchedulingCycle(CycleParts(*parts), Thinking(self._thinking))
         self._naive = Naive(self._mirror, TieBreak(settings.tie_break, settings.seed))
         self._read_s, self._paid, self._passed_on = {}, set(), set()
@@ -80,6 +88,10 @@ class _World:
     def _new_pod(self):
         self._number += 1
         facts = pod(cpu=self._draw.choice((100, 200, 800, 2000)))
+        if not self._thinking.is_given and self._draw.random() < 0.4:
+            # Of a gang, of which nobody or somebody waits, see `WAITING`.
+            gang = GroupMembership(self._draw.choice(("g1", "g2", WAITING)), 2)
+            facts = replace(facts, pod_group=gang)
         info = self._nodes.table.classes.info(facts)
         signature = self._profile.class_of(info, f"u{self._number}")
         return PodInCycle(f"u{self._number}", f"d/p{self._number}", info, signature)
@@ -222,7 +234,7 @@ class _World:
             yield ScoreClasses(lane, pods)
             if is_fresh and not self._thinking.is_given:
                 yield CatchUp(is_again=True)
-        nodes, place = [], 0
+        nodes, placed, place = [], [], 0
         while place < len(pods):
             each = pods[place]
             found = self._found(lane, each)
@@ -234,7 +246,11 @@ class _World:
                 self._passed_on.add(each.uid)
                 continue
             nodes.append(found)
+            if found is None and _leaves_others(each, placed):
+                self._read_s.pop(lane.is_own, None)
+                break
             if found is not None:
+                placed.append(each)
                 self._mirror.add_pod(found, each.info, uid=each.uid, key=each.key)
             staleness_s = self._settled.staleness_s
             if place % AT_ONCE == 0:
@@ -250,6 +266,13 @@ class _World:
             profile = profile.within(self._partition.nodes)
         verdict = self._naive.decide(profile, each.info, each).verdict
         return verdict and verdict.node_name
+
+
+def _leaves_others(each, placed):
+    """Whether others of a pod's gang wait, or were placed in this batch before it."""
+    gang = each.info.facts.pod_group
+    is_there = any(one.info.facts.pod_group == gang for one in placed)
+    return gang is not None and (is_there or gang.name == WAITING)
 
 
 def _is_like(need, wanted):

@@ -380,6 +380,13 @@ class _Ramble:
         wanted, pods = self._lengths.of(pods), cycle.together(pods)
         if len(pods) != wanted:
             judge.problems.append(f"{len(pods)} are decided at once, not {wanted}")
+        wanted, found = (
+            self._lengths.unfound(pods),
+            [each.signature for each in cycle.unfound(pods)],
+        )
+        if wanted is not None and found != wanted:
+            judge.problems.append(f"workers are asked about {found}, not {wanted}")
+        self._lengths.begins(pods)
         decided = []
 
         def decide(batch):

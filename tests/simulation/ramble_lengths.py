@@ -1,14 +1,17 @@
-"""How many of the pods that wait a cycle decides at once, counted plainly, under small limits."""
+"""How many of the pods that wait a cycle decides at once, counted plainly, under small limits; and
+of which of their classes workers would be asked."""
 
 from itertools import takewhile
 
 from roadstead.cycle import class_memory
 from roadstead.cycle.table_cycle import MAX_REACH
+from roadstead.framework.given import answered_elsewhere
 
+MOST_CLASSES, MOST_CELLS = 4096, 12_000_000
 LIMITS = {
     "MIN_CLASSES": (1, 2, 16),
-    "MAX_CLASSES": (3, 6, 4096),
-    "MAX_CELLS": (10, 40, 12_000_000),
+    "MAX_CLASSES": (3, 6, MOST_CLASSES),
+    "MAX_CELLS": (10, 40, MOST_CELLS),
     "MAX_TOTALS": (10, 40, 250_000_000),
 }
 
@@ -26,7 +29,7 @@ class Lengths:
     def __init__(self, cycle, profiles, sharers):
         self._cycle, self._profiles, self._sharers = cycle, profiles, sharers
         self._limits = {name: getattr(class_memory, name) for name in LIMITS}
-        self._reach = MAX_REACH
+        self._reach, self._found = MAX_REACH, {}
 
     def of(self, pods):
         """How many of the pods are decided at once."""
@@ -42,6 +45,30 @@ class Lengths:
         """A batch that ended early makes the next one as short; a whole one, twice as long."""
         self._reach = min(MAX_REACH, 2 * self._reach) if asked == decided else decided
 
+    def unfound(self, pods):
+        """The classes that users' plugins have not looked at as things stand; None: unknown."""
+        if self._limits["MAX_CLASSES"] < MOST_CLASSES or self._limits["MAX_CELLS"] < MOST_CELLS:
+            return None
+        found, cycle = [], self._cycle
+        for pod in () if cycle.narrows(pods[0]) else pods:
+            is_known = self._found.get(pod.signature) == self._inputs(pod)
+            is_new = pod.signature not in (*found, *cycle._given)
+            if is_new and not is_known and answered_elsewhere(self._profile_of(pod)):
+                found.append(pod.signature)
+        return found
+
+    def begins(self, pods):
+        """A batch of these pods, as things stand."""
+        for pod in pods:
+            if not self._cycle.narrows(pod) or self._cycle.searches(pod):
+                self._found[pod.signature] = self._inputs(pod)
+
+    def _inputs(self, pod):
+        return self._cycle.table.node_version, self._profile_of(pod).known_state(pod.info)
+
+    def _profile_of(self, pod):
+        return self._profiles[pod.info.facts.scheduler_name]
+
     def _of_few_classes(self, pods):
         limits, rows = self._limits, max(1, len(self._cycle.table))
         least = max(1, limits["MIN_CLASSES"] // self._sharers)
@@ -54,8 +81,7 @@ class Lengths:
         return _first(pods, max(least, totals), lambda pod: pod.signature)
 
     def _sharing_key(self, pod):
-        profile = self._profiles[pod.info.facts.scheduler_name]
-        is_shared = self._cycle.accelerator is not None and profile.has_kind(pod.info)
+        is_shared = self._cycle.accelerator and self._profile_of(pod).has_kind(pod.info)
         return pod.info.kind if is_shared else pod.signature
 
 

@@ -43,7 +43,7 @@ def problems_of(actor, scenario, drawn):
             return [f"call {number} at random: {each}" for each in ramble.shadow.problems]
     ramble.shadow.look()
     ramble.core.validate()
-    return ramble.shadow.problems
+    return ramble.shadow.problems + ramble.nominated_alike()
 
 
 def _settings(draw):
@@ -99,6 +99,15 @@ class _Ramble:
             replace(some[-1], is_terminating=True),
             replace(plain, scheduler_name="other"),
         ]
+
+    def nominated_alike(self):
+        """Pods of one class that are nominated to one node are one class again."""
+        name = self._nodes[0].name
+        for facts in self._classes:
+            told, again = (self.core._nominator.facts_for(facts, name) for _ in range(2))
+            if told is not again or told != replace(facts, nominated_node_name=name):
+                return [f"nominated to {name}, {facts} becomes {told}, then {again}"]
+        return []
 
     def step(self):
         draw = self._draw

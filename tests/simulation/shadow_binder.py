@@ -8,6 +8,7 @@ it is not. A life begins with what its journal says, replayed by `plain_binder.r
 
 import zlib
 
+from roadstead.binder import BindConflictError
 from roadstead.binder.pods import (
     Acknowledge,
     AppendJournal,
@@ -83,7 +84,9 @@ class ShadowBinder(PlainBinder):
                 self._compare_needs(*what)
             try:
                 answer = original(*what, **how)
-            except BaseException:
+            except BaseException as failure:
+                if isinstance(failure, BindConflictError) and not self._conflicts(*what):
+                    self._wrong(f"a batch is refused as a contradiction: {failure}")
                 self.compare(f"{name}, which raised", version)
                 raise
             finally:
@@ -147,6 +150,12 @@ class ShadowBinder(PlainBinder):
             if known.setdefault(each.token, asked_for(each)) != asked_for(each):
                 found.add(each.token)
         return found
+
+    def _conflicts(self, requests):
+        """Whether tokens name others than before; of a token that is forgotten its pod may know."""
+        pods = ((each, self.pods.get(each.uid)) for each in requests)
+        elsewhere = (pod and pod.token == r.token and pod.node != r.node_name for r, pod in pods)
+        return any(elsewhere) or self._contradicted(requests)
 
     # What there is.
 
