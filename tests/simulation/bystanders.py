@@ -160,7 +160,7 @@ def _shown(explanation, view):
         }
         shown["total"] = entry.get("total")
     else:
-        shown |= {"scores": None, "total": None}
+        shown |= {"scores": None, "total": entry.get("total") or None}
     return shown
 
 

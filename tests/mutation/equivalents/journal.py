@@ -4,6 +4,11 @@ from tests.mutation.equivalents.same import Same
 
 SAME: tuple[Same, ...] = (
     Same(
+        "roadstead/journal/segments.py",
+        "more of a file is written again than need be, and to the same bytes",
+        (("Reader._mark", "frame.place is not None", "frame.place is None"),),
+    ),
+    Same(
         "roadstead/journal/disk.py",
         "how much is read and written at once where a file is written again",
         (
