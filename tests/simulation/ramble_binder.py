@@ -144,7 +144,10 @@ class _Ramble:
         self._disk.fault = DiskFault(kind, at, 0.0)
         self.go_on(CALLS)
         if self._core.halted is not None:
-            for kind in (self._bind_plain, self._bind, self._resolve, self._fence) * 2:
+            for kind in (
+                *(self._bind_plain, self._bind, self._resolve, self._fence, self._update),
+                *(self._add_pending, self._delete, self._evict, self._run),
+            ):
                 kind()
         self._disk.fault = None
 

@@ -41,6 +41,8 @@ CALLS = (
     *("void", "fence", "advance_epoch", "add_node", "add_nodes", "update_node", "remove_node"),
     "describe",
 )
+HALTING = ("add_pods", "load", "update_pods", "delete", "evict", "void", "fence")
+"""What a binder whose journal has failed refuses, whatever it is asked for."""
 STATES = {DELETED: RejectCause.DELETED, None: RejectCause.UNKNOWN_POD}
 SAY_WHY = (
     *(RejectCause.CONSTRAINT, RejectCause.VERSION),
@@ -79,7 +81,7 @@ class ShadowBinder(PlainBinder):
                 # Batches may be iterators, which are read once.
                 what = what if isinstance(what[0], str) else (listed(what[0]), *what[1:])
             self._is_inside = True
-            version = self._core.version
+            version, halted = self._core.version, self._core.halted
             if name == "bind":
                 self._compare_needs(*what)
             try:
@@ -91,6 +93,8 @@ class ShadowBinder(PlainBinder):
                 raise
             finally:
                 self._is_inside = False
+            if halted is not None and name in HALTING:
+                self._wrong(f"{name} is taken by a binder that has halted")
             wanted = getattr(self, f"_{name}")(*what, **how, **self._more(name, answer, version))
             if answer != wanted:
                 self._wrong(f"{name} is answered by {short(answer, wanted)}")
