@@ -29,6 +29,9 @@ from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod import Owner as PodOwner
 from roadstead.journal import JournalError, NullJournal
+from roadstead.journal.bound import BoundPods
+from roadstead.journal.segments import Reader
+from roadstead.protocol.errors import IllegalTransitionError
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed
@@ -156,9 +159,24 @@ class _Ramble:
             self._do("stop", NOTHING)
         if self._core.halted is None:
             self._core.validate()
+            self._compare_bound()
+        try:
+            self._core.flushed(self._core.last_lsn + 1)
+            self._problems.append("records that were never written are flushed")
+        except IllegalTransitionError:
+            pass
         self._journal.close()
         if is_last or self._draw.random() < 0.5:
             self._disk.crash()
+
+    def _compare_bound(self):
+        """Who is bound by the journal, as those read it who check a run, or go on with it."""
+        bound = BoundPods()
+        for group in Reader(self._disk).groups():
+            bound.take(group)
+        pods = (each for each in self._core.pods() if each.bound is not None and each.token)
+        if bound.pods != (wanted := {pod.uid: (pod.key, pod.node_name) for pod in pods}):
+            self._problems.append(f"by its journal {bound.pods} are bound, not {wanted}")
 
     def _do(self, name, message):
         """A handler that waits for nobody. What it raises where its journal has failed is due."""
