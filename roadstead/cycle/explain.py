@@ -203,7 +203,8 @@ def explain(
     profile, table = evaluation.profile, evaluation.table
     names = table.names
     order = np.array(sorted(range(len(names)), key=lambda i: names[i].encode()), dtype=np.intp)
-    passed = evaluation.pre_filter.status.is_success
+    pre_filter = evaluation.pre_filter.status
+    passed = pre_filter.is_success
     by_row = _statuses(evaluation)
     statuses = tuple(by_row[i] for i in order)
     fits = [status is None for status in statuses] if passed else []
@@ -219,6 +220,8 @@ def explain(
         cycle_error = narrowing.error or cycle_error
     elif failure is not None and passed:
         cycle_error = failure.message
+    elif pre_filter.code is Code.ERROR:
+        cycle_error = pre_filter.message
     lines: tuple[ScoreLine, ...] = ()
     if len(feasible) and not (cycle_error or score_error):
         lines, score_error = _scored(evaluation, order[feasible])

@@ -93,6 +93,19 @@ def test_where_a_prefilter_fails_no_node_has_passed():
     assert "the oracle is silent" in decision.error
 
 
+def test_a_prefilter_that_fails_is_explained_as_what_fails_the_cycle():
+    table = table_of(node("n1"), node("n2"))
+    profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
+    cycle = PlainCycle(table, {"default-scheduler": profile}, TieBreak("first"))
+    info = table.classes.info(pod(cpu=100))
+    waiting = PodInCycle("u", "default/p", info, profile.class_of(info, "u"))
+
+    explanation = cycle.explain(waiting)
+
+    assert explanation.cycle_error == cycle.decide(waiting).error
+    assert "message" not in explanation.as_expected()
+
+
 @pytest.mark.parametrize("kind", [Asks, Live])
 def test_where_no_node_fails_the_others_take_the_pod(kind):
     for decision, explanation in paths(kind, ["n1", "n3"]):

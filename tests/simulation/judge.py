@@ -144,7 +144,7 @@ class Judge:
         if not self._is_same(said, wanted):
             text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
             self.problems.append(f"{text}, the judge says {wanted}")
-        elif self._may_ask(facts) and not wanted.error:
+        elif self._may_ask(facts):
             self._ask_bystanders(pod, facts, wanted, start)
         elif (said := decision.best) and said != self._best(wanted):
             self.problems.append(f"{pod.key}: the best are {said}, not {self._best(wanted)}")
