@@ -194,11 +194,20 @@ def read(contents, memo):
     try:
         records = [plain(each, memo) for each in reader.records()]
     except JournalError:
-        return None
+        return None if _is_read_so_far(other) else "nothing at all"
     tail = reader.tail
     told = tail and (tail.name, tail.offset, tail.size_bytes, tail.lsn, tail.was_durable)
     return records, told
 
 
+def _is_read_so_far(disk):
+    """Whether who only looks is shown what is before the damage, and where that is."""
+    reader = Reader(disk, stops_at_damage=True)
+    numbers = [each.lsn for each in reader.records() if each.lsn]
+    return reader.damage is not None and numbers == sorted(numbers)
+
+
 def _told(said):
+    if isinstance(said, str):
+        return said
     return "that it is damaged" if said is None else f"{len(said[0])} records, cut: {said[1]}"

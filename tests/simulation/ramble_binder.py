@@ -152,6 +152,7 @@ class _Ramble:
                 *(self._add_pending, self._delete, self._evict, self._run),
             ):
                 kind()
+            self._core.flushed(self._core.last_lsn)
         self._disk.fault = None
 
     def end(self, *, is_last):

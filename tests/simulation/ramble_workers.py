@@ -89,7 +89,8 @@ class Workers:
             (each.plugin, each.point) for answer in answers for each in answer.classes[0]
         }
         state = CycleState(len(self._table))
-        if unasked := told_by_any & _silent(profile, info, state):
+        silent = _silent(profile, info, state)
+        if unasked := told_by_any & silent:
             self.problems.append(f"{unasked} did not prepare for it, and was asked by a worker")
         for plugin, point in answered_elsewhere(profile):
             try:
@@ -101,6 +102,8 @@ class Workers:
                     wanted = plugin.score(state, info, self._table)
             except PluginFailure:
                 continue
+            if (plugin.name, point) not in told_by_any | silent:
+                self.problems.append(f"no worker says what {plugin.name} says at {point}")
             if told is None:
                 if (plugin.name, point) in told_by_all:
                     self.problems.append(
