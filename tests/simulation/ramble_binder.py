@@ -291,7 +291,7 @@ class _Ramble:
         facts, other = draw.sample((self._plain, replace(self._plain, labels=(("b", "b"),))), 2)
         if draw.random() < 0.2:
             facts = replace(facts, pod_group=GroupMembership(f"few{self._tokens}", 2))
-        names = [f"p{self._core.last_lsn}-{number}" for number in range(draw.randint(1, 3))]
+        names = [f"p{self._core.last_lsn}-{number}" for number in range(draw.choice((1, 2, 3, 3, 20)))]
         pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name in names]
         coming = pod_batch(pods)
         if draw.random() < 0.3:
@@ -302,6 +302,9 @@ class _Ramble:
         # At times as if all of them were decided before the last change.
         age = draw.choice((0, 0, 0, 4))
         read = tuple(max(0, self._core.last_lsn - age) for _ in pods)
+        if draw.random() < 0.15:
+            # One of them stands in it twice.
+            pods, nodes, tokens, read = ((*each, each[0]) for each in (pods, nodes, tokens, read))
         batch = BindBatch(owner, epoch, pod_batch(pods), nodes, tokens, read_versions=read)
         self._sent.append(batch)
         if draw.random() < 0.2:

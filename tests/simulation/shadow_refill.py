@@ -128,7 +128,7 @@ class ShadowRefill:
             self._observed.append(list(message.gone.pods()))
         if method is not RESOLVE:
             return None
-        asks = self._cache.asks
+        asks, self._has_asked = self._cache.asks, True
         uids, tokens = tuple(uid for uid, _ in asks), tuple(token for _, token in asks)
         self._same("the binder is asked", message, Attempts(uids, tokens))
         return lambda answer: self._heard(message, answer)
@@ -392,9 +392,11 @@ class ShadowRefill:
             return
         self._look()
         self._same("compared with one made anew", self._is_reported, self._is_due)
-        self._is_looking = True
+        self._is_looking, self._has_asked = True, False
         try:
             await self._look_once()
+            if self._cache.asks and not self._has_asked:
+                self._wrong(f"the binder is not asked about {self._cache.asks}")
         finally:
             now_s, self._is_looking, self._is_reported = clock_s(), False, False
             size, self._looked_s = len(self._cache.nodes) + len(self._cache.pods), now_s
