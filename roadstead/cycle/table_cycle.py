@@ -51,6 +51,11 @@ class _Held:
     given: ClassInput
     harmless: set[int] = field(default_factory=set)
 
+    def is_for(self, inputs: tuple[int, Hashable]) -> bool:
+        """Whether it was found under these inputs. What it shares may be found anew meanwhile."""
+        model = self.given.model
+        return self.inputs == inputs and (model is None or model.is_for(*inputs))
+
 
 class TableCycle:
     """Decides batches of pods over a table that holds all nodes. One batch at a time.
@@ -228,7 +233,7 @@ class TableCycle:
     def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:
         held = self._held.get(signature)
         inputs = self.table.node_version, profile.known_state(pod.info)
-        if held is None or held.inputs != inputs or not self._is_as_it_was(held, profile):
+        if held is None or not held.is_for(inputs) or not self._is_as_it_was(held, profile):
             held = self._like_another(pod, profile, inputs, held) or self._found(
                 pod, profile, inputs, held
             )
@@ -247,7 +252,9 @@ class TableCycle:
         if self.accelerator is None or not profile.has_kind(pod.info):
             return None
         model = self._models.get((profile.scheduler_name, pod.info.kind))
-        if model is None or model.inputs != inputs or not self._is_as_it_was(model, profile):
+        if model is None or not model.is_for(inputs) or not self._is_as_it_was(model, profile):
+            return None
+        if not model.given.run.evaluation.is_for(*inputs):
             return None
         run = self._new_run(profile, pod.info) if held is None else held.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)

@@ -185,6 +185,10 @@ class Evaluation:
         self.node_count, self.summaries = node_count, summaries
         self._score_inputs = None
 
+    def is_for(self, node_version: int, known: Hashable) -> bool:
+        """Whether it was last found for nodes and a state of plugins (`Profile.known_state`)."""
+        return (self._node_version, self._known) == (node_version, known)
+
     def fixed(self) -> tuple[I32, I32]:
         """(codes, positions) of the plugins that read only NODE facts, and of the node names."""
         assert self._fixed_codes is not None

@@ -227,9 +227,13 @@ class Kernel:
         found = self._admitted.get(signature)
         if found is None or signature in self._why:
             return self._why.get(signature, "narrowed, or failed")
+        return "" if self.is_as_it_was(signature) else "volumes changed"
+
+    def is_as_it_was(self, signature: Hashable) -> bool:
+        """Whether plugins know of a covered class what they knew when the kernel was made."""
+        found = self._admitted[signature]
         evaluation = found.each.evaluation
-        same = evaluation.profile.known_state(evaluation.pod) == found.model.known
-        return "" if same else "volumes changed"
+        return evaluation.profile.known_state(evaluation.pod) == found.model.known
 
     def why_not_sampled(self, signature: Hashable) -> str:
         """Why pods of a covered class cannot have their rows sampled here; "" if they can."""

@@ -291,7 +291,9 @@ class _Ramble:
         facts, other = draw.sample((self._plain, replace(self._plain, labels=(("b", "b"),))), 2)
         if draw.random() < 0.2:
             facts = replace(facts, pod_group=GroupMembership(f"few{self._tokens}", 2))
-        names = [f"p{self._core.last_lsn}-{number}" for number in range(draw.choice((1, 2, 3, 3, 20)))]
+        names = [
+            f"p{self._core.last_lsn}-{number}" for number in range(draw.choice((1, 2, 3, 3, 20)))
+        ]
         pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name in names]
         coming = pod_batch(pods)
         if draw.random() < 0.3:

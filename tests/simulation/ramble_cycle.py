@@ -12,7 +12,7 @@ from unittest.mock import patch
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
-from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.needs import CatchUp, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
@@ -20,8 +20,10 @@ from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.waiting import WaitingPod
+from roadstead.kernel.coverage import Coverage
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
 from tests.cycle.noted_nodes import NotedNodes
+from tests.simulation.bystanders import compiled
 from tests.simulation.naive import Naive
 
 TIMES, STEPS = 5, 12
@@ -71,6 +73,8 @@ class _World:
         self._profile.waiting.show(lambda uid: None, lambda: (waiting,))
         self.cycle = SchedulingCycle(CycleParts(*parts), Thinking(self._thinking))
         self._naive = Naive(self._mirror, TieBreak(settings.tie_break, settings.seed))
+        code = compiled() if draw.random() < 0.5 else None
+        self._accelerator = Accelerator(code, Coverage()) if code else None
         self._read_s, self._paid, self._passed_on = {}, set(), set()
         self._passed_count = 0
         self._pods = [self._new_pod() for _ in range(6)]
@@ -169,7 +173,7 @@ class _World:
                 return (), 1
             self._meet(need)
             wanted = account.send(self._now_s)
-            answer = None if isinstance(need, Prepare) else self._now_s
+            answer = self._accelerator if isinstance(need, Prepare) else self._now_s
 
     def _meet(self, need):
         self._now_s = max(self._now_s, getattr(need, "at_s", 0.0))
@@ -236,6 +240,12 @@ class _World:
                 yield CatchUp(is_again=True)
         nodes, placed, place = [], [], 0
         while place < len(pods):
+            if run := self._run(lane, pods[place : place + AT_ONCE]):
+                nodes += run
+                placed += pods[place : place + len(run)]
+                place += len(run)
+                yield "Pause"
+                continue
             each = pods[place]
             found = self._found(lane, each)
             if found is None and not is_fresh:
@@ -259,6 +269,16 @@ class _World:
                     break
         yield "ApplyWaiting"
         return nodes, place
+
+    def _run(self, lane, pods):
+        """The nodes of those that the kernel decides at once, as long as they fit."""
+        nodes = []
+        for each in pods if self._accelerator else ():
+            if (found := self._found(lane, each)) is None:
+                break
+            nodes.append(found)
+            self._mirror.add_pod(found, each.info, uid=each.uid, key=each.key)
+        return nodes
 
     def _found(self, lane, each):
         profile = self._profile

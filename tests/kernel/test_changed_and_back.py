@@ -1,0 +1,54 @@
+"""What classes of one kind share may be found anew for other own nodes, and be asked for again when
+those are what they were."""
+
+import pytest
+
+from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.partitions import OwnNodes
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.nodes.pod_info import PodClasses
+from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
+
+SMALL, LARGE = pod(cpu=100), pod(cpu=200)
+
+
+class Scheduler:
+    """One that owns a part of three nodes, and decides with the kernel."""
+
+    def __init__(self):
+        table = table_of(*(node(f"n{n}", cpu=4000) for n in range(3)), classes=PodClasses())
+        self.own = OwnNodes({"n0": 0, "n1": 1, "n2": 1}, (1,))
+        profile = profile_of(ROW_PLUGINS, classes=table.classes).within(self.own)
+        self.coverage, self._table, self._profile, self._count = Coverage(), table, profile, 0
+        profiles = {"default-scheduler": profile}
+        self._cycle = TableCycle(
+            *(table, profiles, TieBreak("first")), accelerator=Accelerator(load(), self.coverage)
+        )
+
+    def node_for(self, facts):
+        """Where one more pod comes to, in a batch of its own."""
+        self._count += 1
+        info = self._table.classes.info(facts)
+        uid = f"u{self._count}"
+        one = PodInCycle(uid, f"ns/{uid}", info, self._profile.class_of(info, uid))
+        batch = self._cycle.begin([one])
+        (decision,) = batch.decide_run([one]) or (batch.decide(one),)
+        batch.settle()
+        return decision.node_name
+
+
+@pytest.mark.parametrize("other", [SMALL, LARGE])
+def test_own_nodes_that_change_and_change_back_are_those_that_are_looked_at(other):
+    scheduler = Scheduler()
+    assert scheduler.node_for(SMALL) == "n1"
+    assert scheduler.node_for(LARGE) == "n2"
+
+    scheduler.own.own = (0,)
+    assert scheduler.node_for(other) == "n0"
+
+    scheduler.own.own = (1,)
+    assert [scheduler.node_for(each) for each in (LARGE, SMALL)] == ["n1", "n2"]
+    assert scheduler.coverage.by_kernel == 5
