@@ -54,7 +54,9 @@ class Watch:
         elif name == BINDER:
             # Who waits, or fails, in plugins of a user leaves others at the binder.
             no_faults = (TOO_FEW, *LEANS) if self._plan.plugins else ()
-            self._expect_nothing(core, "bind", partial(_refused, no_faults=no_faults))
+            evicted = self._evicted_of(core)
+            refused = partial(_refused, no_faults=no_faults, evicted=evicted)
+            self._expect_nothing(core, "bind", refused)
 
     def world(self, what, *about):
         """Something that happens in the cluster: `node_comes`, `node_goes` or `pod_goes`."""
@@ -73,6 +75,21 @@ class Watch:
             return result
 
         setattr(core, method, watched)
+
+    def _evicted_of(self, core):
+        """UIDs of pods that a binder evicts, or deletes where their bind is still on its way."""
+        evicted = set()
+
+        def noted(original):
+            def release(uids, *more, **how):
+                uids = tuple(uids)
+                evicted.update(uids)
+                return original(uids, *more, **how)
+
+            return release
+
+        core.evict, core.delete = noted(core.evict), noted(core.delete)
+        return evicted
 
     def _watch_timers(self, core):
         """Nobody backs off for long after the time for it is over, while schedulers ask for pods.
@@ -130,7 +147,7 @@ def _heeded(method, judge):
     return heeded
 
 
-def _refused(effects, *, no_faults):
+def _refused(effects, *, no_faults, evicted):
     refused = [
         each.decision
         for each in effects
@@ -138,6 +155,7 @@ def _refused(effects, *, no_faults):
         and isinstance(each.decision, Rejected)
         # That a bound is reached is no fault.
         and each.decision.cause is not RejectCause.BUSY
+        and not (each.decision.cause is RejectCause.DELETED and each.decision.uid in evicted)
         and not set(each.decision.status.reasons).intersection(no_faults)
     ]
     return refused and f"refused: {refused}"
