@@ -8,6 +8,7 @@ pod (`+kernel`) or in runs of pods (`+runs`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
@@ -43,6 +44,19 @@ WITH_KERNEL = "+kernel"
 IN_RUNS = "+runs"
 """Behind the name of a path: the kernel decides what it covers, pod by pod with the best nodes
 named, or as many pods at once as it can, and names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a path decides. narrower: samples the nodes of pods, or asks extenders about them."""
+
+    accelerator: Accelerator | None = None
+    narrower: Narrower | None = None
+    names_best: bool = True
+    tie_break: TieBreak = FIRST
+
+
+PLAINLY = Way()
 
 
 class DecisionPath(Protocol):
@@ -82,28 +96,17 @@ class DecisionPath(Protocol):
 class PlainPath:
     """One table, no messages."""
 
-    def __init__(
-        self,
-        profiles_of: Profiles,
-        accelerator: Accelerator | None = None,
-        narrower: Narrower | None = None,
-        *,
-        names_best: bool = True,
-        tie_break: TieBreak = FIRST,
-    ) -> None:
-        self.names_best = names_best
+    def __init__(self, profiles_of: Profiles, way: Way = PLAINLY) -> None:
+        self.names_best = way.names_best
         self.classes = PodClasses()
         self.profiles = profiles_of(self.classes)
         self.table = NodeTable(self.classes)
-        self._narrower = narrower
-        self._tie_break = tie_break
+        self._tie_break = way.tie_break
         self._cycle = PlainCycle(
-            self.table,
-            self.profiles,
-            tie_break,
-            name_best=names_best,
-            narrower=narrower,
-            accelerator=accelerator,
+            *(self.table, self.profiles, way.tie_break),
+            name_best=way.names_best,
+            narrower=way.narrower,
+            accelerator=way.accelerator,
         )
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
@@ -154,26 +157,14 @@ class PlainPath:
 class BesidePath(PlainPath):
     """Batches on one table; the plain cycle explains."""
 
-    def __init__(
-        self,
-        profiles_of: Profiles,
-        accelerator: Accelerator | None = None,
-        narrower: Narrower | None = None,
-        *,
-        names_best: bool = True,
-        tie_break: TieBreak = FIRST,
-    ) -> None:
-        super().__init__(
-            profiles_of, accelerator, narrower, names_best=names_best, tie_break=tie_break
-        )
+    def __init__(self, profiles_of: Profiles, way: Way = PLAINLY) -> None:
+        super().__init__(profiles_of, way)
         self._beside = TableCycle(
-            self.table,
-            self.profiles,
-            tie_break,
-            name_best=names_best,
-            narrower=narrower,
+            *(self.table, self.profiles, way.tie_break),
+            name_best=way.names_best,
+            narrower=way.narrower,
+            accelerator=way.accelerator,
         )
-        self._beside.accelerator = accelerator
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """One batch, as far as it gets; a pod that fits nowhere ends it."""
@@ -228,19 +219,8 @@ class WorkersPath(BesidePath):
     Worker k of n holds the nodes whose arrival number leaves k when divided by n.
     """
 
-    def __init__(
-        self,
-        workers: int,
-        profiles_of: Profiles,
-        accelerator: Accelerator | None = None,
-        narrower: Narrower | None = None,
-        *,
-        names_best: bool = True,
-        tie_break: TieBreak = FIRST,
-    ) -> None:
-        super().__init__(
-            profiles_of, accelerator, narrower, names_best=names_best, tie_break=tie_break
-        )
+    def __init__(self, workers: int, profiles_of: Profiles, way: Way = PLAINLY) -> None:
+        super().__init__(profiles_of, way)
         self._parts = ScoredParts(self.table, workers)
         tables = [NodeTable(PodClasses()) for _ in range(workers)]
         self._workers = [Scorer(table, profiles_of(table.classes)) for table in tables]
@@ -319,13 +299,14 @@ def open_path(name: str, profiles_of: Profiles, narrower: Narrower | None = None
 
     narrower: samples the nodes of every pod; None for a search over all of them.
     """
-    way, in_runs = way_of(name), name.endswith(IN_RUNS)
-    accelerator = Accelerator(load(), Coverage()) if way != name else None
-    if way == PLAIN:
-        return PlainPath(profiles_of, accelerator, narrower, names_best=not in_runs)
-    if way == BESIDE:
-        return BesidePath(profiles_of, accelerator, narrower, names_best=not in_runs)
-    return WorkersPath(int(way), profiles_of, accelerator, narrower, names_best=not in_runs)
+    plain_name = way_of(name)
+    accelerator = Accelerator(load(), Coverage()) if plain_name != name else None
+    way = Way(accelerator, narrower, names_best=not name.endswith(IN_RUNS))
+    if plain_name == PLAIN:
+        return PlainPath(profiles_of, way)
+    if plain_name == BESIDE:
+        return BesidePath(profiles_of, way)
+    return WorkersPath(int(plain_name), profiles_of, way)
 
 
 def way_of(name: str) -> str:

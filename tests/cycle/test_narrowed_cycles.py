@@ -13,7 +13,7 @@ from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.victims import Candidate, Tried, Victim
-from roadstead.local.paths import BesidePath, PlainPath
+from roadstead.local.paths import BesidePath, PlainPath, Way
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import Code
 from tests.actors import fleets
@@ -61,8 +61,8 @@ class World:
     """The same fleet, decided pod by pod and in batches, each with a narrower of its own."""
 
     def __init__(self, inputs, narrower_of, profiles_of=profiles_of):
-        self.plain = filled(PlainPath(profiles_of, narrower=narrower_of()), inputs)
-        self.beside = filled(BesidePath(profiles_of, narrower=narrower_of()), inputs)
+        self.plain = filled(PlainPath(profiles_of, Way(narrower=narrower_of())), inputs)
+        self.beside = filled(BesidePath(profiles_of, Way(narrower=narrower_of())), inputs)
 
     def decide_alone(self, facts):
         return list(map(told, decide(self.plain, facts)))

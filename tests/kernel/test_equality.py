@@ -23,7 +23,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
-from roadstead.local.paths import BesidePath
+from roadstead.local.paths import BesidePath, Way
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.errors import UnsupportedError
@@ -210,9 +210,8 @@ class Plain:
 
 class Batches:
     def __init__(self, world, config, tie_break, accelerator, name_best=False):
-        self.path = BesidePath(
-            profiles_of(config), accelerator, names_best=name_best, tie_break=tie_break
-        )
+        way = Way(accelerator, names_best=name_best, tie_break=tie_break)
+        self.path = BesidePath(profiles_of(config), way)
         self.path.add_nodes(facts for facts, _ in world.clusters)
         for facts, running in world.clusters:
             for each in running:

@@ -23,7 +23,7 @@ from roadstead.facts.storage import (
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.local.paths import BesidePath
+from roadstead.local.paths import BesidePath, Way
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
@@ -145,9 +145,8 @@ class Batches:
     """The same in batches."""
 
     def __init__(self, nodes, facts, seed=0):
-        self.path = BesidePath(
-            profiles_of(facts), names_best=False, tie_break=TieBreak("random", seed)
-        )
+        way = Way(names_best=False, tie_break=TieBreak("random", seed))
+        self.path = BesidePath(profiles_of(facts), way)
         self.path.add_nodes(nodes)
 
     @property
