@@ -230,7 +230,7 @@ class _Room:
 
     def __init__(self, world, queue, plan):
         self._world, self._queue = world, queue
-        self._users = UsersFilters(plan, world.nodes.values())
+        self._users = UsersFilters(plan, world)
 
     def nodes_for(self, facts):
         """The nodes that a pod fits, by name."""

@@ -4,13 +4,18 @@ import numpy as np
 
 from roadstead.config.model import default_config
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import FilterPlugin, Handle, PreFilterPlugin
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    SummarizesFilter,
+)
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.storage import VolumeLedger
-from tests.peculiar_plugins import DECIDING, peculiar
+from tests.peculiar_plugins import ACROSS, DECIDING, peculiar
 
 
 class Filters:
@@ -87,28 +92,44 @@ class Filters:
 
 
 class UsersFilters:
-    """What the filters of a plan's users say, who look at what a pod and a node are alone."""
+    """What the filters of a plan's users say. world: the nodes, and the pods on them."""
 
-    def __init__(self, plan, nodes):
-        asked = [each() for each in DECIDING if set(peculiar(each.name)) & set(plan.plugins)]
+    def __init__(self, plan, world):
+        known = (*DECIDING, *ACROSS)
+        asked = [each() for each in known if set(peculiar(each.name)) & set(plan.plugins)]
         self._before = [each for each in asked if isinstance(each, PreFilterPlugin)]
         self._filters = [each for each in asked if isinstance(each, FilterPlugin)]
-        self._classes = PodClasses()
-        self._table = NodeTable(self._classes)
-        for facts in nodes:
-            self._table.add_node(facts)
+        self._across = [each for each in asked if isinstance(each, SummarizesFilter)]
+        self._world = world
 
     def passed(self, facts):
         """Names of the nodes that none of them refuses."""
-        info, state = self._classes.info(facts), CycleState(len(self._table))
-        names = set(self._table.names)
+        table = self._table()
+        info, state = table.classes.info(facts), CycleState(len(table))
+        names = set(table.names)
+        for plugin in self._across:
+            try:
+                state.filter_summaries[plugin.name] = plugin.filter_summary(info, table)
+            except RuntimeError:
+                return set()
         for plugin in self._before:
             result = plugin.pre_filter(state, info)
             names &= names if result.node_names is None else result.node_names
             if not (result.status.is_success or result.status.is_skip):
                 return set()
-        for plugin in self._filters:
-            codes = plugin.filter(state, info, self._table).codes
+            if result.status.is_skip:
+                state.skip_filter.add(plugin.name)
+        for plugin in (each for each in self._filters if each.name not in state.skip_filter):
+            codes = plugin.filter(state, info, table).codes
             refused = () if codes is None else np.flatnonzero(codes).tolist()
-            names -= {self._table.names[row] for row in refused}
+            names -= {table.names[row] for row in refused}
         return names
+
+    def _table(self):
+        table = NodeTable(PodClasses())
+        for facts in self._world.nodes.values():
+            table.add_node(facts)
+        for name, pods in self._world.pods.items() if self._across else ():
+            for facts in pods.values() if table.has_node(name) else ():
+                table.add_pod(name, table.classes.info(facts))
+        return table

@@ -18,7 +18,7 @@ from roadstead.facts.pod import Owner, PodIdentity
 from tests.builders import GIB, node, pod, taint
 from tests.faulty_extender import Faults, config_of, extender
 from tests.faulty_plugins import config_with, faulty
-from tests.peculiar_plugins import BINDING, DECIDING
+from tests.peculiar_plugins import ACROSS, BINDING, DECIDING
 from tests.peculiar_plugins import config_with as with_peculiar
 from tests.peculiar_plugins import peculiar as peculiar_plugins
 from tests.simulation.limits import shrunk_of
@@ -273,7 +273,7 @@ def peculiar(scenario, seed):
     """With plugins of a user that refuse, fail, narrow and score in unusual ways, in most of the
     ways of the other variants by turns."""
     draw = random.Random(f"peculiar {seed}")
-    deciding = draw.sample(DECIDING, draw.choice((0, 1, 1, 2)))
+    deciding = draw.sample((*DECIDING, *ACROSS), draw.choice((0, 1, 1, 2)))
     binding = draw.sample(BINDING, draw.choice((0, 1, 2, 3)))
     names = [each.name for each in (*deciding, *binding)]
     scenario = widened(scenario, seed) if draw.random() < 0.5 else scenario

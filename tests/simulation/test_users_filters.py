@@ -1,5 +1,7 @@
 """The filters of a plan's users, as I12 asks them."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from roadstead.config.settings import Settings
@@ -8,7 +10,10 @@ from tests.builders import node, pod
 from tests.peculiar_plugins import config_with, peculiar
 from tests.simulation.filters import UsersFilters
 
-NODES = [node(name) for name in ("n3", "n4", "n5")]
+WORLD = SimpleNamespace(
+    nodes={name: node(name) for name in ("n3", "n4", "n5")},
+    pods={"n3": {"a": pod(cpu=150), "b": pod(cpu=150)}, "n4": {"c": pod(cpu=50)}, "gone": {}},
+)
 BOTH = ("FailsOnSomeNodes", "NamesSomeNodes", "LikesDigits", "RefusesToReserve")
 
 
@@ -22,9 +27,12 @@ BOTH = ("FailsOnSomeNodes", "NamesSomeNodes", "LikesDigits", "RefusesToReserve")
         (BOTH, pod(cpu=600), {"n4"}),
         (BOTH, pod(cpu=50, priority=5), set()),
         (("LikesDigits",), pod(cpu=100), {"n3", "n4", "n5"}),
+        (("SeesCrowds",), pod(cpu=50), {"n3", "n4", "n5"}),
+        (("SeesCrowds",), pod(cpu=150), {"n4"}),
+        (("SeesCrowds",), pod(cpu=900), set()),
     ],
 )
 def test_a_node_passes_where_none_of_the_plan_refuses_it(names, facts, passed):
     plan = RunPlan(Settings(), config_with(*names), "a.yaml", plugins=peculiar(*names))
 
-    assert UsersFilters(plan, NODES).passed(facts) == passed
+    assert UsersFilters(plan, WORLD).passed(facts) == passed
