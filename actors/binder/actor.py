@@ -235,7 +235,7 @@ class BinderActor:
                 if isinstance(decision, Bound):
                     uid, node_name, _, _ = decision
                     # A token is answered as before, whatever became of its pod since.
-                    if uid not in listed and self.core.placements.node_of(uid) is not None:
+                    if uid not in listed and self.core.is_bound_by(uid, token):
                         self._commits.note(uid)
                         listed[uid] = node_name
             elif isinstance(effect, AppendJournal):

@@ -38,6 +38,11 @@ class PodBook:
             return PodState.UNKNOWN, None
         return record.state, record.node_name if record.state in COUNTED else None
 
+    def is_bound_by(self, uid: str, token: str) -> bool:
+        """Whether a pod is bound, and by the request of this token."""
+        record = self._records.get(uid)
+        return record is not None and record.state is PodState.BOUND and record.token == token
+
     def pods(self) -> list[PodRecord]:
         """Pods that wait or are bound, in the order in which they came; not to be changed."""
         return list(self._records.values())

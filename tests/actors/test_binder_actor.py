@@ -75,6 +75,16 @@ async def test_a_commit_is_answered_with_node_record_and_version():
     assert await bound(binder) == {"uid-a": "n1", "uid-b": "n1"}
 
 
+async def test_a_late_copy_of_a_bind_lists_no_pod_that_went_since_and_runs_elsewhere():
+    binder = await binder_of("a")
+    (before,) = await bind(binder, "a")
+    await binder.delete_pods(PodsGone(("uid-a",)))
+    await binder.add_running(RunningPods(batch_of("a", facts=HALF), ("n2",)))
+
+    assert await bind(binder, "a") == (before,)
+    assert await bound(binder) == {}
+
+
 async def test_the_same_token_gets_the_same_answer_and_has_one_effect():
     journal = MemoryJournal()
     binder = await binder_of("a", journal=journal)
