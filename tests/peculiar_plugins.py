@@ -143,6 +143,26 @@ class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
         return FilterResult.refuse(_last_digits(table) % 2 == 1, unschedulable("full"))
 
 
+class IsMoody(FilterPlugin):
+    """Refuses some nodes, as it is in the mood for; it says when its mood is another one."""
+
+    name = "IsMoody"
+    reads = Reads.NODE
+    alike_by_kind = True
+    mood = 0
+    """Of all of them; 0 for none."""
+
+    def sign(self, pod):
+        return ()
+
+    def known_state(self, pod):
+        return IsMoody.mood
+
+    def filter(self, state, pod, table):
+        refused = (_last_digits(table) % 3 == IsMoody.mood) & (IsMoody.mood > 0)
+        return FilterResult.refuse(refused, unschedulable("not in the mood"))
+
+
 class FailsToScore(_Signed, PreScorePlugin, ScorePlugin):
     """Skips most pods; fails at PreScore, at Score, and with scores out of range."""
 

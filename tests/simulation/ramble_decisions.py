@@ -36,7 +36,7 @@ from roadstead.protocol.status import unschedulable
 from roadstead.run import build_narrower, build_profiles
 from roadstead.storage import VolumeLedger
 from tests.builders import GIB, taint
-from tests.peculiar_plugins import ACROSS, DECIDING, config_with, peculiar
+from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, config_with, peculiar
 from tests.simulation import sampling
 from tests.simulation.bystanders import compiled
 from tests.simulation.opinions import Opinions
@@ -55,7 +55,7 @@ FEW = 3
 OVER = ("new", "unschedulable", "failed", "conflict", "gone")
 KINDS = {
     **{"decide": 12, "catch_up": 3, "change": 2, "go": 1, "come": 2, "run": 2, "leave": 2},
-    **{"update": 1, "nominate": 4, "turn": 1, "score": 4, "verify": 5},
+    **{"update": 1, "mood": 4, "nominate": 4, "turn": 1, "score": 4, "verify": 5},
 }
 
 
@@ -89,7 +89,8 @@ def _ramble(ramble):
 def _plan(plan, draw, opinions):
     """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
     few = draw.choice((0, 1, 2, 5))
-    names = [each.name for each in draw.sample((*DECIDING, *ACROSS), few)]
+    chosen = draw.sample((*DECIDING, *ACROSS), few) if draw.random() < 0.8 else [IsMoody]
+    names = [each.name for each in chosen]
     names = [name for name in names if name not in plan.config_text]
     document = json.loads(config_with(*names, config=plan.config_text))
     if share := draw.choice((None, 1, 40, 70)):
@@ -109,6 +110,11 @@ def _plan(plan, draw, opinions):
     )
 
 
+def _larger(facts):
+    more = tuple((name, size + 50 * (name == "cpu")) for name, size in facts.requests)
+    return replace(facts, requests=more, nonzero_cpu_milli=facts.nonzero_cpu_milli + 50)
+
+
 class _Ramble:
     """One scheduler without its actor. late: what is known of the cluster, and not here yet.
 
@@ -117,6 +123,7 @@ class _Ramble:
 
     def __init__(self, plan, scenario, draw):
         self._draw, self._lease_id, self._number = draw, 0, 0
+        IsMoody.mood = 0
         self._reads, self._refused = draw.choice((0.6, 0.6, 0.2)), draw.choice((0.2, 0.2, 0.6))
         opinions = Opinions(draw) if draw.random() < 0.35 else None
         self._plan = plan = _plan(plan, draw, opinions)
@@ -180,7 +187,8 @@ class _Ramble:
         for number in range(draw.choice((0, 4, 12)) if pods else 0):
             who, facts = pods[draw.randrange(min(3, len(pods)))]
             again = PodIdentity(f"{who.uid}-{number}", who.namespace, f"{who.name}-{number}")
-            self._facts[again] = facts
+            # Some of one kind, which differ in what they ask for.
+            self._facts[again] = _larger(facts) if draw.random() < 0.4 else facts
         self._attempts = dict.fromkeys(self._facts, 0)
 
     def step(self):
@@ -306,6 +314,10 @@ class _Ramble:
     def _turn(self):
         if self._bounds is not None:
             self._bounds.own = self._draw.choice(((0,), (1, 2), (0, 1, 2)))
+
+    def _mood(self):
+        """A plugin knows something else, or what it knew before."""
+        IsMoody.mood = self._draw.choice((0, 1, 2))
 
     def _score(self):
         """Workers find out something of classes for the next batch."""
