@@ -77,8 +77,11 @@ class TableFollower:
         return None
 
     def _apply(self, batch: DeltaBatch) -> None:
-        names = None if STORAGE in batch.kinds else batch.names
-        self.touched.note(batch.first_seq + batch.count - 1, names)
+        last_seq = batch.first_seq + batch.count - 1
+        if last_seq <= self.applied:
+            # A copy. What came behind it must not look older than it.
+            return
+        self.touched.note(last_seq, None if STORAGE in batch.kinds else batch.names)
         self._nodes_come(batch)
         first_seq = batch.first_seq + len(batch.came)
         nodes = zip(batch.nodes, batch.arrivals, strict=True)

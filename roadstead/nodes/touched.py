@@ -24,6 +24,7 @@ class Touched:
         """Changes up to number `last` concerned these nodes; None: perhaps all."""
         if last <= self._floor:
             return
+        assert not self._parts or last > self._parts[-1][0], f"change {last} is noted out of order"
         self._parts.append((last, names))
         self._names += len(names or ())
         while self._names > MOST_NAMES and len(self._parts) > 1:

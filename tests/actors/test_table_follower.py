@@ -69,6 +69,19 @@ async def test_deltas_that_come_twice_count_once():
     assert lines(held.table)["n1"]["pod_count"] == 1
 
 
+async def test_a_late_copy_hides_nothing_of_what_changed_behind_it():
+    held, (batches, _) = follower(), await stream()
+    for batch in batches:
+        await held.apply(batch)
+    numbers = [0, *(batch.first_seq + batch.count - 1 for batch in batches)]
+    before = [held.touched.since(number) for number in numbers]
+    assert before[-2:] == [{"n3"}, set()]
+
+    for batch in batches:
+        await held.apply(batch)
+        assert [held.touched.since(number) for number in numbers] == before
+
+
 async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
     held, (batches, _) = follower(), await stream()
     first, second = batches[:2]
