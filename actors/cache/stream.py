@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch
 from roadstead.actors.cache.refill import WorkerRefill
@@ -90,7 +91,8 @@ class ChangeStream:
             if name not in self.unfilled:
                 # Nobody waits for workers: decisions do not rest on them.
                 tasks = self._to_workers if name.startswith(WORKER) else self._to_schedulers
-                task = asyncio.create_task(self._send(name, batch))
+                ours = replace(batch, epoch=self._epochs[name])
+                task = asyncio.create_task(self._send(name, ours))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
 

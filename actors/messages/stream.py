@@ -27,7 +27,8 @@ class DeltaBatch:
     changes: of the storage, one for each delta of kind STORAGE. versions: of rows, one for each
     delta of kind VERSION. came: nodes that nobody knew, ahead of all else, one number each;
     came_at: int64[node], as `arrivals`. partitions: of all these nodes, `came` first; empty where
-    no scheduler has partitions of its own.
+    no scheduler has partitions of its own. epoch: of the receiver's life that it is for, as of
+    `Restore`; 0 for any.
     """
 
     first_seq: int
@@ -45,6 +46,7 @@ class DeltaBatch:
     came: NodeList = NO_NODES
     came_at: bytes = b""
     partitions: tuple[int, ...] = ()
+    epoch: int = 0
 
     @property
     def count(self) -> int:

@@ -51,7 +51,12 @@ class TableFollower:
         self.touched = Touched()
 
     async def apply(self, batch: DeltaBatch) -> Nothing:
-        """Deltas of the cache; those that come early wait for the ones before them."""
+        """Deltas of the cache; those that come early wait for the ones before them.
+
+        What was on its way to an earlier life is numbered by a cache that may be over, too.
+        """
+        if 0 < batch.epoch < self._epoch:
+            return NOTHING
         if len(self._early) >= MAX_WAITING_BATCHES:
             raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
         self._early[batch.first_seq] = batch

@@ -59,6 +59,18 @@ async def test_deltas_that_come_early_wait_for_those_before_them():
     assert held.applied == 4
 
 
+async def test_deltas_for_an_earlier_life_do_not_wait_for_those_before_them():
+    held = TableFollower("scheduler-0", NodeTable(), 30.0, epoch=2)
+    batches, _ = await stream()
+
+    await held.apply(replace(batches[1], epoch=1))
+    await held.apply(replace(batches[0], epoch=2))
+    assert held.applied == 2
+
+    await held.apply(replace(batches[1], epoch=2))
+    assert held.applied == 4
+
+
 async def test_deltas_that_come_twice_count_once():
     held, (batches, _) = follower(), await stream()
     for batch in (*batches[:2], *batches[:2]):
