@@ -298,6 +298,8 @@ class _World:
 
     async def take(self, wave):
         if wave.nodes:
+            # One that was changed while it was away comes as it was: that is a change, too.
+            self.revision += 1
             await self.appear(wave.nodes)
         if wave.pods:
             await self.submit(wave.pods)
