@@ -152,11 +152,12 @@ def binds_in(folder):
     return sum(each.kind is RecordKind.BIND for each in records)
 
 
-def prove_gone_on_with(folder, placed, pids, runtime):
-    """Nothing of Ray is left, what was acknowledged is in the journal, the rest is placed."""
+def gone_on_with(folder, placed, pids, runtime):
+    """What a run that goes on says in the end; nothing of Ray is left before, and what was
+    acknowledged is in the journal."""
     assert left_of(pids) == []
     assert 30 <= placed <= binds_in(folder) < PODS
-    assert run(RUN, folder, "", runtime)[-1] == "proved"
+    return run(RUN, folder, "", runtime)[-1]
 
 
 @pytest.mark.parametrize(("victim", "then"), [("gcs_server", "ray"), ("raylet", "inline")])
@@ -168,13 +169,13 @@ def test_a_run_whose_ray_is_lost_ends_in_our_words_and_is_gone_on_with(tmp_path,
         "ended: killed by signal 9. The run ends here; what the binder acknowledged is in "
         f"{tmp_path}, and --resume goes on with it."
     )
-    prove_gone_on_with(tmp_path, *json.loads(first), then)
+    assert gone_on_with(tmp_path, *json.loads(first), then) == "proved"
 
 
 def test_a_run_whose_own_process_is_killed_takes_ray_with_it_and_is_gone_on_with(tmp_path):
     (first,) = run(RUN, tmp_path, "driver", "ray", ends_with=-9)
 
-    prove_gone_on_with(tmp_path, *json.loads(first), "inline")
+    assert gone_on_with(tmp_path, *json.loads(first), "inline") == "proved"
 
 
 def test_actors_on_a_node_of_ray_that_is_lost_are_replaced_on_another(tmp_path):

@@ -257,6 +257,17 @@ def test_what_follows_the_word_of_a_next_segment_is_damage():
         list(Reader(disk).records())
 
 
+@pytest.mark.parametrize(
+    ("behind", "why"), [(3, "the segment is missing"), (4, "a snapshot is whole or not there")]
+)
+def test_a_snapshot_ends_with_the_number_of_the_record_behind_it(behind, why):
+    disk = SimulatedDisk(short_writes=0)
+    crafted(disk, snapshot_name(2), first_lsn=2).put(FrameKind.CLOSED, behind)
+
+    with pytest.raises(JournalError, match=why):
+        list(Reader(disk).records())
+
+
 def test_a_segment_of_another_number_is_damage_that_names_the_missing_one():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
