@@ -53,8 +53,10 @@ class TokenMemory:
         return None if known is None else known.facts
 
     def put(self, request: BindRequest, decision: Decision) -> None:
-        """A request that is answered."""
+        """A request that is answered; of all, it is forgotten last."""
         self._requests[request.token] = request
+        # A journal may have a token twice: its pod was deleted, forgotten, and came again.
+        self._requests.move_to_end(request.token)
         self._decisions[request.token] = decision
 
     def wait(self, requests: Iterable[BindRequest]) -> None:

@@ -307,6 +307,15 @@ def test_the_token_of_a_pod_that_was_deleted_gets_the_answer_that_it_got():
     assert other.decision.cause == "deleted"
 
 
+def test_a_token_that_is_in_a_journal_twice_is_as_young_as_its_last_bind():
+    core = BinderCore(TableStore(), lambda _: SUCCESS, BinderSettings(max_tokens=2))
+    come = has_node(1), add(2, "u1"), add(3, "u2"), add(4, "u3")
+    bound = bind(5, "u1"), bind(6, "u2"), bind(7, "u3")
+    came_again = JournalRecord(8, RecordKind.DELETE, "u1", "u1", "n1"), add(9, "u1")
+    recover(core, runs_of([(*come, *bound, *came_again, bind(10, "u1"))]), 10)
+    assert list(core._tokens._requests) == ["t-u3", "t-u1"]
+
+
 def test_a_refusal_tells_the_version_of_the_row_that_it_told_before():
     live = new_core()
     live.add_node(NodeFacts("n1"))

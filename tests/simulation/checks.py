@@ -17,6 +17,7 @@ from roadstead.queue import PodState as QueueState
 from tests.peculiar_plugins import BINDING
 from tests.simulation.filters import UsersFilters
 
+AFFINITY = "InterPodAffinity"
 REFUSING = {PREEMPTION, *(each.name for each in BINDING)}
 """Plugins after Filter. Who is refused by one waits for an event, as one that is driven out while
 it waits for Permit; there may be none, as upstream."""
@@ -170,9 +171,13 @@ def _left_lying(scenario, actors, records):
     """I12: no node for a pod that waits, by the checker's rules and those of the plan's users, nor
     enough of them for a gang.
 
-    Claims may be unbound: what those need is not in the rules.
+    Claims may be unbound: what those need is not in the rules. A pod that changes its own labels is
+    not woken for InterPodAffinity, whose hint passes over pods without a node, as upstream.
     """
     queue, facts_of = actors[QUEUE].core, _facts_now(scenario, actors)
+    relabelled = {
+        who.uid for who, facts in scenario.pods if facts.labels != facts_of[who.uid].labels
+    }
     room = _Room(_world(scenario, records, facts_of), queue, scenario.plan)
     bound = Counter(group_key(facts_of[uid]) for uid in _standing(records) if uid in facts_of)
     gangs = {}
@@ -183,6 +188,8 @@ def _left_lying(scenario, actors, records):
             continue
         rejected_by = set(queue.rejected_by(identity.uid)) if scenario.is_strained else set()
         if rejected_by == {FAILS_AGAIN} or rejected_by & REFUSING:
+            continue
+        if identity.uid in relabelled and AFFINITY in queue.rejected_by(identity.uid):
             continue
         if any("local" in _claim(each) for each in facts.volumes):
             continue

@@ -1,6 +1,7 @@
 """A process with all actors of a run: how it starts, what it hears, and how it ends."""
 
 import asyncio
+import threading
 from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
@@ -67,8 +68,10 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(ShadowVerifier(life.actor._verifier))
             if self._watch:
                 self._watch.show(name, life.actor)
-        for life in self.lives.values() if self._code else ():
+        for life in self.lives.values():
             if loader := getattr(life.actor, "_kernel", None):
+                # It was sent for: what an earlier run of this process brought in is not looked for.
+                loader._thread = threading.current_thread()
                 loader._accelerator.code = self._code
         return started
 

@@ -37,7 +37,7 @@ from roadstead.kernel.start import load
 from roadstead.protocol.errors import RoadsteadError
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.disk_faults import fault_of
-from tests.simulation.endings import checked, ended, rotting
+from tests.simulation.endings import checked, ended, rambled, rotting
 from tests.simulation.histories import Histories
 from tests.simulation.limits import undocumented
 from tests.simulation.modes import VARIANTS
@@ -140,7 +140,7 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes):
     disk = SimulatedDisk(seed, room_bytes)
     disk.fault = fault_of(seed, () if scenario.is_quiet else kinds)
     run = _Run(scenario, network, disk, load() if scenario.has_kernel else None)
-    problems = []
+    problems, came_to_its_end = [], False
     chaos = asyncio.create_task(_chaos(run, network))
     rots = asyncio.create_task(rotting(run, seed))
     try:
@@ -149,12 +149,16 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes):
         problems += ended(run, room_bytes, failure)
     else:
         problems += await checked(run, seed)
+        came_to_its_end = True
     finally:
         chaos.cancel()
         rots.cancel()
     problems += run.histories.problems()
     found.append(_outcome(seed, scenario, run, problems))
+    queue, drawn = run.process.actors.get(QUEUE), network.trace
     await run.process.runtime.stop()
+    if came_to_its_end:
+        problems += await rambled(run, queue, drawn)
 
 
 class _Run:
