@@ -175,6 +175,8 @@ def _left_lying(scenario, actors, records):
     not woken for InterPodAffinity, whose hint passes over pods without a node, as upstream.
     """
     queue, facts_of = actors[QUEUE].core, _facts_now(scenario, actors)
+    # Races for a row's version are lost for nothing, too, and after enough of them a pod is parked.
+    may_fail = scenario.is_strained or scenario.plan.settings.conflicts == "version"
     relabelled = {
         who.uid for who, facts in scenario.pods if facts.labels != facts_of[who.uid].labels
     }
@@ -186,7 +188,7 @@ def _left_lying(scenario, actors, records):
         key, state = group_key(facts), queue.state_of(identity.uid)
         if state not in LIVING or facts.scheduling_gates or facts.is_terminating:
             continue
-        rejected_by = set(queue.rejected_by(identity.uid)) if scenario.is_strained else set()
+        rejected_by = set(queue.rejected_by(identity.uid)) if may_fail else set()
         if rejected_by == {FAILS_AGAIN} or rejected_by & REFUSING:
             continue
         if identity.uid in relabelled and AFFINITY in queue.rejected_by(identity.uid):

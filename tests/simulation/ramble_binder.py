@@ -238,11 +238,12 @@ class _Ramble:
         self._do("evict", Evict("e", uids, "default/preemptor", node))
 
     def _run(self):
-        """Pods that run already; those that wait here do not."""
+        """Pods that run already, at times such as wait here: somebody else bound them."""
+        may = ("unknown", "deleted") if self._draw.random() < 0.7 else ("unknown", "pending")
         pods = [
             (who, facts)
             for who, facts in self._some(self._pods)
-            if self._core.standing(who.uid)[0].value in ("unknown", "deleted")
+            if self._core.standing(who.uid)[0].value in may
         ]
         nodes = tuple(self._draw.choice(self._nodes).name for _ in pods)
         self._do("add_running", RunningPods(pod_batch(pods), nodes))

@@ -287,7 +287,7 @@ def concerns(cluster, seen, facts, rejected_by):
     """getUnschedulablePodsWithCrossTopologyTerm: who is looked at when a pod came to a node, or
     changed there; ours besides: those of its gang that gave up.
     """
-    frees = seen.event.action in (ActionType.DELETE, ActionType.UPDATE_POD_SCALE_DOWN)
+    frees = seen.event.action & (ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
     if seen.event.resource is not EventResource.ASSIGNED_POD or frees:
         return True
     other = seen.change.new.facts
