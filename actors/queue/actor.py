@@ -43,7 +43,7 @@ from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.fact_changes import seen_pod
-from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.framework.hint_map import WITHOUT_NODES, HintMap, SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
@@ -334,7 +334,9 @@ class QueueActor:
         failures = self._failures.setdefault(back.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
             return as_told
-        return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(FAILS_AGAIN,))
+        # That no plugin rejected it, and nothing failed either, is said of a cluster without nodes.
+        by = WITHOUT_NODES if reason is _UNSCHEDULABLE else FAILS_AGAIN
+        return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(by,))
 
     async def restored(self, told: Restored) -> Nothing:
         """All pods are there again."""

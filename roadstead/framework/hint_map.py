@@ -14,6 +14,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import (
+    NODE_ADD,
     Change,
     ClusterEvent,
     Hint,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from roadstead.framework.profile import Profile
 
 Hints = tuple[Hint[object] | None, ...]
+
+WITHOUT_NODES = "no nodes"
+"""Stands for the plugin that rejected a pod where there were no nodes: the next one may help."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +52,10 @@ class HintMap:
 
     def __init__(self, profiles: Mapping[str, Profile], cluster: ClusterFacts) -> None:
         self.cluster = cluster
-        self._registered = {name: profile.registered_events() for name, profile in profiles.items()}
+        any_node = {WITHOUT_NODES: (RegisteredEvent(NODE_ADD),)}
+        self._registered = {
+            name: profile.registered_events() | any_node for name, profile in profiles.items()
+        }
         self._hints: dict[tuple[str, str, ClusterEvent], Hints] = {}
         self._by_any_profile: dict[tuple[str, ClusterEvent], bool] = {}
         self._of_interest: dict[ClusterEvent, bool] = {}

@@ -752,6 +752,24 @@ async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, cloc
     assert (await told(queue))["a"] == "broke"
 
 
+@pytest.mark.parametrize("comes_in_flight", [False, True])
+async def test_a_pod_that_met_no_nodes_again_and_again_is_woken_by_one(comes_in_flight, clock):
+    queue = queue_of(deadlines=Deadlines(lease_s=10 * LONG_S))
+    await queue.submit(batch_of("a"))
+    comes = ClusterChanges(nodes=(NodeChange(None, node()),))
+    for attempt in range(1, MAX_FAILURES + 1):
+        lease = await leased(queue)
+        if comes_in_flight and attempt == MAX_FAILURES:
+            await queue.observe(comes)
+        await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable")]))
+        clock.now_s += LONG_S
+    if not comes_in_flight:
+        assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        await queue.observe(comes)
+
+    assert (await leased(queue)).pods.uids == ("uid-a",)
+
+
 async def test_failures_of_a_pod_that_is_bound_after_all_are_forgotten(clock):
     queue = queue_of()
     await queue.submit(batch_of("a"))

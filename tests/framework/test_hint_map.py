@@ -16,7 +16,7 @@ from roadstead.framework.events import (
     QueueingHint,
     on,
 )
-from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.framework.hint_map import WITHOUT_NODES, HintMap, SeenEvent
 from roadstead.framework.plugin import EnqueueExtensions, FilterPlugin
 from tests.builders import pod, profile_of
 
@@ -107,6 +107,13 @@ def test_any_event_may_help_pods_of_a_plugin_that_registers_nothing():
 
     assert hints.may_help("Silent", seen(ASSIGNED_POD_ADD), pod())
     assert hints.is_registered("Silent", seen(NODE_DELETE))
+
+
+def test_a_node_that_comes_may_help_a_pod_that_met_none_whatever_plugins_registered():
+    hints = map_of()
+    helps = [hints.may_help(WITHOUT_NODES, seen(each), pod()) for each in (NODE_ADD, NODE_DELETE)]
+    assert helps == [True, False]
+    assert hints.is_of_interest(NODE_ADD)
 
 
 def test_any_event_may_help_a_pod_of_no_profile():

@@ -224,13 +224,16 @@ class Leases:
     def begin(self, call):
         """What ends leases may do so from the moment at which it is asked."""
         if call.what == "end":
-            lease, owner, uids = call.asked
+            lease, owner, uids, *gone = call.asked
             if owner is not None:
                 self._drop(lambda held: held.asked[0] == owner)
             for uid in uids:
                 held = self._holders.get(uid)
                 if held is not None and lease in (None, held.answer[0]):
                     del self._holders[uid]
+            for uid in gone:
+                # It was evicted, whoever has it: under its UID another one may come.
+                self._holders.pop(uid, None)
 
     def _drop(self, is_over):
         self._holders = {uid: held for uid, held in self._holders.items() if not is_over(held)}
@@ -296,6 +299,7 @@ _ASKING = {
             report.lease_id,
             None,
             (*report.done, *(each.uid for each in report.given_back)),
+            *report.gone.uids,
         ),
         _nothing,
     ),

@@ -155,6 +155,7 @@ def test_a_pod_is_leased_to_one_scheduler_at_a_time():
         (1, None, ("a",)),
         (None, None, ("a",)),
         (None, "s0", ()),
+        (7, None, (), "a"),
     ],
 )
 def test_a_pod_whose_lease_ends_may_be_leased_again(end):
