@@ -42,7 +42,6 @@ from roadstead.actors.messages.recovery import (
     Uids,
     Words,
 )
-from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.binder import (
     Acknowledge,
@@ -68,6 +67,7 @@ from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
 from roadstead.protocol.status import Status
+from roadstead.revisions import Revisions
 from roadstead.run import RunPlan, build_profiles
 
 

@@ -9,11 +9,11 @@ from itertools import islice
 from roadstead.actors.binder.outcomes import PodOutcomes
 from roadstead.actors.messages import PageAsk, PodBatch, pod_batch
 from roadstead.actors.messages.recovery import NodesPage, Revised, StandingPage, Words
-from roadstead.actors.revisions import Revisions
 from roadstead.binder import BinderCore, PodState
 from roadstead.binder.pods import COUNTED, PodRecord
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.revisions import Revisions
 
 
 class BinderAnswers:

@@ -9,9 +9,9 @@ from roadstead.actors.binder.answers import identity_of, page_of
 from roadstead.actors.messages import PodBatch, pod_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone, StandingPage
-from roadstead.actors.revisions import Revisions
 from roadstead.binder import BinderCore, Effect, PodState
 from roadstead.facts.pod import unnominated
+from roadstead.revisions import Revisions
 
 
 class BinderEdits:

@@ -13,7 +13,6 @@ from roadstead.actors.binder.outcomes import PodOutcomes
 from roadstead.actors.binder.volumes import BinderVolumes
 from roadstead.actors.logs import log
 from roadstead.actors.messages import PreemptedNote
-from roadstead.actors.revisions import Revisions
 from roadstead.binder import AppendJournal, BinderCore, Effect
 from roadstead.binder.recovery import Beside, GonePod, Run, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
@@ -21,6 +20,7 @@ from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.journal import Journal, RecordColumns, RecordKind, Subject
 from roadstead.journal.files import FileJournal
+from roadstead.revisions import Revisions
 from roadstead.run import RunPlan
 from roadstead.storage import StorageChange
 

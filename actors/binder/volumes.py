@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from roadstead.actors.messages import BoundVolumes
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
 from roadstead.storage import Binding, StorageChange, VolumeLedger
+from roadstead.storage.news import BoundVolumes
 
 _TAKEN = unschedulable("the volumes of its claims are taken")
 

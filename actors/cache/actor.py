@@ -14,7 +14,6 @@ from roadstead.actors.messages import (
     ActorStatus,
     AssumeBatch,
     Assumed,
-    BoundVolumes,
     NodeBatch,
     Nominations,
     RunningPods,
@@ -33,14 +32,15 @@ from roadstead.actors.messages.recovery import (
     StorageLog,
     Uids,
 )
-from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.nodes.partitioning import partitioning_over
 from roadstead.placements import Delta, TableStore
+from roadstead.revisions import Revisions
 from roadstead.run import RunPlan
+from roadstead.storage.news import BoundVolumes
 
 _NO_VOLUMES = "the volumes of its claims are taken"
 

@@ -16,10 +16,10 @@ from roadstead.actors.messages import pod_batch
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges
 from roadstead.actors.messages.recovery import Owner
 from roadstead.actors.names import QUEUE
-from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import Directory, PatientRef
 from roadstead.cache import BinderWord, CacheCore, Placement
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.revisions import Revisions
 
 
 class AttemptEnds:

@@ -8,11 +8,11 @@ from roadstead.actors.messages import RunningPods, pod_batch
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import PodsGone
 from roadstead.actors.names import QUEUE
-from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import Directory, PatientRef
 from roadstead.cache import CacheCore
 from roadstead.facts.pod import unnominated
 from roadstead.placements import Delta, DeltaKind
+from roadstead.revisions import Revisions
 
 
 class CacheEdits:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.actors.messages import StorageNews
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.run import RunPlan
 from roadstead.storage import Binding, StorageChange, StorageState, VolumeLedger
+from roadstead.storage.news import StorageNews
 
 
 class CacheVolumes:

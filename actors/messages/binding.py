@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.actors.messages.cluster import BoundVolumes
 from roadstead.actors.messages.common import PageAsk
 from roadstead.actors.messages.pods import PodBatch
 from roadstead.actors.seam import Nothing, method
+from roadstead.storage.news import BoundVolumes
 
 
 @dataclass(frozen=True, slots=True)

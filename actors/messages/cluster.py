@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.actors.messages.pods import PodBatch
-from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import Nothing, method
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.storage import Binding, StorageChange
+from roadstead.revisions import Revisions
+from roadstead.storage.news import NO_NEWS, BoundVolumes, StorageNews
 
 
 @dataclass(frozen=True, slots=True)
 class NodeBatch:
     """Client → cache and binder: nodes appear or change. Coming twice, nothing changes more.
 
-    revision: see `actors/revisions.py`.
+    revision: see `roadstead/revisions.py`.
     """
 
     nodes: NodeList
@@ -45,22 +45,6 @@ class RunningPods:
 
 
 @dataclass(frozen=True, slots=True)
-class StorageNews:
-    """What changed of claims and volumes; the first of the changes is number `start`."""
-
-    start: int = 0
-    changes: tuple[StorageChange, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BoundVolumes:
-    """What an attempt's claims are bound to, as long as nobody committed it."""
-
-    token: str
-    bindings: tuple[Binding, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AssumeBatch:
     """Scheduler → cache: count these pods on these nodes, ahead of their commits.
 
@@ -83,7 +67,7 @@ class Assumed:
     refused: tuple[tuple[str, str], ...]
     seq: int
     volumes: tuple[BoundVolumes, ...] = ()
-    storage: StorageNews = StorageNews()
+    storage: StorageNews = NO_NEWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from roadstead.actors.revisions import Revisions
 from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
 from roadstead.facts.wire import facts_in, facts_out
+from roadstead.revisions import Revisions
 
 
 @dataclass(frozen=True, slots=True)
 class PodBatch:
     """Pods as columns: `class_of[i]` points into `classes` (see `roadstead.facts.wire`).
 
-    started_s: (place, start time) of the pods that have one. revision: see `actors/revisions.py`.
+    started_s: (place, start time) of the pods that have one. revision: see `roadstead.revisions`.
     """
 
     classes: tuple[bytes, ...]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from roadstead.actors.messages.common import PageAsk
 from roadstead.actors.messages.pods import NO_PODS, PodBatch
 from roadstead.actors.seam import Nothing, method
+from roadstead.queue.reports import GivenBack, PendingNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +63,6 @@ class Renewed:
     """Queue → scheduler: which of the leases go on."""
 
     lease_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PendingNote:
-    """Why a pod is pending: message, (reason, nodes), plugins."""
-
-    uid: str
-    key: str
-    message: str
-    reasons: tuple[tuple[str, int], ...]
-    plugins: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GivenBack:
-    """One pod that goes back to the queue; see `roadstead.queue.Requeue`.
-
-    freed: it was assumed on a node, where there is room again.
-    """
-
-    uid: str
-    reason: str
-    rejected_by: tuple[str, ...]
-    nominated_node: str | None = None
-    preempts: bool = False
-    pending: tuple[str, ...] = ()
-    freed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 from roadstead.actors.messages import (
     ActorStatus,
-    GivenBack,
     LeaseAsk,
     Leased,
     LeaseReport,
     PageAsk,
-    PendingNote,
     PendingPage,
     PodBatch,
     QueueState,
@@ -37,7 +35,6 @@ from roadstead.actors.queue.events import PodEvents, node_events, pod_events
 from roadstead.actors.queue.gang_turns import GangTurns
 from roadstead.actors.queue.gangs import Gangs
 from roadstead.actors.queue.nominations import NominationSync
-from roadstead.actors.revisions import Revisions
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -57,7 +54,9 @@ from roadstead.queue import (
     Requeue,
     RequeueReason,
 )
+from roadstead.queue.reports import GivenBack, PendingNote
 from roadstead.queue.rules import rules_of
+from roadstead.revisions import Revisions
 from roadstead.run import RunPlan, build_profiles
 
 WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from roadstead.actors.messages import NOMINATE, GivenBack, Nominations, pod_batch
+from roadstead.actors.messages import NOMINATE, Nominations, pod_batch
 from roadstead.actors.messages.recovery import Nominated, Uids
 from roadstead.actors.queue.events import PodEvents
 from roadstead.actors.seam import Ref, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.queue import PodState, QueueCore, Requeue
+from roadstead.queue.reports import GivenBack
 from roadstead.run import Pod
 
 

@@ -24,7 +24,6 @@ from roadstead.actors.messages import (
     ActorStatus,
     CommitPage,
     PageAsk,
-    PendingNote,
     PodBatch,
     QueueState,
     RunningPods,
@@ -49,6 +48,7 @@ from roadstead.actors.seam import NOTHING, A, Method, Q, RunFailedError
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.queue.reports import PendingNote
 from roadstead.run import RunPlan
 
 CHUNK = 5_000

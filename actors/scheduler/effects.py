@@ -25,9 +25,7 @@ from roadstead.actors.messages import (
     AssumeBatch,
     BindAnswers,
     BindBatch,
-    GivenBack,
     LeaseReport,
-    PendingNote,
     PodBatch,
     Settle,
     pod_columns,
@@ -68,6 +66,7 @@ from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import unschedulable
+from roadstead.queue.reports import GivenBack, PendingNote
 from roadstead.run import RunPlan
 
 _OUTCOMES = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.actors.messages import BoundVolumes, StorageNews
 from roadstead.storage import Binding, StorageChange, StorageState
+from roadstead.storage.news import BoundVolumes, StorageNews
 
 
 class SchedulerVolumes:

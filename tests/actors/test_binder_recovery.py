@@ -7,14 +7,7 @@ import pytest
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.volumes import CacheVolumes
-from roadstead.actors.messages import (
-    BindBatch,
-    BoundVolumes,
-    Evict,
-    PageAsk,
-    RunningPods,
-    node_batch,
-)
+from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone, Uids, Words
 from roadstead.actors.seam import NOTHING
@@ -23,6 +16,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.files import FileJournal
+from roadstead.storage.news import BoundVolumes
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
 from tests.journal.simulated_disk import SimulatedDisk

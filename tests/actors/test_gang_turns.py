@@ -2,10 +2,11 @@
 
 import json
 
-from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport
+from roadstead.actors.messages import LeaseAsk, LeaseReport
 from roadstead.actors.messages.changes import ClusterChanges, NodeChange
 from roadstead.actors.queue.actor import MAX_WAKES, QueueActor
 from roadstead.facts.pod import GroupMembership
+from roadstead.queue.reports import GivenBack
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
 from tests.simulation.scenarios import GANGS as CONFIG

@@ -2,14 +2,7 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.messages import (
-    Assumed,
-    GivenBack,
-    LeaseAsk,
-    LeaseReport,
-    PageAsk,
-    PendingNote,
-)
+from roadstead.actors.messages import Assumed, LeaseAsk, LeaseReport, PageAsk
 from roadstead.actors.messages.changes import ClusterChanges, NodeChange
 from roadstead.actors.messages.recovery import (
     BoundBefore,
@@ -28,6 +21,7 @@ from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import PodState
+from roadstead.queue.reports import GivenBack, PendingNote
 from tests.actors.world import GENEROUS_S, NOBODY, Fake, Fakes, batch_of, plan_of, turns
 from tests.builders import node, pod
 

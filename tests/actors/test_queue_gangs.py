@@ -2,11 +2,12 @@
 
 import json
 
-from roadstead.actors.messages import GivenBack, LeaseAsk, LeaseReport
+from roadstead.actors.messages import LeaseAsk, LeaseReport
 from roadstead.actors.messages.recovery import Owner, OwnerEnds
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
 from roadstead.queue import PodState
+from roadstead.queue.reports import GivenBack
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import pod
 from tests.simulation.scenarios import GANGS as CONFIG

@@ -9,7 +9,6 @@ from roadstead.actors.messages import (
     Assumed,
     BindAnswer,
     Leased,
-    PendingNote,
     Renewed,
     RunningPods,
     Settle,
@@ -21,6 +20,7 @@ from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineE
 from roadstead.attempts.effects import PodReport, Report, ReportKind
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import GroupMembership
+from roadstead.queue.reports import PendingNote
 from tests.actors.world import Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
 from tests.simulation.scenarios import GANGS

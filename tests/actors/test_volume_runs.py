@@ -7,7 +7,6 @@ import pytest
 
 from roadstead.actors.binder.volumes import BinderVolumes
 from roadstead.actors.cache.volumes import CacheVolumes
-from roadstead.actors.messages import BoundVolumes, StorageNews
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.scheduler.volumes import SchedulerVolumes
 from roadstead.facts.cluster import ClusterFacts
@@ -15,6 +14,7 @@ from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.storage import StorageState
 from roadstead.storage.claims import claim_keys
+from roadstead.storage.news import BoundVolumes, StorageNews
 from tests.actors.world import identity, inputs_of, placed, plan_of
 from tests.builders import node, pod
 from tests.storage.world import claim, profiles_of, random_fleet, storage, using, volume, waiting

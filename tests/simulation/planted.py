@@ -18,7 +18,6 @@ from roadstead.actors.cache.stream import ChangeStream
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue.gangs import Gangs
 from roadstead.actors.queue.nominations import NominationSync
-from roadstead.actors.revisions import Revisions
 from roadstead.actors.scheduler import preemption
 from roadstead.actors.scheduler.effects import EffectRunner
 from roadstead.actors.seam import NOTHING
@@ -42,6 +41,7 @@ from roadstead.plugins.node_ports import NodePorts
 from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
 from roadstead.queue.lending import Lending
+from roadstead.revisions import Revisions
 from roadstead.storage.ledger import VolumeLedger
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")

@@ -14,7 +14,6 @@ from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
     BindAnswers,
     BindBatch,
-    BoundVolumes,
     Evict,
     PageAsk,
     RunEnds,
@@ -32,6 +31,7 @@ from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.bound import BoundPods
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.storage.news import BoundVolumes
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed

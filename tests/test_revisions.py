@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.actors import revisions as revisions_module
-from roadstead.actors.revisions import Revisions
+from roadstead import revisions as revisions_module
+from roadstead.revisions import Revisions
 
 
 def test_a_late_copy_of_what_came_before_a_removal_is_no_news():
