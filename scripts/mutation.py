@@ -44,6 +44,7 @@ TARGETS = (
     "roadstead/journal",
     "roadstead/cycle",
     "roadstead/attempts",
+    "roadstead/scheduler",
     "roadstead/invariants",
 )
 RECOVERY = (

@@ -16,7 +16,6 @@ from roadstead.actors.binder.volumes import BinderVolumes
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
     ActorStatus,
-    BindAnswers,
     BindBatch,
     BoundPage,
     CommitPage,
@@ -56,6 +55,7 @@ from roadstead.binder import (
     PodState,
     Released,
 )
+from roadstead.binder.answers import BindAnswers
 from roadstead.binder.gangs import GangNeeds
 from roadstead.binder.pods import COUNTED, Decision, Rejected
 from roadstead.binder.verification import Verifier

@@ -13,7 +13,6 @@ from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
     ActorStatus,
     AssumeBatch,
-    Assumed,
     NodeBatch,
     Nominations,
     RunningPods,
@@ -34,6 +33,7 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
 from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState
+from roadstead.cache.answers import Assumed
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.nodes.partitioning import partitioning_over

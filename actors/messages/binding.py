@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from roadstead.actors.messages.common import PageAsk
 from roadstead.actors.messages.pods import PodBatch
 from roadstead.actors.seam import Nothing, method
+from roadstead.binder.answers import BindAnswers
 from roadstead.storage.news import BoundVolumes
 
 
@@ -28,45 +29,6 @@ class BindBatch:
     read_versions: tuple[int, ...] = ()
     transactions: tuple[str, ...] = ()
     number: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class BindAnswer:
-    """What became of one token. cause: "" if it is bound. row_version: of the node's row."""
-
-    token: str
-    uid: str
-    node_name: str
-    lsn: int
-    version: int
-    cause: str
-    reasons: tuple[str, ...]
-    row_version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class BindAnswers:
-    """Binder → scheduler: as columns, what became of each token.
-
-    refused: (place, cause, reasons, version of the node's row) of those that are not bound.
-    """
-
-    tokens: tuple[str, ...]
-    uids: tuple[str, ...]
-    nodes: tuple[str, ...]
-    lsns: tuple[int, ...]
-    versions: tuple[int, ...]
-    refused: tuple[tuple[int, str, tuple[str, ...], int], ...] = ()
-
-    @property
-    def answers(self) -> tuple[BindAnswer, ...]:
-        """One by one."""
-        refused = {place: rest for place, *rest in self.refused}
-        columns = zip(self.tokens, self.uids, self.nodes, self.lsns, self.versions, strict=True)
-        return tuple(
-            BindAnswer(*row, *refused.get(place, ("", (), row[3])))
-            for place, row in enumerate(columns)
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ import numpy as np
 
 from roadstead.actors.messages.pods import PodBatch
 from roadstead.actors.seam import Nothing, method
+from roadstead.cache.answers import Assumed
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.revisions import Revisions
-from roadstead.storage.news import NO_NEWS, BoundVolumes, StorageNews
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,6 @@ class AssumeBatch:
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
     known_changes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Assumed:
-    """Cache → scheduler: which tokens were refused, and which change the table must have reached.
-
-    volumes: of the attempts with claims that are not settled. storage: what the scheduler lacks.
-    """
-
-    refused: tuple[tuple[str, str], ...]
-    seq: int
-    volumes: tuple[BoundVolumes, ...] = ()
-    storage: StorageNews = NO_NEWS
 
 
 @dataclass(frozen=True, slots=True)

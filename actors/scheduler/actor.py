@@ -1,13 +1,7 @@
-"""Scheduler: a shell around AttemptsCore and SchedulingCycle, with a node table of its own.
+"""Scheduler: a shell around `roadstead.scheduler`, with a node table of its own.
 
-    lease ─► begin batch ─► decide ─► assume ─► bind ─► confirm, done
-                               │                  └──► forget, requeue
-                               └─► requeue, note why
-
-One loop leases and decides; binding goes on beside it, as upstream's binding cycle does, because a
-decided pod is assumed and the next batch sees it. The parts: Leasing gets the pods, SchedulingCycle
-decides them on the nodes that HeldNodes keeps, CycleDriver meets what it needs for that, and
-EffectRunner performs what the core asks for then.
+Scheduler (core) ── needs ──► Driver ──► HeldNodes, kernel, scorers
+                                └──────► Peers: queue, cache, binder
 """
 
 from __future__ import annotations
@@ -20,25 +14,25 @@ from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import ActorStatus, DeltaBatch
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.names import index_of
-from roadstead.actors.scheduler.cycle_driver import CycleDriver
-from roadstead.actors.scheduler.effects import EffectRunner
-from roadstead.actors.scheduler.figures import Figures
-from roadstead.actors.scheduler.held_nodes import HeldNodes, UnsettledError
+from roadstead.actors.scheduler.driver import Driver
+from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.scheduler.kernel_loader import KernelLoader
-from roadstead.actors.scheduler.leasing import Leasing
+from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scorers import Scorers
-from roadstead.actors.scheduler.volumes import SchedulerVolumes
-from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s, failure_out
+from roadstead.actors.seam import NOTHING, Directory, Nothing, failure_out
 from roadstead.attempts.core import AttemptsCore
-from roadstead.cycle.jobs import Thinking
+from roadstead.attempts.effects import PodReport
 from roadstead.cycle.partitions import Partition
-from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
+from roadstead.cycle.scheduling_cycle import CycleParts
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
+from roadstead.scheduler.figures import Figures
+from roadstead.scheduler.scheduler import Scheduler
+from roadstead.scheduler.volumes import SchedulerVolumes
 
 
 class SchedulerActor:
@@ -69,24 +63,25 @@ class SchedulerActor:
         self._nodes = HeldNodes(name, plan, classes, is_new=is_new, epoch=epoch)
         self._scorers = Scorers(name, plan, directory, self._nodes) if settings.workers else None
         self._kernel = KernelLoader(name, enabled=settings.kernel)
-        self.core = AttemptsCore(name, epoch, profiles)
-        self._effects = EffectRunner(self.core, plan, directory, volumes, extenders, Figures())
-        thinking, partition = Thinking(settings.decision_time), None
+        partition = None
         if settings.concurrency == "partitioned":
             partition = Partition(settings, index_of(name), self._nodes.partition_of)
-        self._leasing = Leasing(
-            *(self.core, self._effects, settings, profiles, classes, self.members),
-            thinking=thinking,
-            partition=partition,
-        )
         shorten = None if self._scorers is None else self._scorers.near
-        parts = CycleParts(self._nodes, settings, profiles, self._narrower, partition, shorten)
-        self._driver = CycleDriver(
-            *(SchedulingCycle(parts, thinking), self.core, self._effects),
-            *(self._leasing, self._nodes),
+        self.core = AttemptsCore(name, epoch, profiles)
+        self._scheduler = Scheduler(
+            self.core,
+            CycleParts(self._nodes, settings, profiles, self._narrower, partition, shorten),
+            *(volumes, extenders, classes, self.members),
+            profile=settings.scheduler_profiles[index_of(name)],
+            tell=self._tell_failed,
+        )
+        self._peers = Peers(name, epoch, directory, settings.deadlines.call_s)
+        self._driver = Driver(
+            *(self._scheduler, self._peers, self._nodes),
             kernel=self._kernel,
             scorers=self._scorers,
             volumes=volumes,
+            inflight_max_batches=settings.bounds.inflight_max_batches,
         )
         self._loop: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
@@ -95,12 +90,12 @@ class SchedulerActor:
     @property
     def failure(self) -> BaseException | None:
         """Why the scheduler cannot go on."""
-        return self._failure or self._effects.failure
+        return self._failure or self._driver.failure
 
     @property
     def figures(self) -> Figures:
         """What it did so far."""
-        return self._effects.figures
+        return self._scheduler.performer.figures
 
     async def apply(self, batch: DeltaBatch) -> Nothing:
         """Changes of the cluster, from the cache."""
@@ -134,7 +129,7 @@ class SchedulerActor:
         """All tasks, which end."""
         if self._scorers is not None:
             self._scorers.end()
-        tasks = self._effects.cancel()
+        tasks = self._driver.cancel()
         if self._loop is not None:
             self._loop.cancel()
             tasks.append(self._loop)
@@ -152,39 +147,25 @@ class SchedulerActor:
 
     async def _step(self) -> None:
         """One lease or one batch."""
-        await self._effects.perform(self.core.tick(clock_s()))
-        undecided = self.core.undecided(self._plan.settings.batch)
-        await self._leasing.renew()
-        if not undecided:
-            await self._leasing.lease()
+        done = await self._driver.step()
+        if done is None:
             return
-        lane, pods = self._driver.cycle.next(undecided)
-        began_s = clock_s()
-        try:
-            decisions, settled = await self._driver.decide(lane, pods)
-        except UnsettledError as unsettled:
-            log(self._name, "batch begins anew", why=str(unsettled))
+        if done.unsettled:
+            log(self._name, "batch begins anew", why=done.unsettled)
             return
-        finally:
-            self.figures.busy_s += clock_s() - began_s
-        lane.cycle.settled(len(pods), settled)
-        self.figures.decided += len(decisions)
-        await self._effects.perform(self.core.decided(decisions, lane.cycle.row_versions))
         self._batches += 1
-        log(
-            self._name,
-            "batch decided",
-            pods=len(pods),
-            decided=len(decisions),
-            placed=sum(decision.node_name is not None for decision in decisions),
-        )
+        counts = {"pods": done.pods, "decided": done.decided, "placed": done.placed}
+        log(self._name, "batch decided", **counts)
+
+    def _tell_failed(self, report: PodReport) -> None:
+        log(self._name, f"attempt {report.kind}", pod=report.key, why=report.message)
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()
         status = ActorStatus(
             f"had decided {self._batches} batches and bound {counts.bound_total} pods; "
             f"{counts.live} pods were under way",
-            timings_s=tuple(self._effects.spent_s.items()),
+            timings_s=tuple(self._peers.spent_s.items()),
             counts=(
                 ("batches", self._batches),
                 ("bound", counts.bound_total),

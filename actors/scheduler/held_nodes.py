@@ -17,18 +17,14 @@ from roadstead.actors.messages import DeltaBatch
 from roadstead.actors.seam import DeadlineError, Nothing
 from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
 from roadstead.cycle.batch import Decision
+from roadstead.cycle.needs import UnsettledError
 from roadstead.cycle.tentative import Tentative
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
-from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
 
 SPARE_NAMES = 1024
 """Of how many nodes that are gone the partition may be kept, beside as many as there are."""
-
-
-class UnsettledError(RoadsteadError):
-    """The cache's changes do not come in time: the batch begins anew."""
 
 
 class HeldNodes(TableFollower):

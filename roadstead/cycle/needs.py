@@ -3,8 +3,8 @@
     cycle ── Need ──► driver ── answer ──► cycle ── Need ──► … ──► result
 
 A cycle reads no clock and sends nothing: it is a generator of needs, and goes on with the answer to
-each. `actors/scheduler/cycle_driver.py` drives it over actors, `roadstead/local/drive.py` in one
-process. A driver that raises ends the cycle, which leaves its table free.
+each. `actors/scheduler/driver.py` drives it over actors, `roadstead/local/drive.py` in one process.
+What a driver raises instead of an answer ends the cycle, which leaves its table free.
 """
 
 from __future__ import annotations
@@ -16,15 +16,21 @@ from typing import TypeAlias, TypeVar, cast
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.lanes import Lane
 from roadstead.extenders.chain import Extenders
+from roadstead.protocol.errors import RoadsteadError
 
 T = TypeVar("T")
+
+
+class UnsettledError(RoadsteadError):
+    """Changes of the cluster do not come in time: the batch begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
     """The table is to hold every change that the scheduler was answered about. Answer: the time.
 
-    is_again: only what ended since it caught up for the same batch.
+    is_again: only what ended since it caught up for the same batch. The driver may raise
+    UnsettledError instead.
     """
 
     is_again: bool = False

@@ -9,13 +9,13 @@ from roadstead.actors.names import CACHE
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.scheduler import kernel_loader
-from roadstead.actors.scheduler.cycle_driver import CycleDriver
-from roadstead.actors.scheduler.leasing import NOTHING_SETTLED
+from roadstead.actors.scheduler.driver import Driver, drive
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.needs import Pause
 from roadstead.kernel.start import load
 from roadstead.run import RunPlan
+from roadstead.scheduler.needs import SettlePods
 from tests.actors import fleets
 from tests.actors.test_preemption_runs import FULL, URGENT, gone, running
 from tests.actors.test_preemption_runs import run as preempting_run
@@ -83,20 +83,21 @@ def test_preemption_is_tried_on_the_nodes_it_holds():
 
 
 def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatch):
-    original, after_failure = CycleDriver.meet, scheduling_cycle.after_failure
+    original, after_failure = Driver.meet, scheduling_cycle.after_failure
 
     async def meet(self, need):
         if need == Pause():
             small = node_batch([node("small", cpu=100)])
-            await self._effects.ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
-            await self._effects.settle(NOTHING_SETTLED)
+            await self._peers._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
+            settled = self._scheduler.performer.settle(SettlePods())
+            await drive(settled, self._peers.meet)
         return await original(self, need)
 
     def after_a_change(*failed):
         yield Pause()
         return (yield from after_failure(*failed))
 
-    monkeypatch.setattr(CycleDriver, "meet", meet)
+    monkeypatch.setattr(Driver, "meet", meet)
     monkeypatch.setattr(scheduling_cycle, "after_failure", after_a_change)
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
     quick = {"deadlines": {"call_s": 0.2}}

@@ -3,11 +3,12 @@
 import pytest
 
 from roadstead.actors.messages import ActorStatus
-from roadstead.actors.scheduler.figures import Figures, concurrency_of, work_of
+from roadstead.actors.scheduler.figures import concurrency_of, work_of
 from roadstead.attempts.pods import Attempt
 from roadstead.config.settings import Settings
 from roadstead.cycle.lanes import Lane
 from roadstead.facts.pod import Owner
+from roadstead.scheduler.figures import Figures
 from tests.builders import pod
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.messages import Assumed, LeaseAsk, LeaseReport, PageAsk
+from roadstead.actors.messages import LeaseAsk, LeaseReport, PageAsk
 from roadstead.actors.messages.changes import ClusterChanges, NodeChange
 from roadstead.actors.messages.recovery import (
     BoundBefore,
@@ -16,6 +16,7 @@ from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue import nominations as queue_nominations
 from roadstead.actors.queue.actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
 from roadstead.actors.seam import NOTHING
+from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Bounds, Deadlines
 from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement

@@ -5,19 +5,14 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import (
-    Assumed,
-    BindAnswer,
-    Leased,
-    Renewed,
-    RunningPods,
-    Settle,
-    node_batch,
-)
+from roadstead.actors.messages import Leased, Renewed, RunningPods, Settle, node_batch
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.scheduler.driver import drive
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.attempts.effects import PodReport, Report, ReportKind
+from roadstead.binder.answers import BindAnswer
+from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import GroupMembership
 from roadstead.queue.reports import PendingNote
@@ -424,7 +419,9 @@ async def test_what_people_are_told_reaches_the_queue_without_a_lease():
     world = World()
     report = PodReport("uid-a", "default/a", ReportKind.WARNING, "running PostBind plugin failed")
 
-    await world.scheduler._effects.perform([Report((report,))])
+    scheduler = world.scheduler
+    told = scheduler._scheduler.performer.perform([Report((report,))])
+    await drive(told, scheduler._driver.meet)
 
     (told,) = world.queue.told("report")
     assert (told.lease_id, told.done, told.given_back) == (0, (), ())

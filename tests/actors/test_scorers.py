@@ -7,7 +7,7 @@ import pytest
 
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
-from roadstead.actors.scheduler import cycle_driver, scorers
+from roadstead.actors.scheduler import driver, scorers
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor import supervisor
 from roadstead.actors.worker.actor import WorkerActor
@@ -68,7 +68,7 @@ def test_any_number_of_workers_gives_the_decisions_of_none(workers):
 
 def test_what_comes_while_a_batch_is_decided_does_not_hold_for_the_rows_it_took(monkeypatch):
     monkeypatch.setattr(scheduling_cycle, "DECISIONS_AT_ONCE", 1)
-    monkeypatch.setattr(cycle_driver, "NEAR", 30)
+    monkeypatch.setattr(driver, "NEAR", 30)
     monkeypatch.setattr(scorers, "NEAR", 30)
     alone, _ = run(0, nodes=300, batch=300)
     outcome, actors = run(2, nodes=300, batch=300)

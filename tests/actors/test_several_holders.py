@@ -6,11 +6,11 @@ from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.scheduler import held_nodes
-from roadstead.actors.scheduler.cycle_driver import drive
-from roadstead.actors.scheduler.held_nodes import HeldNodes, UnsettledError
+from roadstead.actors.scheduler.driver import drive
+from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.needs import ApplyWaiting, Pause
+from roadstead.cycle.needs import ApplyWaiting, Pause, UnsettledError
 from roadstead.cycle.scheduling_cycle import decide_held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak

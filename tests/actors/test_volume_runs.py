@@ -8,10 +8,10 @@ import pytest
 from roadstead.actors.binder.volumes import BinderVolumes
 from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.scheduler.volumes import SchedulerVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.scheduler.volumes import SchedulerVolumes
 from roadstead.storage import StorageState
 from roadstead.storage.claims import claim_keys
 from roadstead.storage.news import BoundVolumes, StorageNews

@@ -3,7 +3,7 @@
 import asyncio
 from inspect import isawaitable
 
-from roadstead.actors.messages import BindAnswers, pod_batch
+from roadstead.actors.messages import pod_batch
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import first_of, open_runtime
 from roadstead.actors.runtime.simulated import SimulatedRuntime
@@ -12,6 +12,7 @@ from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.seam import ActorLostError
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.attempts.verdicts import no_node
+from roadstead.binder.answers import BindAnswers
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain import PlainCycle

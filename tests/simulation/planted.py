@@ -18,8 +18,6 @@ from roadstead.actors.cache.stream import ChangeStream
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue.gangs import Gangs
 from roadstead.actors.queue.nominations import NominationSync
-from roadstead.actors.scheduler import preemption
-from roadstead.actors.scheduler.effects import EffectRunner
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
 from roadstead.actors.worker.table_follower import TableFollower
@@ -42,6 +40,9 @@ from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
 from roadstead.queue.lending import Lending
 from roadstead.revisions import Revisions
+from roadstead.scheduler import preempting
+from roadstead.scheduler.needs import NominatePods
+from roadstead.scheduler.performing import Performer
 from roadstead.storage.ledger import VolumeLedger
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
@@ -180,8 +181,11 @@ def an_evicted_pod_still_counts_at_the_binder(put):
 
 @bug(found=8)
 def an_evicted_pod_still_counts_at_the_cache(put):
-    original = preemption._nominations
-    put(preemption, "_nominations", lambda all_of_them, gone: original(all_of_them, ()))
+    put(
+        preempting,
+        "NominatePods",
+        lambda nominations, gone, known: NominatePods(nominations, (), known),
+    )
 
 
 @bug(found=0)
@@ -294,12 +298,12 @@ def a_token_is_used_again(put):
 
 @bug(found=0)
 def what_was_refused_is_not_forgotten(put):
-    original = EffectRunner.perform
+    original = Performer.perform
 
-    async def perform(self, effects):
-        await original(self, [each for each in effects if not isinstance(each, Forget)])
+    def perform(self, effects):
+        return original(self, [each for each in effects if not isinstance(each, Forget)])
 
-    put(EffectRunner, "perform", perform)
+    put(Performer, "perform", perform)
 
 
 @bug(kinds=NETWORK, within=60, found=5)

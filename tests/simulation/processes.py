@@ -62,7 +62,7 @@ class _Runtime(SimulatedRuntime):
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
                 if not self._watch:
-                    lanes = life.actor._driver.cycle.lanes
+                    lanes = life.actor._scheduler.cycle.lanes
                     self.shadows += [ShadowBatches(lane.cycle) for lane in lanes]
             elif name == BINDER:
                 self.shadows.append(ShadowVerifier(life.actor._verifier))

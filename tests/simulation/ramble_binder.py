@@ -12,7 +12,6 @@ from dataclasses import replace
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
-    BindAnswers,
     BindBatch,
     Evict,
     PageAsk,
@@ -25,6 +24,7 @@ from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
+from roadstead.binder.answers import BindAnswers
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod import Owner as PodOwner
 from roadstead.journal import JournalError, NullJournal

@@ -1,4 +1,4 @@
-"""Volumes of pods on their way: a scheduler's part (`actors/cache/volumes.py` says the whole)."""
+"""Volumes of pods on their way: a scheduler's part (the cache binds them)."""
 
 from __future__ import annotations
 

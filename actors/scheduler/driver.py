@@ -1,0 +1,199 @@
+"""Driver: meets what a scheduler needs, over actors.
+
+    Scheduler.step ── Need ──► messages, the loop, threads ── answer ──► its next step
+
+Leases are renewed while it waits. What a batch is, and what follows from it, is not decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import closing
+from typing import TypeVar
+
+from roadstead.actors.binder.order import SendOrder, Turn
+from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.kernel_loader import KernelLoader
+from roadstead.actors.scheduler.outside import call_outside
+from roadstead.actors.scheduler.peers import Peers
+from roadstead.actors.scheduler.scorers import NEAR, Scorers
+from roadstead.actors.seam import clock_s
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.lanes import Lane
+from roadstead.cycle.needs import (
+    ApplyWaiting,
+    CallExtenders,
+    CatchUp,
+    Pause,
+    Phase,
+    Prepare,
+    ReadClock,
+    ScoreClasses,
+    WaitUntil,
+)
+from roadstead.scheduler.needs import BindBeside, BindPods, Need, Steps
+from roadstead.scheduler.scheduler import BatchDone, Scheduler
+from roadstead.scheduler.volumes import SchedulerVolumes
+
+T = TypeVar("T")
+NeedT = TypeVar("NeedT")
+
+
+async def drive(
+    steps: Generator[NeedT, object, T], meet: Callable[[NeedT], Awaitable[object]]
+) -> T:
+    """The result of steps whose needs are met one by one.
+
+    What `meet` raises is raised where the need was; who does not expect it there ends with it.
+    """
+    with closing(steps):
+        answer: object = None
+        failure: Exception | None = None
+        while True:
+            try:
+                need = steps.send(answer) if failure is None else steps.throw(failure)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            answer = failure = None
+            try:
+                answer = await meet(need)
+            except Exception as raised:
+                failure = raised
+
+
+class Driver:
+    """Drives one scheduler. peers: queue, cache and binder, as messages reach them.
+
+    failure: what ended a binding cycle, and with it the scheduler.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        peers: Peers,
+        nodes: HeldNodes,
+        *,
+        kernel: KernelLoader,
+        scorers: Scorers | None,
+        volumes: SchedulerVolumes,
+        inflight_max_batches: int,
+    ) -> None:
+        self.failure: BaseException | None = None
+        self._scheduler = scheduler
+        self._peers = peers
+        self._nodes = nodes
+        self._kernel = kernel
+        self._scorers = scorers
+        self._volumes = volumes
+        self._binding: set[asyncio.Task[None]] = set()
+        self._may_bind = asyncio.Semaphore(inflight_max_batches)
+        self._order = SendOrder()
+        self._phase, self._phase_began = "", 0.0
+
+    async def step(self) -> BatchDone | None:
+        """One lease or one batch of the scheduler."""
+        self._phase = ""
+        return await drive(self._scheduler.step(clock_s()), self.meet)
+
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """Cancel all binding cycles; what is at the binder stays there."""
+        tasks = [*self._binding]
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    async def meet(self, need: Need) -> object:
+        """The answer to one need of the loop."""
+        match need:
+            case Phase(name):
+                self._enter(name)
+            case Prepare(pods):
+                self._volumes.catch_up()
+                return self._kernel.accelerator(pods)
+            case CatchUp(is_again):
+                self._scheduler.performer.figures.reads += not is_again
+                await self._nodes.catch_up(self._scheduler.performer.seq)
+            case ApplyWaiting():
+                await self._nodes.apply_waiting()
+            case ScoreClasses(lane, pods):
+                await self._score(lane, pods)
+            case WaitUntil(at_s):
+                await self._sleep_until(at_s)
+            case Pause():
+                await asyncio.sleep(0)
+            case _:
+                return await self._meet_anywhere(need)
+        return clock_s()
+
+    async def _meet_anywhere(self, need: Need) -> object:
+        """The answer to a need that the loop has, or a binding cycle."""
+        match need:
+            case ReadClock():
+                return clock_s()
+            case CallExtenders(extenders, work):
+                return await call_outside(extenders, work)
+            case BindBeside(steps):
+                self._start_binding(steps)
+                return None
+        return await self._peers.meet(need)
+
+    def _start_binding(self, steps: Steps[None]) -> None:
+        task = asyncio.create_task(self._bind(steps, self._order.begin()))
+        self._binding.add(task)
+        task.add_done_callback(self._bound_or_failed)
+
+    def _bound_or_failed(self, task: asyncio.Task[None]) -> None:
+        self._binding.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self.failure = self.failure or failure
+
+    async def _bind(self, steps: Steps[None], turn: Turn) -> None:
+        """A binding cycle, which sends its binds in its turn."""
+
+        async def meet(need: Need) -> object:
+            if not isinstance(need, BindPods):
+                return await self._meet_anywhere(need)
+            return await self._peers.bind(need, await turn.comes())
+
+        with closing(steps):
+            async with self._may_bind:
+                try:
+                    await drive(steps, meet)
+                finally:
+                    turn.over.set()
+
+    async def _score(self, lane: Lane, pods: Sequence[PodInCycle]) -> None:
+        if self._scorers is None:
+            return
+        scheduler = self._scheduler
+        coming = scheduler.core.undecided(len(pods) + NEAR)
+        waiting = scheduler.cycle.on_lane(lane, coming)
+        await self._renewing(self._scorers.ask(lane.cycle, pods, waiting[len(pods) :]))
+
+    async def _sleep_until(self, at_s: float) -> None:
+        """Sleep, for longer than leases last if need be."""
+        while (left_s := at_s - clock_s()) > 0:
+            await asyncio.sleep(min(left_s, self._scheduler.leasing.renew_every_s))
+            await self._renew()
+
+    async def _renewing(self, work: Coroutine[None, None, None]) -> None:
+        """Work that may take longer than leases last."""
+        working = asyncio.create_task(work)
+        every_s = self._scheduler.leasing.renew_every_s
+        try:
+            while not (await asyncio.wait({working}, timeout=every_s))[0]:
+                await self._renew()
+        finally:
+            working.cancel()
+        await working
+
+    async def _renew(self) -> None:
+        await drive(self._scheduler.leasing.renew(clock_s()), self._peers.meet)
+
+    def _enter(self, phase: str) -> None:
+        if self._phase:
+            self._peers.spend(self._phase, self._phase_began)
+        self._phase, self._phase_began = phase, time.perf_counter()

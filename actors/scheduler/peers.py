@@ -1,0 +1,198 @@
+"""Peers: queue, cache and binder as a scheduler reaches them: its needs as messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+
+from roadstead.actors.messages import (
+    ASSUME,
+    BIND,
+    EVICT,
+    LEASE,
+    NOMINATE,
+    RENEW,
+    REPORT,
+    SETTLE,
+    AssumeBatch,
+    BindBatch,
+    Evict,
+    LeaseAsk,
+    LeaseReport,
+    Nominations,
+    PodBatch,
+    Renew,
+    Settle,
+    pod_batch,
+    pod_columns,
+)
+from roadstead.actors.names import BINDER, CACHE, QUEUE
+from roadstead.actors.seam import (
+    TRIES,
+    ActorLostError,
+    DeadlineError,
+    Directory,
+    Method,
+    PatientRef,
+)
+from roadstead.attempts.effects import Nomination
+from roadstead.attempts.pods import Attempt
+from roadstead.binder.answers import BindAnswers
+from roadstead.cache.answers import Assumed
+from roadstead.facts.pod import PodIdentity
+from roadstead.scheduler.needs import (
+    AskLease,
+    AssumePods,
+    BindPods,
+    EvictPods,
+    LeasedPods,
+    Need,
+    NominatePods,
+    Pod,
+    RenewLeases,
+    ReportPods,
+    SettlePods,
+)
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+LEASE_WAIT_S = 0.5
+"""How long the queue waits for the first pod of a lease."""
+
+
+class Peers:
+    """Sends what a scheduler needs of others. spent_s: seconds by phase."""
+
+    def __init__(self, owner: str, epoch: int, directory: Directory, call_s: float) -> None:
+        self.spent_s: dict[str, float] = {}
+        self._owner, self._epoch = owner, epoch
+        self._directory, self._call_s = directory, call_s
+        self._refs: dict[str, PatientRef] = {}
+        self._losses = 0
+
+    async def meet(self, need: Need) -> object:
+        """The answer to a need that is no bind."""
+        match need:
+            case AskLease():
+                return await self._lease(need)
+            case RenewLeases(lease_ids):
+                return (await self._call(QUEUE, RENEW, Renew(lease_ids))).lease_ids
+            case ReportPods():
+                await self._report(need)
+                return None
+            case AssumePods(attempts, known_changes):
+                return await self._assume(attempts, known_changes)
+            case SettlePods(forget, finish, confirm, rows, known_changes):
+                told = Settle(forget, finish, confirm, known_changes, rows)
+                return await self._call(CACHE, SETTLE, told)
+            case NominatePods():
+                return await self._nominate(need)
+            case EvictPods():
+                return await self._evict(need)
+        raise AssertionError(f"{type(need).__name__} is no need of others")
+
+    async def bind(self, need: BindPods, number: int) -> BindAnswers | None:
+        """The binder's answer to the batch of a number; None where none came in time."""
+        started = time.perf_counter()
+        attempts = need.attempts
+        batch = BindBatch(
+            *(self._owner, self._epoch, _pods(attempts)),
+            tuple(a.node_name for a in attempts),
+            tuple(a.token for a in attempts),
+            volumes=need.volumes,
+            read_versions=need.read_versions,
+            transactions=need.transactions,
+            number=number,
+        )
+        try:
+            answer = await self._ref(BINDER).ref.call(BIND, batch, timeout_s=self._call_s)
+        except (DeadlineError, ActorLostError) as failure:
+            self._bear(failure)
+            return None
+        self._losses = 0
+        self.spend("bind", started)
+        return answer
+
+    def spend(self, phase: str, started: float) -> None:
+        self.spent_s[phase] = self.spent_s.get(phase, 0.0) + time.perf_counter() - started
+
+    def _bear(self, failure: DeadlineError | ActorLostError) -> None:
+        """Goes on without an answer; raises where an actor stays away, who may be replaced."""
+        self._losses += isinstance(failure, ActorLostError)
+        if self._losses >= TRIES:
+            raise failure
+
+    async def _lease(self, need: AskLease) -> LeasedPods | None:
+        started = time.perf_counter()
+        asked = self._owner, self._epoch, need.max_pods, LEASE_WAIT_S, need.profile, need.gangs
+        timeout_s = self._call_s + LEASE_WAIT_S
+        try:
+            leased = await self._ref(QUEUE).ref.call(LEASE, LeaseAsk(*asked), timeout_s=timeout_s)
+        except (DeadlineError, ActorLostError) as failure:
+            self._bear(failure)
+            return None
+        self._losses = 0
+        self.spend("lease", started)
+        pods, numbers = tuple(leased.pods.keyed()), (leased.attempts, leased.draws)
+        return LeasedPods(
+            leased.lease_id, pods, *numbers, leased.waiting, leased.turn, leased.gangs
+        )
+
+    async def _report(self, need: ReportPods) -> None:
+        started = time.perf_counter()
+        gone = pod_batch(need.gone)
+        report = LeaseReport(need.lease_id, need.done, need.given_back, need.notes, gone)
+        await self._call(QUEUE, REPORT, report)
+        self.spend("report", started)
+
+    async def _assume(self, attempts: Sequence[Attempt], known_changes: int) -> Assumed:
+        started = time.perf_counter()
+        batch = AssumeBatch(
+            _pods(attempts),
+            tuple(a.node_name for a in attempts),
+            tuple(a.token for a in attempts),
+            known_changes,
+        )
+        answer = await self._call(CACHE, ASSUME, batch)
+        self.spend("assume", started)
+        return answer
+
+    async def _nominate(self, need: NominatePods) -> Assumed:
+        started = time.perf_counter()
+        told = Nominations(
+            pod_batch((_identity(each), each.facts) for each in need.nominations),
+            tuple(each.node_name for each in need.nominations),
+            tuple(bool(each.victims) for each in need.nominations),
+            *(need.gone, need.known_changes),
+        )
+        answer = await self._call(CACHE, NOMINATE, told)
+        self.spend("preempt", started)
+        return answer
+
+    async def _evict(self, need: EvictPods) -> list[Pod]:
+        started = time.perf_counter()
+        ask = Evict(need.token, need.uids, need.preemptor, need.node_name)
+        answer = await self._call(BINDER, EVICT, ask)
+        self.spend("preempt", started)
+        return list(answer.gone.pods())
+
+    async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
+        return await self._ref(name).call(method, message, timeout_s=self._call_s)
+
+    def _ref(self, name: str) -> PatientRef:
+        found = self._refs.get(name)
+        if found is None:
+            found = self._refs[name] = PatientRef(self._directory.find(name))
+        return found
+
+
+def _pods(attempts: Sequence[Attempt]) -> PodBatch:
+    uids, keys = [each.uid for each in attempts], [each.key for each in attempts]
+    return pod_columns(uids, keys, [each.facts for each in attempts])
+
+
+def _identity(nomination: Nomination) -> PodIdentity:
+    namespace, _, name = nomination.key.partition("/")
+    return PodIdentity(nomination.uid, namespace, name)

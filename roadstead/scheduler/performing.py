@@ -1,0 +1,264 @@
+"""Performer: has done what a scheduler's core asks for: assume, bind, settle, report.
+
+    effects of the core ──► needs, in order ──► answers go into the core ──► its next effects
+                                └── Bind: steps beside, as upstream's binding cycle
+
+A decided pod is assumed before it is bound, so that the next batch is decided meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import (
+    AskBinder,
+    Assume,
+    Bind,
+    Confirm,
+    Done,
+    Effect,
+    FinishBinding,
+    Forget,
+    Nominate,
+    PodReport,
+    Report,
+    ReportKind,
+    Requeue,
+    RequeueItem,
+    RequeueReason,
+)
+from roadstead.attempts.pods import Attempt, BindAnswer, BindOutcome
+from roadstead.binder.answers import BindAnswers
+from roadstead.cache.answers import Assumed
+from roadstead.config.settings import Settings
+from roadstead.cycle.jobs import job_of
+from roadstead.cycle.needs import ReadClock, called, time_after
+from roadstead.extenders.caller import ExtenderError
+from roadstead.extenders.chain import Extenders
+from roadstead.facts.pod import PodIdentity
+from roadstead.protocol.status import unschedulable
+from roadstead.queue.reports import GivenBack, PendingNote
+from roadstead.scheduler.figures import Figures
+from roadstead.scheduler.needs import (
+    AssumePods,
+    BindBeside,
+    BindPods,
+    Pod,
+    ReportPods,
+    SettlePods,
+    Steps,
+    answer_of_cache,
+    bound_by,
+)
+from roadstead.scheduler.preempting import carry_out
+from roadstead.scheduler.volumes import SchedulerVolumes
+
+_OUTCOMES = {
+    "": BindOutcome.BOUND,
+    "constraint": BindOutcome.CONFLICT,
+    "unknown_node": BindOutcome.CONFLICT,
+    "version": BindOutcome.CONFLICT,
+    "transaction": BindOutcome.CONFLICT,
+    "expired": BindOutcome.CONFLICT,
+    "changed": BindOutcome.CONFLICT,
+    # The binder has enough to flush: that says nothing of the pod.
+    "busy": BindOutcome.CONFLICT,
+    "already_bound": BindOutcome.TAKEN,
+    "deleted": BindOutcome.GONE,
+}
+"""What a binder's cause means to the cycle; any other one fails the attempt."""
+
+
+class Performer:
+    """Performs the effects of one scheduler's core.
+
+    tell: hears of attempts that fail. seq: the last change of the cluster that must be on the table
+    for the next batch. reads_failed: something that was decided on the state as read was refused
+    since. figures: what the scheduler did, of which this counts the binder's answers.
+    """
+
+    def __init__(
+        self,
+        core: AttemptsCore,
+        settings: Settings,
+        volumes: SchedulerVolumes,
+        extenders: Extenders,
+        tell: Callable[[PodReport], None],
+    ) -> None:
+        self.seq = 0
+        self.reads_failed = False
+        self.figures = Figures()
+        self._core = core
+        self._volumes = volumes
+        self._extenders = extenders
+        self._tell = tell
+        self._news: dict[str, int] = {}
+        self._checks_versions = settings.conflicts == "version"
+        self._is_whole = settings.transaction == "all-or-nothing"
+
+    def perform(self, effects: Sequence[Effect]) -> Steps[None]:
+        """Performs effects in order; binding goes on beside."""
+        finishing: tuple[Attempt, ...] = ()
+        gone: Sequence[Pod] = ()
+        notes = _notes(effects)
+        for report in _failures(effects):
+            self._tell(report)
+        forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
+        freed = {attempt.uid for attempts in forgotten for attempt in attempts}
+        for effect in effects:
+            if isinstance(effect, Assume):
+                yield from self._assume(effect.attempts)
+            elif isinstance(effect, FinishBinding):
+                finishing = effect.attempts
+            elif isinstance(effect, (Bind, AskBinder)):
+                yield BindBeside(self._bind(finishing, effect.attempts))
+                finishing = ()
+            elif isinstance(effect, Forget):
+                self.reads_failed = True
+                self._volumes.drop([attempt.token for attempt in effect.attempts])
+                yield from self.settle(SettlePods(forget=_pairs(effect.attempts)))
+            elif isinstance(effect, Confirm):
+                self._volumes.drop([attempt.token for attempt in effect.attempts])
+                uids = tuple(attempt.uid for attempt in effect.attempts)
+                yield from self.settle(SettlePods(confirm=uids))
+            elif isinstance(effect, Nominate):
+                gone = yield from self._nominate(effect)
+            elif isinstance(effect, Done):
+                yield ReportPods(effect.lease_id, effect.uids, notes=notes)
+                notes = ()
+            elif isinstance(effect, Requeue):
+                back = tuple(_given_back(item, freed) for item in effect.items)
+                yield ReportPods(effect.lease_id, given_back=back, notes=notes, gone=gone)
+                notes, gone = (), ()
+        if notes:
+            yield ReportPods(0, notes=notes)
+
+    def settle(self, need: SettlePods) -> Steps[None]:
+        """Ends attempts at the cache, or hears from it how far the table must be."""
+        rows, self._news = tuple(self._news.items()), {}
+        need = replace(need, known_changes=self._volumes.known, rows=rows)
+        self._take((yield from answer_of_cache(need)))
+
+    def _take(self, answer: Assumed) -> None:
+        self.seq = max(self.seq, answer.seq)
+        self._volumes.take(answer.storage, answer.volumes)
+
+    def _assume(self, attempts: Sequence[Attempt]) -> Steps[None]:
+        answer = yield from answer_of_cache(AssumePods(attempts, self._volumes.known))
+        self._take(answer)
+        refused = [(token, unschedulable(why)) for token, why in answer.refused]
+        not_taken = {token for token, _ in refused}
+        self.reads_failed |= bool(refused)
+        accepted = [a.token for a in attempts if a.token not in not_taken]
+        now_s = yield from time_after(ReadClock())
+        yield from self.perform(self._core.assumed(accepted, refused, now_s))
+
+    def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> Steps[None]:
+        if finishing:
+            yield from self.settle(SettlePods(finish=_pairs(finishing)))
+            attempts = yield from self._bind_outside(attempts)
+        if not attempts:
+            return
+        answer = yield from bound_by(self._bind_pods(attempts))
+        if answer is None:
+            yield from self.perform(self._core.lost([a.token for a in attempts]))
+            return
+        self._take_note(attempts, answer)
+        yield from self.perform(self._core.bind_answered(_answers(answer)))
+
+    def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
+        versions, whole = self._checks_versions, self._is_whole
+        return BindPods(
+            attempts,
+            self._volumes.of([a.token for a in attempts]),
+            tuple(a.read_version for a in attempts) if versions else (),
+            tuple(job_of(a.facts) for a in attempts) if whole else (),
+        )
+
+    def _take_note(self, attempts: Sequence[Attempt], told: BindAnswers) -> None:
+        """What answers of the binder say beside how attempts end."""
+        causes = dict.fromkeys(told.tokens, "")
+        causes |= {told.tokens[place]: cause for place, cause, _, _ in told.refused}
+        self.figures.answered(attempts, causes)
+        self.reads_failed |= bool(told.refused)
+        if self._checks_versions:
+            version_of = {each.token: each.row_version for each in told.answers}
+            for each in attempts:
+                if each.token in version_of:
+                    known = self._news.get(each.node_name, 0)
+                    self._news[each.node_name] = max(known, version_of[each.token])
+
+    def _bind_outside(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
+        """Has extenders bind the pods that they bind; those to be committed, failures left out."""
+        refused = []
+        for attempt in attempts:
+            if not self._extenders.binder_of(attempt.facts):
+                continue
+            target = _identity(attempt), attempt.facts, attempt.node_name
+            try:
+                yield from called(self._extenders, partial(self._extenders.bind, *target))
+            except ExtenderError as failure:
+                refused.append(BindAnswer(attempt.token, BindOutcome.FAILED, message=str(failure)))
+        if not refused:
+            return attempts
+        yield from self.perform(self._core.bind_answered(refused))
+        failed = {answer.token for answer in refused}
+        return [attempt for attempt in attempts if attempt.token not in failed]
+
+    def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
+        """Evicts victims and nominates; those that are gone."""
+        found = yield from carry_out(effect, self._core, self._volumes.known)
+        effects, gone, answer = found
+        self._take(answer)
+        yield from self.perform(effects)
+        return gone
+
+
+def _identity(attempt: Attempt) -> PodIdentity:
+    namespace = attempt.facts.namespace
+    return PodIdentity(attempt.uid, namespace, attempt.key.removeprefix(f"{namespace}/"))
+
+
+def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
+    return tuple((attempt.uid, attempt.token) for attempt in attempts)
+
+
+def _answers(told: BindAnswers) -> list[BindAnswer]:
+    found = [
+        BindAnswer(token, BindOutcome.BOUND, node)
+        for token, node in zip(told.tokens, told.nodes, strict=True)
+    ]
+    for place, cause, reasons, _ in told.refused:
+        outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
+        found[place] = BindAnswer(told.tokens[place], outcome, "", ", ".join((cause, *reasons)))
+    return found
+
+
+def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
+    return GivenBack(
+        item.uid,
+        str(item.reason),
+        item.rejected_by,
+        item.nominated_node,
+        item.preempts,
+        item.pending,
+        # One that lost a race was placed somewhere, if only in the batch in which it was decided.
+        item.uid in freed or item.reason is RequeueReason.CONFLICT,
+    )
+
+
+def _failures(effects: Sequence[Effect]) -> Iterable[PodReport]:
+    reports = (each for effect in effects if isinstance(effect, Report) for each in effect.reports)
+    return (each for each in reports if each.kind is not ReportKind.UNSCHEDULABLE)
+
+
+def _notes(effects: Sequence[Effect]) -> tuple[PendingNote, ...]:
+    return tuple(
+        PendingNote(each.uid, each.key, each.message, each.reasons, each.plugins)
+        for effect in effects
+        if isinstance(effect, Report)
+        for each in effect.reports
+    )

@@ -1,0 +1,105 @@
+"""Scheduler: one scheduler's loop, around AttemptsCore and SchedulingCycle.
+
+    lease ─► begin batch ─► decide ─► assume ─► bind ─► confirm, done
+                               │                  └──► forget, requeue
+                               └─► requeue, note why
+
+One loop leases and decides; binding goes on beside it, as upstream's binding cycle does, because a
+decided pod is assumed and the next batch sees it. The parts: Leasing gets the pods, SchedulingCycle
+decides them, and Performer has done what the core asks for then.
+
+Upstream: pkg/scheduler/scheduler.go (Run) and schedule_one.go (ScheduleOne), batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import PodReport
+from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.lanes import Lane
+from roadstead.cycle.needs import ReadClock, UnsettledError, time_after
+from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
+from roadstead.extenders.chain import Extenders
+from roadstead.framework.members import GroupMembers
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.scheduler.leasing import Leasing
+from roadstead.scheduler.needs import Steps
+from roadstead.scheduler.performing import Performer
+from roadstead.scheduler.volumes import SchedulerVolumes
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """What came of a batch: pods that it had, were decided and were placed; why it begins anew."""
+
+    pods: int
+    decided: int = 0
+    placed: int = 0
+    unsettled: str = ""
+
+
+class Scheduler:
+    """Leases, decides, and has done what follows.
+
+    parts: what it decides with; its nodes are kept up to date by its driver. profile: whose pods it
+    gets, "" for all. tell: hears of attempts that fail.
+    """
+
+    def __init__(
+        self,
+        core: AttemptsCore,
+        parts: CycleParts,
+        volumes: SchedulerVolumes,
+        extenders: Extenders,
+        classes: PodClasses,
+        members: GroupMembers,
+        *,
+        profile: str = "",
+        tell: Callable[[PodReport], None],
+    ) -> None:
+        settings, thinking = parts.settings, Thinking(parts.settings.decision_time)
+        self.core = core
+        self.cycle = SchedulingCycle(parts, thinking)
+        self.performer = Performer(core, settings, volumes, extenders, tell)
+        self.leasing = Leasing(
+            *(core, self.performer, settings, parts.profiles, classes, members),
+            profile=profile,
+            thinking=thinking,
+            partition=parts.partition,
+        )
+        self._max_pods = settings.batch
+
+    def step(self, now_s: float) -> Steps[BatchDone | None]:
+        """One lease, or one batch and what came of it."""
+        yield from self.performer.perform(self.core.tick(now_s))
+        undecided = self.core.undecided(self._max_pods)
+        now_s = yield from time_after(ReadClock())
+        yield from self.leasing.renew(now_s)
+        if not undecided:
+            yield from self.leasing.lease()
+            return None
+        return (yield from self._batch(*self.cycle.next(undecided)))
+
+    def _batch(self, lane: Lane, pods: Sequence[PodInCycle]) -> Steps[BatchDone]:
+        performer = self.performer
+        if performer.reads_failed:
+            self.cycle.drop()
+            performer.reads_failed = False
+        began_s = now_s = yield from time_after(ReadClock())
+        try:
+            decisions, settled = yield from self.cycle.decide(lane, pods, now_s)
+        except UnsettledError as unsettled:
+            return BatchDone(len(pods), unsettled=str(unsettled))
+        finally:
+            performer.figures.passed_on = self.cycle.passed_on
+        now_s = yield from time_after(ReadClock())
+        performer.figures.busy_s += now_s - began_s
+        lane.cycle.settled(len(pods), settled)
+        performer.figures.decided += len(decisions)
+        yield from performer.perform(self.core.decided(decisions, lane.cycle.row_versions))
+        placed = sum(decision.node_name is not None for decision in decisions)
+        return BatchDone(len(pods), len(decisions), placed)
