@@ -1,24 +1,28 @@
 """AttemptsCore: what becomes of each leased pod, from its decision to the end of its binding cycle.
 
-      NEW ── lease ──> LEASED ── place ──> ASSUMING ── accept ──> (ASSUMED) ── park ──> WAITING
-                         │ │                │ ↺ ask                 │  │ │               │  │
-                  reject │ │ fail           │ refuse                │  │ └── permit ──┐  │  │
-                         │ │                │                reject │  │ fail         v  │  │
-                         │ │                │                       │  │       (PERMITTED)  │
-                         │ │                │                       │  │      fail │ │ ^ permit
-                         │ │                │                       │  │           │ │ └──┘
-                         v │                │                       v  │           │ │   reject
-             UNSCHEDULABLE │ <──────────────│───────────────────────┘  │           │ │
-                           v                │                          v           │ │ bind
-                         FAILED <───────────│──────────────────────────┴───────────┘ v
-                           ^                v                                      BINDING
-                           │             CONFLICT <─────────── refuse ──────────────┤ │ ask
-                           └──────────────────────────────────── fail ──────────────┤ v
-             GONE <───────────────────── take (bound by another) ───────────────────┤ ASKED ↺ ask
-             BOUND <──────────────────── commit ────────────────────────────────────┘ (the same)
+States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE`:
 
-      any live, BOUND ── delete ──> GONE      any live ── lease: a newer one, stays where it is
-      UNSCHEDULABLE, FAILED, CONFLICT, GONE ── lease ──> LEASED      BOUND ── lease: told Done again
+    NEW           ── lease ──► LEASED
+    LEASED        ── place ──► ASSUMING   ── reject ──► UNSCHEDULABLE   ── fail ──► FAILED
+                  ── delete ──► GONE   ↺ lease
+    ASSUMING      ── accept ──► ASSUMED   ── refuse ──► CONFLICT   ── delete ──► GONE   ↺ lease, ask
+    ASSUMED       ── park ──► WAITING   ── permit ──► PERMITTED   ── reject ──► UNSCHEDULABLE
+                  ── fail ──► FAILED
+    WAITING       ── permit ──► PERMITTED   ── reject ──► UNSCHEDULABLE   ── delete ──► GONE
+                  ↺ lease
+    PERMITTED     ── bind ──► BINDING   ── fail ──► FAILED
+    BINDING       ── ask ──► ASKED   ── commit ──► BOUND   ── fail ──► FAILED
+                  ── refuse ──► CONFLICT   ── take, delete ──► GONE   ↺ lease
+    ASKED         ── commit ──► BOUND   ── fail ──► FAILED   ── refuse ──► CONFLICT
+                  ── take, delete ──► GONE   ↺ lease, ask
+    BOUND         ── delete ──► GONE   ↺ lease
+    UNSCHEDULABLE ── lease ──► LEASED
+    FAILED        ── lease ──► LEASED
+    CONFLICT      ── lease ──► LEASED
+    GONE          ── lease ──► LEASED
+
+`lease` in a state that a pod can be in between two calls: a newer lease of a pod under way, which
+stays where it is; a BOUND pod is reported Done again. `take`: another attempt bound the pod.
 
 ASSUMED (Reserve and Permit are asked) and PERMITTED (PreBind and Bind are asked) are passed within
 one call. The way out without a bind is one method, `_end`: Unreserve in reverse order, forget,

@@ -1,12 +1,15 @@
 """BinderCore: the one writer of binds.
 
-      UNKNOWN ── add ──> PENDING ── accept ──> TENTATIVE ── flush ──> BOUND
-         │                │  │ update           │  │ update            │ update
-         └─ load ─────────│──┴── load ──────────│──────────────> BOUND │
-                          │ delete              │ evict, delete        │ evict, delete
-                          └─────────────────────┴───────> DELETED <────┘
-                                                            │ evict, delete: told twice
-                                                            └ add, load: back as if new
+States and events, as `scripts/diagrams.py` draws them from `binder.pods.TABLE`:
+
+    UNKNOWN   ── add ──► PENDING   ── load ──► BOUND
+    PENDING   ── accept ──► TENTATIVE   ── load ──► BOUND   ── delete ──► DELETED   ↺ update
+    TENTATIVE ── flush ──► BOUND   ── evict, delete ──► DELETED   ↺ update
+    BOUND     ── evict, delete ──► DELETED   ↺ update
+    DELETED   ── add ──► PENDING   ── load ──► BOUND   ↺ evict, delete
+
+`evict` and `delete` in DELETED: the event came twice. A DELETED pod that is added or loaded is as
+a new one.
 
 No arrow leads from one node to another or back to PENDING: a pod is bound at most once and never
 moves (I3). `unbind` is there to be refused.

@@ -1,18 +1,18 @@
 """CacheCore: what is on which node, and which of it is only assumed.
 
-          ┌──────────────────── add ─────────────────────┐   ┌────┐ update
-          │                                              v   v    │
-      INITIAL ── assume ──> ASSUMED ── add, update ───> ADDED ────┘
-          ^                 ^  │  │                      ^ │
-          │ forget          │  │  └──── remove ────────┐ │ │ remove
-          ├─────────────────│──┤                       v │ v
-          │ forget          │  │ ask: time is over   DELETED ── remove: told twice
-          │  finish_binding │  v                       ^ │
-          └──────────────── ASKED ── add, update ────────┘ (also: assume, add: back as if new)
-                              │  └── remove ───────────┤
-                              v expire: not bound      │
-                            EXPIRED ── remove ─────────┘
-                              └── add, update: ADDED (back after expiry); assume: ASSUMED
+States and events, as `scripts/diagrams.py` draws them from `cache.pods.TABLE`:
+
+    INITIAL ── assume ──► ASSUMED   ── add ──► ADDED
+    ASSUMED ── forget ──► INITIAL   ── ask ──► ASKED   ── add, update ──► ADDED
+            ── remove ──► DELETED   ↺ finish_binding
+    ASKED   ── forget ──► INITIAL   ── finish_binding ──► ASSUMED   ── add, update ──► ADDED
+            ── expire ──► EXPIRED   ── remove ──► DELETED   ↺ ask
+    ADDED   ── remove ──► DELETED   ↺ update
+    EXPIRED ── assume ──► ASSUMED   ── add, update ──► ADDED   ── remove ──► DELETED
+    DELETED ── assume ──► ASSUMED   ── add ──► ADDED   ↺ remove
+
+`ask`: the time of an assumption is over. `expire`: the binder answered that the pod is not bound.
+`remove` in DELETED: the event came twice. A DELETED pod that is assumed or added is as a new one.
 
 Assumed, asked and added pods are counted on their node. A scheduler assumes a pod so that the next
 decision sees it; the cluster's word confirms it, wherever the pod then is. An assumption without

@@ -1,17 +1,23 @@
 """QueueCore: pods that wait for a node, and the leases under which schedulers try them.
 
-      NEW ── add ──> ACTIVE <── activate ── BACKOFF <── back_off ── UNSCHEDULABLE
-       │             │    ^                    ^                      ^      │
-       │       lease │    │ conflict, expire,  │ fail, back_off       │      │ activate: to ACTIVE
-       │             v    │ activate           │                      │      │ gate: to GATED
-       │            IN_FLIGHT ─────────────────┴──────── reject ──────┘
-       │             │    │
-       └── gate ──┐  │    └── gate ──> GATED      GATED ── activate ──> ACTIVE
-                  v  │                            GATED ── back_off ──> BACKOFF
-               GATED │ finish                     GATED ── gate: asked again, still shut ──> GATED
-                     v
-                   DONE        any living ── assign ──> DONE     BACKOFF ── lease ──> IN_FLIGHT
-                               any living, DONE ── delete ──> DELETED
+States and events, as `scripts/diagrams.py` draws them from `queue.board.TABLE`:
+
+    NEW           ── add ──► ACTIVE   ── gate ──► GATED
+    ACTIVE        ── lease ──► IN_FLIGHT   ── assign ──► DONE   ── delete ──► DELETED   ↺ update
+    BACKOFF       ── activate ──► ACTIVE   ── lease ──► IN_FLIGHT   ── assign ──► DONE
+                  ── delete ──► DELETED   ↺ update
+    UNSCHEDULABLE ── activate ──► ACTIVE   ── back_off ──► BACKOFF   ── gate ──► GATED
+                  ── assign ──► DONE   ── delete ──► DELETED   ↺ update
+    GATED         ── activate ──► ACTIVE   ── back_off ──► BACKOFF   ── assign ──► DONE
+                  ── delete ──► DELETED   ↺ gate, update
+    IN_FLIGHT     ── conflict, expire, activate ──► ACTIVE   ── fail, back_off ──► BACKOFF
+                  ── reject ──► UNSCHEDULABLE   ── gate ──► GATED   ── finish, assign ──► DONE
+                  ── delete ──► DELETED   ↺ update
+    DONE          ── delete ──► DELETED
+    DELETED       (no event is allowed)
+
+NEW and DELETED pods are outside of the queue. `gate` in GATED: PreEnqueue was asked again and still
+refuses. A DONE pod is outside as well, and remembered for a while.
 
 One mutator, `Board.go`, takes a pod along an arrow of `board.TABLE`; `QueueCore` decides which
 event it is. PreEnqueue is asked whenever a pod enters ACTIVE or BACKOFF, save from one to the

@@ -31,7 +31,7 @@ class PodState(StrEnum):
 
 
 class PodEvent(StrEnum):
-    """What happens to a pod; each leads to one state (see the table in `roadstead.queue.core`)."""
+    """What happens to a pod; each leads to one state (see the table in `roadstead.queue.board`)."""
 
     ADD = "add"
     GATE = "gate"

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Diagrams of the state machines, drawn from their tables into docstrings and docs.
+
+    scripts/diagrams.py            draws them again where they differ from the tables
+    scripts/diagrams.py --check    prints what differs, changes nothing; status 1 if anything does
+
+In a docstring a diagram is the indented block below the line `TITLE`. In `docs/state-machines.md`
+it is what stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`. The words around it are
+written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from roadstead.attempts.pods import TABLE as ATTEMPTS  # noqa: E402
+from roadstead.binder.pods import TABLE as BINDER  # noqa: E402
+from roadstead.cache.pods import TABLE as CACHE  # noqa: E402
+from roadstead.queue.board import TABLE as QUEUE  # noqa: E402
+from roadstead.transitions import TransitionTable  # noqa: E402
+
+PAGE = "docs/state-machines.md"
+TITLE = "States and events, as `scripts/diagrams.py` draws them from `{table}`:"
+INDENT, GAP, WIDTH = "    ", "   ", 100
+
+Table = TransitionTable[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A table, its name in the page and in docstrings, and the file whose docstring shows it."""
+
+    name: str
+    table_name: str
+    table: Table
+    file: str
+
+
+MACHINES = (
+    Machine("queue", "queue.board.TABLE", QUEUE, "roadstead/queue/__init__.py"),
+    Machine("attempts", "attempts.pods.TABLE", ATTEMPTS, "roadstead/attempts/core.py"),
+    Machine("cache", "cache.pods.TABLE", CACHE, "roadstead/cache/__init__.py"),
+    Machine("binder", "binder.pods.TABLE", BINDER, "roadstead/binder/__init__.py"),
+)
+
+
+class MarkError(Exception):
+    """A file lacks the marks between which a diagram belongs."""
+
+
+def states_of(table: Table) -> list[StrEnum]:
+    """All states of a machine, in the order of their enum."""
+    first, _, _ = next(iter(table))
+    return list(type(first))
+
+
+def arrows_from(table: Table, state: StrEnum) -> list[tuple[str, StrEnum]]:
+    """Events out of a state, those that lead to the same one joined; loops back to it last."""
+    by_target: dict[StrEnum, list[StrEnum]] = {}
+    for start, event, target in table:
+        if start is state:
+            by_target.setdefault(target, []).append(event)
+    states = states_of(table)
+    targets = sorted(by_target, key=lambda to: (to is state, states.index(to)))
+    return [(_joined(by_target[target]), target) for target in targets]
+
+
+def _joined(events: list[StrEnum]) -> str:
+    order = list(type(events[0]))
+    return ", ".join(event.value for event in sorted(events, key=order.index))
+
+
+def text_of(table: Table) -> str:
+    """The diagram of a docstring: a line of arrows per state; `↺` leads back to the state."""
+    states = states_of(table)
+    column = max(len(state.name) for state in states) + 1
+    lines: list[str] = []
+    for state in states:
+        parts = [
+            f"↺ {events}" if target is state else f"── {events} ──► {target.name}"
+            for events, target in arrows_from(table, state)
+        ]
+        lines += _wrapped(INDENT + state.name.ljust(column), parts or ["(no event is allowed)"])
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wrapped(head: str, parts: list[str]) -> Iterator[str]:
+    """The parts behind the head, and below it where a line would be too long."""
+    line, *rest = (head + parts[0], *parts[1:])
+    for part in rest:
+        if len(line) + len(GAP) + len(part) <= WIDTH:
+            line += GAP + part
+        else:
+            yield line
+            line = " " * len(head) + part
+    yield line
+
+
+def mermaid_of(table: Table) -> str:
+    """The diagram of the page, in Mermaid."""
+    states = states_of(table)
+    lines = ["stateDiagram-v2", f"{INDENT}[*] --> {states[0].name}"]
+    for state in states:
+        arrows = arrows_from(table, state)
+        lines += [f"{INDENT}{state.name} --> {to.name}: {events}" for events, to in arrows]
+        if not arrows:
+            lines.append(f"{INDENT}{state.name} --> [*]")
+    return "".join(f"{line}\n" for line in ("```mermaid", *lines, "```"))
+
+
+def with_docstring(machine: Machine, source: str) -> str:
+    """The source of a module with the diagram in its docstring drawn anew."""
+    title = TITLE.format(table=machine.table_name)
+    block = rf"(^{re.escape(title)}\n\n)(?:{INDENT}.*\n)*"
+    return _replaced(machine, source, block, text_of(machine.table), machine.file)
+
+
+def with_diagram(machine: Machine, page: str) -> str:
+    """The page with the diagram of one machine drawn anew."""
+    name = re.escape(machine.name)
+    block = rf"(^<!-- {name}: .* -->\n)(?:(?!<!-- end of ).*\n)*(?=<!-- end of {name} -->$)"
+    return _replaced(machine, page, block, mermaid_of(machine.table), PAGE)
+
+
+def _replaced(machine: Machine, text: str, block: str, diagram: str, place: str) -> str:
+    drawn, count = re.subn(block, lambda found: found[1] + diagram, text, flags=re.MULTILINE)
+    if count != 1:
+        raise MarkError(f"{place}: the marks for the diagram of {machine.name} stand {count} times")
+    return drawn
+
+
+def drawn_files(root: Path, machines: Iterable[Machine] = MACHINES) -> dict[str, tuple[str, str]]:
+    """File → its text as it is, and as the tables want it. MarkError where a mark is missing."""
+    page = wanted = (root / PAGE).read_text()
+    files: dict[str, tuple[str, str]] = {}
+    for machine in machines:
+        source = (root / machine.file).read_text()
+        files[machine.file] = source, with_docstring(machine, source)
+        wanted = with_diagram(machine, wanted)
+    return files | {PAGE: (page, wanted)}
+
+
+def main(arguments: Sequence[str], root: Path = ROOT) -> int:
+    """Draws the diagrams, or only compares them; the exit status."""
+    parser = argparse.ArgumentParser(description="Draws the state machines from their tables.")
+    parser.add_argument("--check", action="store_true", help="print what differs, change nothing")
+    is_check = parser.parse_args(arguments).check
+    try:
+        files = drawn_files(root)
+    except MarkError as error:
+        print(error, file=sys.stderr)
+        return 1
+    different = {name: texts for name, texts in files.items() if texts[0] != texts[1]}
+    for name, (text, wanted) in different.items():
+        if is_check:
+            lines = text.splitlines(), wanted.splitlines()
+            print("\n".join(difflib.unified_diff(*lines, name, f"{name} (drawn)", lineterm="")))
+        else:
+            (root / name).write_text(wanted)
+            print(f"drawn: {name}")
+    return int(is_check and bool(different))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
