@@ -59,6 +59,13 @@ def open_log(folder: str, process: str) -> None:
     root.propagate = False
 
 
+def log_folder() -> Path | None:
+    """The folder of this process's log; None where none is open."""
+    handlers = logging.getLogger(ROOT).handlers
+    files = (each for each in handlers if isinstance(each, logging.FileHandler))
+    return next((Path(each.baseFilename).parent for each in files), None)
+
+
 def close_logs() -> None:
     """Closes what `open_log` opened in this process."""
     root = logging.getLogger(ROOT)

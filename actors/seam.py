@@ -19,13 +19,28 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, to_wire
-from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
+from roadstead.protocol.errors import (
+    IllegalTransitionError,
+    InputError,
+    RoadsteadError,
+    UnsupportedError,
+)
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 
 ERROR = "error"
 REPLY = "reply"
+
+UNEXPECTED = "UnexpectedError"
+"""The kind of a failure that is no error of ours: a mistake in the program."""
+
+BUGS = frozenset({UNEXPECTED, IllegalTransitionError.__name__})
+"""Kinds of failures that only a mistake in the program explains. All others are errors of input or
+operation, whose text is enough."""
+
+TRANSCRIPT = "\nThe last messages of "
+"""Begins the lines on the messages before such a failure; they are the end of its text."""
 
 
 class ActorError(RoadsteadError):
@@ -188,7 +203,7 @@ def failure_out(failure: BaseException) -> Failure:
         return _failure(type(failure).__name__, str(failure))
     last = traceback.extract_tb(failure.__traceback__)[-1:]
     where = f" at {last[0].name}:{last[0].lineno}" if last else ""
-    return _failure("ActorError", f"{type(failure).__name__}: {failure}{where}")
+    return _failure(UNEXPECTED, f"{type(failure).__name__}: {failure}{where}")
 
 
 def _failure(kind: str, text: str, parts: tuple[str, ...] = ()) -> Failure:

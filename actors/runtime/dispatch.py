@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
+from roadstead.actors.logs import ROOT
+from roadstead.actors.messages.common import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
 from roadstead.actors.runtime.process_calls import answered
+from roadstead.actors.runtime.transcript import Transcript
 from roadstead.actors.seam import (
+    BUGS,
     ERROR,
     METHODS,
     NOTHING,
@@ -20,9 +26,13 @@ from roadstead.protocol.codec import Envelope, Limits, from_wire, to_wire
 
 
 class Dispatcher:
-    """Finds the handler of an actor for each envelope that arrives."""
+    """Finds the handler of an actor for each envelope that arrives.
 
-    __slots__ = ("_actor", "_fences", "_handlers", "_limits", "name")
+    An error that only a bug explains gets the last messages of the actor behind its text, whether
+    a handler raises it or the actor's status says that a task of its own did.
+    """
+
+    __slots__ = ("_actor", "_fences", "_handlers", "_limits", "_transcript", "name")
 
     def __init__(self, name: str, actor: object, limits: Limits) -> None:
         self.name = name
@@ -30,17 +40,23 @@ class Dispatcher:
         self._limits = limits
         self._handlers: dict[str, Callable[[object], Awaitable[object]]] = {}
         self._fences: dict[str, int] = {}
+        self._transcript = Transcript(name)
 
     async def receive(self, data: bytes) -> bytes:
         """Handles one envelope; the reply's bytes. An error of the handler is a reply, too."""
         try:
             envelope = Envelope.decode(data, self._limits, typed=True)
-            reply = await self._handle(envelope)
+            reply = await self._handle(envelope, data)
             return Envelope(REPLY, envelope.seq, envelope.epoch, envelope.token, reply).encode()
         except asyncio.CancelledError:
             raise
         except Exception as failure:
-            return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
+            out = failure_out(failure)
+            if out.kind in BUGS:
+                logger = logging.getLogger(f"{ROOT}.{self.name}")
+                logger.info("a handler failed", exc_info=failure)
+                out = replace(out, text=out.text + self._transcript.excerpt(out.text))
+            return Envelope(ERROR, 0, 0, "", to_wire(out)).encode()
 
     def crashed(self) -> None:
         """The actor is gone in a process that goes on: what it held of the system is given free."""
@@ -48,11 +64,12 @@ class Dispatcher:
         if crashed is not None:
             crashed()
 
-    async def _handle(self, envelope: Envelope) -> object:
+    async def _handle(self, envelope: Envelope, data: bytes) -> object:
         if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
             raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
         if envelope.kind in PROCESS_CALLS:
             return await answered(envelope.kind, envelope.body)
+        self._transcript.note(envelope, data)
         method = METHODS.get(envelope.kind)
         if method is FENCE:
             self._fences |= dict(from_wire(Fences, envelope.body).epochs)
@@ -60,4 +77,7 @@ class Dispatcher:
         handler = getattr(self._actor, envelope.kind, None) if method is not None else None
         if method is None or handler is None:
             raise ActorError(f"{self.name} has no handler {envelope.kind!r}")
-        return to_wire(await handler(from_wire(method.message, envelope.body)))
+        reply = await handler(from_wire(method.message, envelope.body))
+        if method is STATUS and isinstance(reply, ActorStatus) and reply.error_kind in BUGS:
+            reply = replace(reply, error=reply.error + self._transcript.excerpt(reply.error))
+        return to_wire(reply)

@@ -36,6 +36,7 @@ from roadstead.actors.runtime.living import Life, LivingRef
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import (
     NOTHING,
+    TRANSCRIPT,
     A,
     ActorError,
     ActorLostError,
@@ -361,7 +362,9 @@ class Supervisor:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
         did += last_call_of(name, self._plan)
-        return f"{what}.{did} The run ends here; what the binder acknowledged is in its list."
+        what, begins, messages = what.partition(TRANSCRIPT)
+        end = "The run ends here; what the binder acknowledged is in its list."
+        return f"{what}.{did} {end}{begins}{messages}"
 
     async def stop(self) -> None:
         """Schedulers take no more, the binder closes its journal, and all actors end, in time."""

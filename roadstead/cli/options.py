@@ -104,7 +104,7 @@ _LOG = click.option(
     "--log",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder for the actors' logs, JSON lines.",
+    help="Folder for the actors' logs, JSON lines, and for what led to an error of theirs.",
 )
 
 source_parameters = (

@@ -8,10 +8,14 @@ from roadstead.actors.runs.launch import ActorLauncher, first_of, open_runtime, 
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.actors.supervisor import supervisor
+from roadstead.attempts.core import AttemptsCore
+from roadstead.binder import BinderCore
+from roadstead.cache import CacheCore
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.journal import JournalError, NullJournal
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import IllegalTransitionError, InputError
+from roadstead.queue import QueueCore
 from tests.actors.world import GENEROUS_S, inputs_of, plan_of, pods_of, turns
 from tests.builders import node
 
@@ -101,6 +105,45 @@ def test_a_scheduler_that_takes_no_changes_ends_the_run_with_the_place(monkeypat
 
     assert "MemoryError: no room" in why
     assert "no longer takes changes" in why
+
+
+@pytest.mark.parametrize(
+    ("core", "method", "actor", "asks"),
+    [
+        (BinderCore, "bind", "binder", "bind"),
+        (CacheCore, "assume", "cache", "assume"),
+        (QueueCore, "lease", "queue", "lease"),
+    ],
+)
+def test_a_core_with_a_bug_ends_the_run_with_the_last_messages_of_its_actor(
+    monkeypatch, core, method, actor, asks
+):
+    def broken(self, *args):
+        raise AssertionError("is in two places")
+
+    monkeypatch.setattr(core, method, broken)
+
+    what, head, *lines = Run(monkeypatch).fails().splitlines()
+
+    assert f"{actor}: AssertionError: is in two places at broken:" in what
+    assert what.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert head.startswith(f"The last messages of {actor}, ")
+    assert f"  {asks} " in lines[-1]
+    assert "from scheduler-0 (epoch 1)" in lines[-1]
+
+
+def test_a_bug_in_a_scheduler_s_own_task_ends_the_run_with_its_last_messages(monkeypatch):
+    def broken(self, *args):
+        raise IllegalTransitionError("cycle: default/p: place is not allowed in state bound")
+
+    monkeypatch.setattr(AttemptsCore, "decided", broken)
+
+    what, head, *lines = Run(monkeypatch).fails().splitlines()
+
+    assert what.startswith("scheduler-0 cannot go on: cycle: default/p: place is not allowed")
+    assert what.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert head.startswith("The last messages of scheduler-0, ")
+    assert any(line.startswith("  run from the driver, ") for line in lines)
 
 
 def test_a_journal_that_fails_ends_the_run(monkeypatch):

@@ -139,7 +139,7 @@ async def test_any_other_exception_arrives_with_its_kind_and_place():
 
 
 def test_an_exception_that_was_never_raised_has_no_place():
-    assert failure_out(ValueError("odd")) == Failure("ActorError", "ValueError: odd")
+    assert failure_out(ValueError("odd")) == Failure("UnexpectedError", "ValueError: odd")
 
 
 def test_a_failure_of_known_kind_with_missing_parts_is_still_an_error():

@@ -1,0 +1,167 @@
+"""Transcript: the last messages that an actor handled, for the error that ends a run.
+
+    message ──► note ──► what it was ──► excerpt: a few lines behind the text of an unexpected error
+                   └───► its bytes ────► save: a file beside the logs (`--log`), to be replayed
+
+Both are bounded. A message costs two appends; its bytes are not copied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from roadstead.actors.logs import log, log_folder
+from roadstead.actors.messages.common import STATUS
+from roadstead.actors.messages.queueing import QUEUE_STATE
+from roadstead.actors.seam import TRANSCRIPT, clock_s
+from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.errors import cut_short
+
+MAX_NOTED = 64
+"""Messages of which method, size and sender are known."""
+
+MAX_BYTES, MAX_KEPT = 256 * 1024, 4096
+"""How many bytes and messages are kept whole. They hold names and facts of pods; they are written
+only where the user asked for logs, and readable by the owner alone."""
+
+EXCERPT_MAX_LINES = 8
+NAME_MAX_CHARS = 64
+ERROR_MAX_CHARS = 8_192
+
+LOOKS = (STATUS.name, QUEUE_STATE.name)
+"""Questions that are asked several times a second and change nothing. They are left out: they would
+take the place of the messages that led to the error."""
+
+SUFFIX = ".transcript"
+_MAGIC = b"RSTRANS1"
+# Twice over, for what stands around the messages.
+_LIMITS = Limits(max_bytes=2 * MAX_BYTES)
+
+
+class _Noted(NamedTuple):
+    at_s: float
+    method: str
+    size: int
+    sender: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMessage:
+    """One envelope as it arrived. at_s: by the clock of the actor's loop."""
+
+    at_s: float
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTranscript:
+    """What a file holds: the last of the `handled` messages of an actor, oldest first."""
+
+    actor: str
+    error: str
+    handled: int
+    messages: tuple[SavedMessage, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no message is missing: an actor that is built alike then raises the same error.
+
+        A binder is built alike where its journal is as it was.
+        """
+        return len(self.messages) == self.handled
+
+
+class Transcript:
+    """The last messages of one life of an actor."""
+
+    __slots__ = ("_actor", "_handled", "_kept", "_kept_bytes", "_noted", "_saved")
+
+    def __init__(self, actor: str) -> None:
+        self._actor = actor
+        self._handled = 0
+        self._noted: deque[_Noted] = deque(maxlen=MAX_NOTED)
+        self._kept: deque[tuple[float, bytes]] = deque()
+        self._kept_bytes = 0
+        self._saved: str | None = None
+
+    def note(self, envelope: Envelope, data: bytes) -> None:
+        """Keep a message that is about to be handled. data: the envelope's bytes."""
+        if envelope.kind in LOOKS:
+            return
+        now_s, size = clock_s(), len(data)
+        # A broken sender may send names of any length.
+        method, sender = envelope.kind[:NAME_MAX_CHARS], envelope.token[:NAME_MAX_CHARS]
+        self._noted.append(_Noted(now_s, method, size, sender, envelope.epoch))
+        self._handled += 1
+        self._kept.append((now_s, data))
+        self._kept_bytes += size
+        # A message that is too large is removed with all before it: what is kept has no gaps.
+        while self._kept_bytes > MAX_BYTES or len(self._kept) > MAX_KEPT:
+            self._kept_bytes -= len(self._kept.popleft()[1])
+
+    def excerpt(self, error: str) -> str:
+        """The last messages in a few lines that begin with `TRANSCRIPT`; "" where there were none.
+
+        The first error is saved beside the logs, with the messages.
+        """
+        if not self._noted:
+            return ""
+        now_s = clock_s()
+        groups = [list(each) for _, each in groupby(self._noted, lambda m: (m[1], *m[3:]))]
+        lines = [_line(group, now_s) for group in groups[-EXCERPT_MAX_LINES:]]
+        shown = sum(map(len, groups[-EXCERPT_MAX_LINES:]))
+        lines.insert(0, f"{TRANSCRIPT}{self._actor}, {shown} of {self._handled}, oldest first:")
+        if self._saved is None:
+            self._saved = self._save(error)
+        if self._saved:
+            lines.append(f"  All that is kept of them: {self._saved}")
+        # A path may hold bytes that are no text.
+        return "\n".join(lines).encode(errors="backslashreplace").decode()
+
+    def _save(self, error: str) -> str:
+        """Write the messages beside the logs; the file, "" where there are no logs or it fails."""
+        folder = log_folder()
+        if folder is None:
+            return ""
+        text = error[:ERROR_MAX_CHARS]
+        messages = tuple(SavedMessage(at_s, data) for at_s, data in self._kept)
+        saved = SavedTranscript(self._actor, text, self._handled, messages)
+        path = folder / f"{self._actor}{SUFFIX}"
+        try:
+            # Made anew: what an earlier run left may be a link, or readable by others.
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(_MAGIC + pack(to_wire(saved)))
+        except OSError as failure:
+            log(self._actor, "the transcript cannot be written", why=failure.strerror)
+            return ""
+        return str(path)
+
+
+def _line(group: list[_Noted], now_s: float) -> str:
+    """Messages of one kind from one sender, next to each other."""
+    last = group[-1]
+    times = f" x {len(group)}" if len(group) > 1 else ""
+    sender = f"{_plain(last.sender)} (epoch {last.epoch})" if last.sender else "the driver"
+    size, ago_s = sum(each.size for each in group), now_s - last.at_s
+    return f"  {_plain(last.method)}{times} from {sender}, {size:,} bytes, {ago_s:.3f} s before"
+
+
+def _plain(name: str) -> str:
+    return name if name.isprintable() else cut_short(name)
+
+
+def read_transcript(path: Path) -> SavedTranscript:
+    """The transcript of a file that an actor wrote. CodecError for any other file."""
+    with path.open("rb") as file:
+        data = file.read(len(_MAGIC) + _LIMITS.max_bytes + 1)
+    if not data.startswith(_MAGIC):
+        raise CodecError("not a transcript")
+    return from_wire(SavedTranscript, unpack(data[len(_MAGIC) :], _LIMITS, typed=True))

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The last messages of an actor whose run ended with a bug, from the file beside its logs.
+
+    scripts/transcript.py DIR/queue.transcript      the error, then each message and what it says
+
+`replay` sends them to a new actor; see `tests/scripts/test_transcript.py`. Where the transcript is
+whole, the new actor raises the same error. Otherwise what came before is missing: run with `--log`
+on an input that is small enough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import roadstead.actors.messages  # noqa: E402, F401  (declares the methods)
+from roadstead.actors.runtime.transcript import SavedTranscript, read_transcript  # noqa: E402
+from roadstead.actors.seam import METHODS, clock_s  # noqa: E402
+from roadstead.protocol.codec import CodecError, Envelope, from_wire  # noqa: E402
+from roadstead.protocol.errors import cut_short, printable  # noqa: E402
+
+BODY_MAX_CHARS = 400
+
+
+async def replay(
+    saved: SavedTranscript, receive: Callable[[bytes], Awaitable[bytes]]
+) -> list[bytes]:
+    """Send the messages to a new actor, in their order and at their times; the replies.
+
+    receive: of the new actor's Dispatcher. On a VirtualLoop it takes no time.
+    """
+    handling: list[asyncio.Task[bytes]] = []
+    began_s = clock_s()
+    for message in saved.messages:
+        due_s = began_s + message.at_s - saved.messages[0].at_s
+        # Also where it is due now: the handler of the message before begins first.
+        await asyncio.sleep(max(0.0, due_s - clock_s()))
+        handling.append(asyncio.ensure_future(receive(message.data)))
+    return await asyncio.gather(*handling)
+
+
+def lines_of(saved: SavedTranscript) -> Iterator[str]:
+    """The transcript as text."""
+    yield f"{saved.actor}: {saved.error}"
+    missing = saved.handled - len(saved.messages)
+    yield f"{len(saved.messages)} messages" + (f", {missing} before them missing" * (missing > 0))
+    for message in saved.messages:
+        try:
+            yield f"{message.at_s:.6f} {_said(Envelope.decode(message.data))}"
+        except CodecError as error:
+            yield f"{message.at_s:.6f} {len(message.data)} bytes: {error}"
+
+
+def _said(envelope: Envelope) -> str:
+    method = METHODS.get(envelope.kind)
+    body = envelope.body if method is None else from_wire(method.message, envelope.body)
+    text = repr(body)
+    short = text if len(text) <= BODY_MAX_CHARS else text[: BODY_MAX_CHARS - 1] + "…"
+    sender = f"{envelope.token} (epoch {envelope.epoch})" if envelope.token else "the driver"
+    return f"{envelope.kind} from {sender}: {short}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints a transcript; the exit status."""
+    parser = argparse.ArgumentParser(description="Shows the last messages of an actor.")
+    parser.add_argument("file", type=Path, help="ACTOR.transcript, in the folder of --log")
+    path = parser.parse_args(arguments).file
+    try:
+        saved = read_transcript(path)
+    except (OSError, CodecError) as error:
+        print(f"{cut_short(str(path))}: {error}", file=sys.stderr)
+        return 1
+    for line in lines_of(saved):
+        print(printable(line))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

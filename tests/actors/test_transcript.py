@@ -1,0 +1,301 @@
+"""Transcripts: what an actor handled before an error that only a bug explains."""
+
+import logging
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.actors.logs import close_logs, open_log
+from roadstead.actors.messages import BOUND, QUEUE_STATE, STATUS, ActorStatus, BoundPage, PageAsk
+from roadstead.actors.runtime import transcript
+from roadstead.actors.runtime.dispatch import Dispatcher
+from roadstead.actors.runtime.transcript import (
+    EXCERPT_MAX_LINES,
+    MAX_BYTES,
+    MAX_KEPT,
+    MAX_NOTED,
+    SUFFIX,
+    read_transcript,
+)
+from roadstead.actors.seam import (
+    NOTHING,
+    TRANSCRIPT,
+    ActorError,
+    Stamp,
+    failure_out,
+    open_reply,
+)
+from roadstead.journal import JournalError
+from roadstead.protocol.codec import CodecError, Envelope, Limits, pack
+from roadstead.protocol.errors import IllegalTransitionError
+
+LIMITS = Limits()
+ILLEGAL = IllegalTransitionError("queue: u1: lease is not allowed in state done")
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """The clock of transcripts: half a second later each time that it is read."""
+    readings = iter(range(1_000_000))
+    monkeypatch.setattr(transcript, "clock_s", lambda: next(readings) / 2)
+
+
+@pytest.fixture
+def log_dir(tmp_path):
+    root = logging.getLogger("roadstead")
+    before = (root.level, root.propagate)
+    open_log(str(tmp_path), "driver")
+    yield tmp_path
+    close_logs()
+    root.setLevel(before[0])
+    root.propagate = before[1]
+
+
+class Actor:
+    """Answers pages until it is told to fail, and says in its status how a task of its failed."""
+
+    def __init__(self):
+        self.fails = None
+        self.failed = None
+
+    async def bound(self, ask):
+        if self.fails is not None:
+            raise self.fails
+        return BoundPage((), (), ask.count)
+
+    async def queue_state(self, _):
+        return NOTHING
+
+    async def status(self, _):
+        out = failure_out(self.failed)
+        return ActorStatus("did much", out.text, out.kind)
+
+
+class World:
+    """An actor behind its dispatcher."""
+
+    def __init__(self):
+        self.actor = Actor()
+        self.dispatcher = Dispatcher("actor-1", self.actor, LIMITS)
+
+    async def tell(self, method, message, *, sender="", epoch=0):
+        data = Stamp(sender, epoch).envelope(method.name, message)
+        return open_reply("actor-1", method, await self.dispatcher.receive(data), LIMITS)
+
+    async def page(self, **sender):
+        return await self.tell(BOUND, PageAsk(0, 1), **sender)
+
+    async def error(self, failure, **sender):
+        """The text with which a caller is answered whose message makes the handler raise."""
+        self.actor.fails = failure
+        with pytest.raises(ActorError) as raised:
+            await self.page(**sender)
+        self.actor.fails = None
+        return str(raised.value)
+
+    async def status(self, failure):
+        """What the status says of a task that failed."""
+        self.actor.failed = failure
+        return (await self.tell(STATUS, NOTHING)).error
+
+
+@pytest.mark.parametrize("failure", [ILLEGAL, AssertionError("in two places"), KeyError("n1")])
+async def test_an_error_of_a_bug_has_the_messages_of_its_actor_behind_it_oldest_first(failure):
+    world = World()
+    await world.page()
+    for _ in range(3):
+        await world.page(sender="scheduler-0", epoch=2)
+
+    text, *lines = (await world.error(failure, sender="scheduler-1", epoch=1)).splitlines()
+
+    size = len(Stamp("scheduler-0", 2).envelope(BOUND.name, PageAsk(0, 1)))
+    assert str(failure) in text
+    assert lines == [
+        "The last messages of actor-1, 5 of 5, oldest first:",
+        f"  bound from the driver, {size - len('scheduler-0')} bytes, 2.500 s before",
+        f"  bound x 3 from scheduler-0 (epoch 2), {3 * size} bytes, 1.000 s before",
+        f"  bound from scheduler-1 (epoch 1), {size} bytes, 0.500 s before",
+    ]
+
+
+async def test_an_error_of_operation_is_its_text_alone():
+    world = World()
+    await world.page()
+
+    text = await world.error(JournalError("journal: no space left on device"))
+
+    assert text == "actor-1: journal: no space left on device"
+
+
+async def test_the_status_of_an_actor_whose_own_task_met_a_bug_has_its_messages_behind_it():
+    world = World()
+    await world.page(sender="scheduler-0", epoch=1)
+
+    error = await world.status(ILLEGAL)
+
+    assert error.startswith(f"{ILLEGAL}{TRANSCRIPT}actor-1, 1 of 1, oldest first:\n  bound from ")
+    assert await world.status(JournalError("no space")) == "no space"
+
+
+async def test_an_error_that_another_actor_answered_keeps_the_messages_of_that_one_alone():
+    other, world = World(), World()
+    await world.page()
+    await other.page()
+    other.dispatcher = Dispatcher("actor-2", other.actor, LIMITS)
+    theirs = await other.error(ILLEGAL)
+
+    assert await world.status(ActorError(theirs)) == theirs
+    assert await world.error(ActorError(theirs)) == f"actor-1: {theirs}"
+
+
+async def test_an_error_before_any_message_has_no_messages_behind_it():
+    assert await World().status(ILLEGAL) == str(ILLEGAL)
+
+
+async def test_questions_that_are_asked_all_the_time_take_no_message_s_place():
+    world = World()
+    await world.page()
+    for _ in range(MAX_NOTED):
+        await world.status(JournalError("no space"))
+        await world.dispatcher.receive(Stamp().envelope(QUEUE_STATE.name, NOTHING))
+
+    assert "1 of 1, oldest first" in await world.status(ILLEGAL)
+
+
+async def test_an_error_tells_of_a_few_messages_however_many_there_were():
+    world = World()
+    for number in range(MAX_NOTED * 2):
+        await world.page(sender=f"scheduler-{number}", epoch=1)
+
+    lines = (await world.status(ILLEGAL)).splitlines()[1:]
+
+    assert lines[0].endswith(f"{EXCERPT_MAX_LINES} of {MAX_NOTED * 2}, oldest first:")
+    assert [line.split()[2] for line in lines[1:]] == [
+        f"scheduler-{MAX_NOTED * 2 - left}" for left in range(EXCERPT_MAX_LINES, 0, -1)
+    ]
+
+
+async def test_names_of_a_broken_sender_are_cut_and_move_no_cursor():
+    world = World()
+    await world.dispatcher.receive(Stamp("a\nb" * 1000, 1).envelope("x\x1b[2J" * 1000, NOTHING))
+
+    _, _, line = (await world.status(ILLEGAL)).splitlines()
+
+    assert line.isprintable()
+    assert len(line) < 300
+
+
+async def test_a_fenced_message_is_not_among_those_that_were_handled():
+    world = World()
+    world.dispatcher._fences = {"scheduler-0": 2}
+    await world.dispatcher.receive(Stamp("scheduler-0", 1).envelope(BOUND.name, PageAsk(0, 1)))
+
+    assert await world.status(ILLEGAL) == str(ILLEGAL)
+
+
+async def test_where_there_are_logs_the_messages_are_beside_them_for_the_owner_alone(log_dir):
+    world = World()
+    asked = [Stamp("scheduler-0", epoch) for epoch in (1, 2)]
+    for stamp in asked:
+        await world.page(sender=stamp.sender, epoch=stamp.epoch)
+
+    error = await world.status(ILLEGAL)
+
+    path = log_dir / f"actor-1{SUFFIX}"
+    assert error.splitlines()[-1] == f"  All that is kept of them: {path}"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    saved = read_transcript(path)
+    assert (saved.actor, saved.error, saved.handled) == ("actor-1", str(ILLEGAL), 2)
+    assert saved.is_whole
+    sent = [stamp.envelope(BOUND.name, PageAsk(0, 1)) for stamp in asked]
+    assert [message.data for message in saved.messages] == sent
+    assert [message.at_s for message in saved.messages] == [0.0, 0.5]
+
+
+async def test_the_log_has_the_place_where_a_handler_met_a_bug(log_dir):
+    await World().error(KeyError("n1"))
+
+    assert "in bound" in (log_dir / "driver.jsonl").read_text()
+
+
+async def test_only_the_first_error_of_an_actor_is_kept_and_later_ones_name_its_file(log_dir):
+    world = World()
+    await world.error(ILLEGAL)
+    last = (await world.error(KeyError("n1"))).splitlines()[-1]
+
+    saved = read_transcript(log_dir / f"actor-1{SUFFIX}")
+
+    assert (saved.error, saved.handled) == (str(ILLEGAL), 1)
+    assert last == f"  All that is kept of them: {log_dir / f'actor-1{SUFFIX}'}"
+
+
+async def test_what_an_earlier_run_left_in_a_file_s_place_is_replaced_and_not_followed(log_dir):
+    elsewhere, path = log_dir / "elsewhere", log_dir / f"actor-1{SUFFIX}"
+    elsewhere.write_text("precious")
+    path.symlink_to(elsewhere)
+
+    await World().error(ILLEGAL)
+
+    assert elsewhere.read_text() == "precious"
+    assert not path.is_symlink()
+    assert read_transcript(path).actor == "actor-1"
+
+
+async def test_a_file_that_cannot_be_written_leaves_the_error_as_it_is(log_dir):
+    (log_dir / f"actor-1{SUFFIX}").mkdir()
+
+    lines = (await World().error(ILLEGAL)).splitlines()
+
+    assert len(lines) == 3
+    assert "the transcript cannot be written" in (log_dir / "driver.jsonl").read_text()
+
+
+async def test_without_logs_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert "All that is kept" not in await World().error(ILLEGAL)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [MAX_BYTES // 3, MAX_BYTES * 2])
+async def test_the_bytes_that_are_kept_are_bounded_and_have_no_gaps(log_dir, size):
+    world = World()
+    for number in range(5):
+        await world.dispatcher.receive(Envelope("x", 0, number, "", b"x" * size).encode())
+    await world.error(ILLEGAL)
+
+    saved = read_transcript(log_dir / f"actor-1{SUFFIX}")
+
+    kept = [message.data for message in saved.messages]
+    epochs = [Envelope.decode(data).epoch for data in kept[:-1]]
+    assert sum(map(len, kept)) <= MAX_BYTES
+    assert epochs == ([3, 4] if size < MAX_BYTES else [])
+    assert (saved.handled, saved.is_whole) == (6, False)
+
+
+async def test_of_small_messages_a_bounded_number_is_kept(log_dir):
+    world = World()
+    for _ in range(MAX_KEPT + 10):
+        await world.page()
+    await world.error(ILLEGAL)
+
+    assert len(read_transcript(log_dir / f"actor-1{SUFFIX}").messages) == MAX_KEPT
+
+
+@given(data=st.one_of(st.binary(max_size=100), st.binary(max_size=100).map(b"RSTRANS1".__add__)))
+def test_a_file_that_is_no_transcript_is_refused(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("files") / "any"
+    path.write_bytes(data)
+
+    with pytest.raises(CodecError):
+        read_transcript(path)
+
+
+def test_a_file_that_is_too_long_is_refused_before_all_of_it_is_read(tmp_path):
+    path = tmp_path / "long"
+    path.write_bytes(b"RSTRANS1" + pack(["actor-1", "", 1, [[0.0, b"x" * MAX_BYTES * 4]]]))
+
+    with pytest.raises(CodecError, match="are more than"):
+        read_transcript(path)

@@ -1,0 +1,106 @@
+"""The script that shows what an actor handled before a bug, and sends it to a new actor."""
+
+import logging
+
+import pytest
+
+from roadstead.actors.logs import close_logs, open_log
+from roadstead.actors.messages import LEASE, REPORT, SUBMIT, LeaseAsk, LeaseReport
+from roadstead.actors.queue.actor import QueueActor
+from roadstead.actors.runtime.dispatch import Dispatcher
+from roadstead.actors.runtime.transcript import read_transcript
+from roadstead.actors.runtime.virtual_time import run_virtual
+from roadstead.actors.seam import ERROR, Failure, Stamp
+from roadstead.protocol.codec import Envelope, Limits, from_wire
+from tests.actors.world import NOBODY, batch_of, plan_of
+
+
+@pytest.fixture
+def script(scripts):
+    return scripts("transcript")
+
+
+def queue():
+    return Dispatcher("queue", QueueActor(plan_of(), NOBODY), Limits())
+
+
+def messages():
+    """Two pods come, one is leased, and its scheduler reports the other one, which it never had."""
+    scheduler = Stamp("scheduler-0", 1)
+    return [
+        Stamp().envelope(SUBMIT.name, batch_of("a", "b")),
+        scheduler.envelope(LEASE.name, LeaseAsk("scheduler-0", 1, 1, 0.0)),
+        scheduler.envelope(REPORT.name, LeaseReport(1, ("uid-b",), (), ())),
+    ]
+
+
+def error_in(reply):
+    envelope = Envelope.decode(reply)
+    assert envelope.kind == ERROR
+    return from_wire(Failure, envelope.body).text.splitlines()[0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The transcript of a queue that was told what cannot be."""
+    root = logging.getLogger("roadstead")
+    before = (root.level, root.propagate)
+    open_log(str(tmp_path), "driver")
+
+    async def run():
+        dispatcher = queue()
+        for data in messages():
+            await dispatcher.receive(data)
+
+    run_virtual(run)
+    close_logs()
+    root.setLevel(before[0])
+    root.propagate = before[1]
+    return tmp_path / "queue.transcript"
+
+
+def test_a_new_actor_that_is_sent_a_whole_transcript_raises_the_same_error(script, path):
+    saved = read_transcript(path)
+    assert saved.is_whole
+
+    *_, last = run_virtual(lambda: script.replay(saved, queue().receive))
+
+    assert error_in(last) == saved.error
+    assert "uid-b" in saved.error
+    assert "not in lease 1 of scheduler-0" in saved.error
+
+
+def test_a_transcript_is_shown_with_what_each_message_says(script, path, capsys):
+    assert script.main([str(path)]) == 0
+
+    error, count, submit, lease, report = capsys.readouterr().out.splitlines()
+    assert error.startswith("queue: queue: ")
+    assert count == "3 messages"
+    assert "submit from the driver: PodBatch(" in submit
+    assert "lease from scheduler-0 (epoch 1): LeaseAsk(owner='scheduler-0', epoch=1" in lease
+    assert "LeaseReport(lease_id=1, done=('uid-b',)" in report
+
+
+def test_messages_that_are_missing_are_counted_and_those_that_cannot_be_read_are_named(script):
+    odd = script.SavedTranscript("queue", "odd", 3, (SavedBytes(b"garbage"),))
+
+    assert list(script.lines_of(odd))[1:] == [
+        "1 messages, 2 before them missing",
+        '0.000000 7 bytes: not msgpack: "unpack(b) received extra data."',
+    ]
+
+
+class SavedBytes:
+    """A message of bytes."""
+
+    def __init__(self, data):
+        self.at_s, self.data = 0.0, data
+
+
+def test_a_file_that_is_no_transcript_is_an_error_with_its_name(script, tmp_path, capsys):
+    (tmp_path / "x").write_text("{}")
+
+    assert script.main([str(tmp_path / "x")]) == 1
+
+    assert capsys.readouterr().err.endswith('x": not a transcript\n')
+    assert script.main([str(tmp_path / "none")]) == 1
