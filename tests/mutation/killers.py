@@ -23,6 +23,10 @@ TESTS_OF = {
         "tests/preemption",
     ),
     "roadstead/attempts": ("tests/attempts", "tests/cycle/test_gangs.py"),
+    "roadstead/scheduler": (
+        "tests/actors/test_scheduler_actor.py",
+        "tests/actors/test_thinking.py",
+    ),
     "roadstead/invariants": ("tests/invariants",),
     "actors": (
         "tests/actors/test_cache_actor.py",
