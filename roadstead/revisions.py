@@ -11,6 +11,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from roadstead.facts.node_list import NodeList
+
 MAX_REMEMBERED = 1 << 20
 
 
@@ -85,3 +89,9 @@ class Revisions:
             if len(self._last) > MAX_REMEMBERED:
                 oldest, _ = self._last.popitem(last=False)
                 self._gone.discard(oldest)
+
+
+def newer_nodes(nodes: NodeList, revision: int, known: Revisions) -> NodeList:
+    """The nodes that are not older than what is known."""
+    places = known.coming(nodes.names, revision)
+    return nodes if places is None else nodes.at(np.array(places, dtype=np.intp))

@@ -50,9 +50,9 @@ TARGETS = (
 RECOVERY = (
     "actors/messages/recovery.py",
     "actors/cache/recovery.py",
-    "actors/cache/attempts.py",
     "actors/cache/encoding.py",
     "actors/cache/refill.py",
+    "actors/cache/room_reports.py",
     "actors/cache/stream.py",
     "actors/binder/recovery.py",
     "actors/binder/answers.py",

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from roadstead.actors.binder.answers import BinderAnswers, identity_of
+from roadstead.actors.binder.answers import BinderAnswers
 from roadstead.actors.binder.commits import CommitLog
 from roadstead.actors.binder.edits import BinderEdits
 from roadstead.actors.binder.order import BindOrder
@@ -60,7 +60,7 @@ from roadstead.binder.gangs import GangNeeds
 from roadstead.binder.pods import COUNTED, Decision, Rejected
 from roadstead.binder.verification import Verifier
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts, unnominated
+from roadstead.facts.pod import PodFacts, identity_of, unnominated
 from roadstead.facts.run_mark import FINISHED, RunMark
 from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.journal.disk import RealDisk

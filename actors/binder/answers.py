@@ -12,7 +12,7 @@ from roadstead.actors.messages.recovery import NodesPage, Revised, StandingPage,
 from roadstead.binder import BinderCore, PodState
 from roadstead.binder.pods import COUNTED, PodRecord
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import PodFacts, PodIdentity, identity_of
 from roadstead.revisions import Revisions
 
 
@@ -77,9 +77,3 @@ def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPag
         total,
         tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
     )
-
-
-def identity_of(uid: str, key: str) -> PodIdentity:
-    """Who a pod is. key: namespace/name."""
-    namespace, _, name = key.partition("/")
-    return PodIdentity(uid, namespace, name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from roadstead.actors.binder.answers import identity_of, page_of
+from roadstead.actors.binder.answers import page_of
 from roadstead.actors.messages import PodBatch, pod_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone, StandingPage
 from roadstead.binder import BinderCore, Effect, PodState
-from roadstead.facts.pod import unnominated
+from roadstead.facts.pod import identity_of, unnominated
 from roadstead.revisions import Revisions
 
 

@@ -1,4 +1,4 @@
-"""Volumes of pods on their way: the binder's part (`actors/cache/volumes.py` says the whole)."""
+"""Volumes of pods on their way: the binder's part; `roadstead/cache/volumes.py` says the whole."""
 
 from __future__ import annotations
 

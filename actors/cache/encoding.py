@@ -4,54 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.actors.cache.row_versions import KnownVersions, version_batch
-from roadstead.actors.cache.volumes import CacheVolumes
-from roadstead.actors.messages import STORAGE, ClassColumn, DeltaBatch, nodes_batch
+from roadstead.actors.messages import STORAGE, VERSION, ClassColumn, DeltaBatch, nodes_batch
 from roadstead.actors.messages.recovery import PAGE
-from roadstead.cache import CacheCore
+from roadstead.cache import ClusterState
+from roadstead.cache.row_versions import RowVersion
 from roadstead.facts.node_list import NodeList
-from roadstead.nodes.partitioning import Partitioning
-from roadstead.nodes.table import NodeTable
 from roadstead.placements import Delta, DeltaKind
 from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Adds to a change what only the cache's actor knows: partitions, arrivals, keys, start times.
+    """Adds to a change what only the cache knows: partitions, arrivals, keys, start times."""
 
-    table: the core's. versions: of the nodes' rows. started_s: pod UID → start time, of pods that
-    ran before.
-    """
-
-    def __init__(
-        self, core: CacheCore, table: NodeTable, volumes: CacheVolumes, partitioning: Partitioning
-    ) -> None:
-        self._core, self._table, self._volumes = core, table, volumes
-        self._partitioning = partitioning
-        self.versions = KnownVersions()
-        self.started_s: dict[str, float] = {}
-
-    def node_removed(self, name: str) -> None:
-        """A node is gone, with its partition and the version of its row."""
-        self._partitioning.remove(name)
-        self.versions.drop(name)
+    def __init__(self, state: ClusterState) -> None:
+        self._state, self._core, self._table = state, state.core, state.table
 
     def nodes(self, first_seq: int, nodes: NodeList) -> DeltaBatch:
         """The last nodes of the table, which no follower knows."""
         arrivals = self._table.arrivals[-len(nodes) :]
-        self._partitioning.deal(nodes)
         return nodes_batch(first_seq, nodes, arrivals, self._parts_of(nodes.names))
 
     def _parts_of(self, node_names: Sequence[str]) -> tuple[int, ...]:
         """The partition of each node; () where the nodes are not partitioned."""
-        if len(self._partitioning.sizes) == 1:
+        partitioning = self._state.partitioning
+        if len(partitioning.sizes) == 1:
             return ()
-        return tuple(map(self._partitioning.partition_of, node_names))
+        return tuple(map(partitioning.partition_of, node_names))
 
     def deltas(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
         """Changes of nodes, pods and nominations."""
         nodes = [delta.node for delta in deltas if delta.node is not None]
-        arrival = self._table.arrivals
+        arrival, started_s = self._table.arrivals, self._state.started_s
         classes, places = ClassColumn(), {id(None): -1}
         for known, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
             if facts is not None:
@@ -69,9 +52,9 @@ class ChangeEncoder:
             partitions=self._parts_of([facts.name for facts in nodes]),
             keys=self._keys_of(deltas),
             started_s=tuple(
-                (place, self.started_s[delta.uid])
+                (place, started_s[delta.uid])
                 for place, delta in enumerate(deltas)
-                if delta.kind is DeltaKind.ADD_POD and delta.uid in self.started_s
+                if delta.kind is DeltaKind.ADD_POD and delta.uid in started_s
             ),
         )
 
@@ -83,8 +66,8 @@ class ChangeEncoder:
 
     def everything(self, seq: int) -> list[DeltaBatch]:
         """The cluster as batches, numbered so that the last change bears the number `seq`."""
-        deltas, changes = self._core.snapshot(), tuple(self._volumes.log)
-        rows = self.versions.among(self._core.placements.nodes)
+        deltas, changes = self._core.snapshot(), tuple(self._state.volumes.log)
+        rows = self._state.versions.among(self._core.placements.nodes)
         first_seq = seq - len(deltas) - len(changes) - len(rows) + 1
         parts = [storage_batch(first_seq, changes)]
         first_seq += len(changes)
@@ -104,4 +87,18 @@ def storage_batch(first_seq: int, changes: Sequence[StorageChange]) -> DeltaBatc
         nodes=(),
         arrivals=(),
         changes=tuple(changes),
+    )
+
+
+def version_batch(first_seq: int, rows: Sequence[RowVersion]) -> DeltaBatch:
+    """New versions of rows as they are streamed."""
+    return DeltaBatch(
+        first_seq,
+        kinds=(VERSION,) * len(rows),
+        names=tuple(name for name, _ in rows),
+        pods=(-1,) * len(rows),
+        classes=(),
+        nodes=(),
+        arrivals=(),
+        versions=tuple(version for _, version in rows),
     )

@@ -13,23 +13,23 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch
+from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch, version_batch
 from roadstead.actors.cache.refill import WorkerRefill
-from roadstead.actors.cache.row_versions import RowVersion, version_batch
 from roadstead.actors.logs import log
 from roadstead.actors.messages import APPLY, DeltaBatch
 from roadstead.actors.messages.recovery import RESTORE, Restore, Restream
 from roadstead.actors.names import CACHE, WORKER, follower_names
 from roadstead.actors.seam import Directory, PatientRef, Ref
+from roadstead.cache.row_versions import RowVersion
 from roadstead.facts.node_list import NodeList
-from roadstead.placements import Delta, DeltaKind
+from roadstead.placements import Delta
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
 from roadstead.storage import StorageChange
 
 
 class ChangeStream:
-    """Sends changes to schedulers and workers. encoder: makes batches of them.
+    """Sends `Changes` to schedulers and workers. encoder: makes batches of them.
 
     seq: the number of the last change. lost: the failure of a scheduler that takes no changes; ""
     for none. unfilled: followers that get nothing until they are filled (`fill`). is_new: that is
@@ -54,21 +54,16 @@ class ChangeStream:
         self._to_schedulers: set[asyncio.Task[None]] = set()
         self._to_workers: set[asyncio.Task[None]] = set()
 
-    async def deliver(self, deltas: Sequence[Delta]) -> None:
-        """Send deltas, and wait until every scheduler has them and those before."""
-        self.send(deltas)
+    async def flush(self) -> None:
+        """Wait until every scheduler has what was sent. RoadsteadError where one is lost."""
+        self._check()
         await asyncio.gather(*self._to_schedulers)
 
     def send(self, deltas: Sequence[Delta]) -> None:
         """Send deltas without waiting for the replies. RoadsteadError where a scheduler is lost."""
-        if self.lost:
-            raise RoadsteadError(self.lost)
-        if not deltas:
-            return
-        for delta in deltas:
-            if delta.kind is DeltaKind.REMOVE_NODE:
-                self._encoder.node_removed(delta.node_name)
-        self._start_sending(self._encoder.deltas(self.seq + 1, deltas))
+        self._check()
+        if deltas:
+            self._start_sending(self._encoder.deltas(self.seq + 1, deltas))
 
     def send_nodes(self, nodes: NodeList) -> None:
         """Send nodes that no follower knows."""
@@ -80,10 +75,13 @@ class ChangeStream:
             self._start_sending(storage_batch(self.seq + 1, changes))
 
     def send_versions(self, rows: Sequence[RowVersion]) -> None:
-        """Send those versions of rows that are news, behind the changes that they count."""
-        news = self._encoder.versions.take(rows)
-        if news:
-            self._start_sending(version_batch(self.seq + 1, news))
+        """Send new versions of rows, behind the changes that they count."""
+        if rows:
+            self._start_sending(version_batch(self.seq + 1, rows))
+
+    def _check(self) -> None:
+        if self.lost:
+            raise RoadsteadError(self.lost)
 
     def _start_sending(self, batch: DeltaBatch) -> None:
         self.seq += batch.count

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from roadstead.actors.messages.pods import PodBatch
 from roadstead.actors.seam import Nothing, method
 from roadstead.cache.answers import Assumed
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.revisions import Revisions
+from roadstead.revisions import Revisions, newer_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +25,7 @@ class NodeBatch:
 
     def news(self, known: Revisions) -> NodeList:
         """The nodes that are not older than what is known."""
-        places = known.coming(self.nodes.names, self.revision)
-        return self.nodes if places is None else self.nodes.at(np.array(places, dtype=np.intp))
+        return newer_nodes(self.nodes, self.revision, known)
 
 
 def node_batch(nodes: Iterable[NodeFacts], revision: int = 0) -> NodeBatch:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.actors.cache.row_versions import KnownVersions
 from roadstead.actors.messages import DeltaBatch
 from roadstead.actors.seam import DeadlineError, Nothing
 from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
+from roadstead.cache.row_versions import KnownVersions
 from roadstead.cycle.batch import Decision
 from roadstead.cycle.needs import UnsettledError
 from roadstead.cycle.tentative import Tentative

@@ -1,4 +1,6 @@
-"""CacheCore: what is on which node, and which of it is only assumed.
+"""SchedulerCache: all that a cache does, with claims, revisions and what it sends on.
+
+CacheCore, within it: what is on which node, and which of it is only assumed.
 
 States and events, as `scripts/diagrams.py` draws them from `cache.pods.TABLE`:
 
@@ -26,6 +28,7 @@ elsewhere than assumed, update or delete while assumed, added again after expiry
 pods on it. What is new: ASKED, tokens, and versions with deltas instead of snapshots.
 """
 
+from roadstead.cache.changes import Changes
 from roadstead.cache.core import CacheCore
 from roadstead.cache.pods import (
     TABLE,
@@ -40,17 +43,22 @@ from roadstead.cache.pods import (
     PodState,
     Refusal,
 )
+from roadstead.cache.scheduler_cache import AssumeOutcome, ResolveOutcome, SchedulerCache
+from roadstead.cache.state import ClusterState
 from roadstead.placements import Delta, DeltaKind, NodeStore, Placements, TableStore
 
 __all__ = [
     "TABLE",
     "AskBinder",
+    "AssumeOutcome",
     "Assumption",
     "BinderWord",
     "CacheAnswer",
     "CacheCore",
     "CacheCounts",
     "CacheSettings",
+    "Changes",
+    "ClusterState",
     "Delta",
     "DeltaKind",
     "NodeStore",
@@ -59,5 +67,7 @@ __all__ = [
     "PodEvent",
     "PodState",
     "Refusal",
+    "ResolveOutcome",
+    "SchedulerCache",
     "TableStore",
 ]

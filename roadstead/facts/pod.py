@@ -193,6 +193,12 @@ def pod_key(uid: str, key: str) -> str:
     return uid if key == uid else key
 
 
+def identity_of(uid: str, key: str) -> PodIdentity:
+    """Who a pod is. key: namespace/name."""
+    namespace, _, name = key.partition("/")
+    return PodIdentity(uid, namespace, name)
+
+
 def unnominated(facts: PodFacts) -> PodFacts:
     """The facts with which a pod is counted on a node: it is nominated to none any more."""
     return replace(facts, nominated_node_name="") if facts.nominated_node_name else facts

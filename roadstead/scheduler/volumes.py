@@ -1,4 +1,4 @@
-"""Volumes of pods on their way: a scheduler's part (the cache binds them)."""
+"""Volumes of pods on their way: a scheduler's part; `roadstead/cache/volumes.py` says the whole."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone, Uids, Words
 from roadstead.actors.seam import NOTHING
 from roadstead.binder.pods import BinderHaltedError
+from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
@@ -190,7 +190,9 @@ async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_change
 def claiming(name, number, plan):
     """A bind of a pod whose claim is bound with it."""
     facts = using(f"c{number}")
-    bindings = CacheVolumes(plan).assume(f"uid-{name}", facts, node("n1"))
+    bindings = CacheVolumes(plan.cluster.storage, plan.config()).assume(
+        f"uid-{name}", facts, node("n1")
+    )
     token = f"scheduler-0/1/{name}"
     volumes = (BoundVolumes(token, bindings),)
     pods = batch_of(name, facts=facts)

@@ -10,6 +10,7 @@ from roadstead.actors.messages import (
     Settle,
     node_batch,
 )
+from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.seam import NOTHING, ActorLostError
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cache import PodState
@@ -29,7 +30,8 @@ class World:
 
     def __init__(self, answer=NOTHING, **settings):
         self.followers = [Fake("scheduler-0", apply=answer), Fake("worker-0", apply=answer)]
-        self.cache = CacheActor(plan_of(workers=1, **settings), Fakes(*self.followers))
+        others = (*self.followers, Fake("queue", observe=NOTHING))
+        self.cache = CacheActor(plan_of(workers=1, **settings), Fakes(*others))
 
     async def with_nodes(self, *nodes):
         await self.cache.add_nodes(node_batch(nodes or tuple(ZONED)))
@@ -226,13 +228,12 @@ async def test_a_removed_node_takes_its_pods_along_and_leaves_its_partition():
     world = World(mode="partitioned")
     await world.with_nodes()
     await world.assume("p")
-    deltas = world.cache.core.remove_node("a1")
 
-    await world.cache.stream.deliver(deltas)
+    await world.cache.remove_nodes(NodeNames(("a1",)))
 
     assert [kind for _, kind, _ in world.streamed()[3:]] == ["remove_pod", "remove_node"]
     with pytest.raises(KeyError):
-        world.cache.partitioning.partition_of("a1")
+        world.cache.state.partitioning.partition_of("a1")
 
 
 async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache():
@@ -241,15 +242,18 @@ async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache()
     cache = CacheActor(plan_of(), Fakes(crossing))
     await cache.add_nodes(node_batch(tuple(ZONED)))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("a1", "b1")))
-    await cache.stream.deliver(cache.core.update_node(node("a1", cpu=9000, labels={ZONE: "a"})))
+    cache.stream.send(cache.core.update_node(node("a1", cpu=9000, labels={ZONE: "a"})))
+    await cache.stream.flush()
     urgent = pod(cpu=100, priority=3)
     for nodes in (("a1",), ("",), ("b1",)):
         await cache.nominate(Nominations(batch_of("u", facts=urgent), nodes, (True,)))
-    await cache.stream.deliver(cache.core.remove_node("b1"))
+    cache.stream.send(cache.core.remove_node("b1"))
+    await cache.stream.flush()
     await cache.add_nodes(node_batch(ZONED))
-    await cache.stream.deliver(cache.core.remove_node("b1"))
+    cache.stream.send(cache.core.remove_node("b1"))
+    await cache.stream.flush()
     await cache.nominate(Nominations(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
-    await cache.stream.deliver(())
+    await cache.stream.flush()
 
     assert follower.table.nominations.to("a1") == {follower.table.classes.info(urgent): 1}
     assert [*lines(follower.table)] == ["a1"]

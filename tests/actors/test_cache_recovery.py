@@ -9,7 +9,6 @@ from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import encoding
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.cache.attempts import is_of_earlier_life
 from roadstead.actors.messages import AssumeBatch, node_batch
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
@@ -153,8 +152,8 @@ async def claim_of_a_pod_deleted_while_assumed():
     """A cache that assumed a pod with a claim, which was deleted before its scheduler said more."""
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", facts=using("c"))
-    ledger = world.cache._volumes.ledger
-    committed = StorageLog(tuple(world.cache._volumes.log))
+    ledger = world.cache.state.volumes.ledger
+    committed = StorageLog(tuple(world.cache.state.volumes.log))
     await world.cache.gone(PodsGone(("uid-p",), revision=1))
     assert ledger.storage.claims["default/c"].volume_name == "a"
     return world, ledger, committed
@@ -176,7 +175,7 @@ async def test_what_commits_changed_of_claims_before_goes_to_the_followers_of_a_
 async def end_of_the_owner(world):
     held = await world.cache.assumed_by(OWNER)
     await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ()))
-    world.cache._volumes.ledger.validate()
+    world.cache.state.volumes.ledger.validate()
 
 
 async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler_ends():
@@ -210,14 +209,7 @@ async def test_claims_held_by_a_present_life_are_left_to_it():
     await end_of_the_owner(world)
 
     assert world.binder.calls == []
-    assert world.cache._volumes.ledger.held("uid-p") == ("default/c",)
-
-
-def test_lives_are_told_apart_by_owner_and_epoch():
-    assert is_of_earlier_life("scheduler-0/1/5", OWNER)
-    assert not is_of_earlier_life("scheduler-0/2/5", OWNER)
-    assert not is_of_earlier_life("scheduler-01/1/5", OWNER)
-    assert not is_of_earlier_life("t1", OWNER)
+    assert world.cache.state.volumes.ledger.held("uid-p") == ("default/c",)
 
 
 async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(monkeypatch):

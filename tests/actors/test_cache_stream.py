@@ -43,7 +43,7 @@ class World:
         self.binder, self.queue = Fake("binder"), Fake("queue", observe=NOTHING)
         refs = (self.scheduler, self.worker, self.binder, self.queue)
         self.cache = CacheActor(plan, Fakes(*refs))
-        self.ledger = self.cache._volumes.ledger
+        self.ledger = self.cache.state.volumes.ledger
 
     async def with_nodes(self):
         await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
@@ -101,7 +101,8 @@ async def test_changes_of_nodes_have_no_pod_and_no_partition_where_there_is_one_
     world = await World().with_nodes()
     assert world.last().partitions == ()
 
-    await world.cache.stream.deliver(world.cache.core.update_node(node("n2", cpu=1)))
+    world.cache.stream.send(world.cache.core.update_node(node("n2", cpu=1)))
+    await world.cache.stream.flush()
 
     assert world.last().kinds == ("update_node",)
     assert world.last().pods == (-1,)

@@ -3,30 +3,12 @@
 from dataclasses import replace
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.cache.row_versions import KnownVersions, version_batch
+from roadstead.actors.cache.encoding import version_batch
 from roadstead.actors.messages import Settle, node_batch
 from roadstead.actors.seam import NOTHING
 from tests.actors.test_scheduler_actor import World, answers_to
 from tests.actors.world import Fake, Fakes, bind_answers, plan_of, until
 from tests.builders import node
-
-
-def test_only_what_is_newer_is_news():
-    known = KnownVersions()
-
-    assert known.take([("n1", 3), ("n2", 0)]) == [("n1", 3)]
-    assert known.take([("n1", 3), ("n1", 5), ("n1", 4)]) == [("n1", 5)]
-    assert (known.of("n1"), known.of("n2")) == (5, 0)
-    assert known.among(["n2", "n1"]) == [("n1", 5)]
-
-
-def test_a_node_that_is_gone_has_no_version():
-    known = KnownVersions()
-    known.take([("n1", 3)])
-    known.drop("n1")
-    known.drop("n2")
-
-    assert known.of("n1") == 0
 
 
 async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
@@ -35,7 +17,7 @@ async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
 
     answer = await cache.settle(Settle((), (), (), rows=(("n2", 7), ("gone", 9))))
-    await cache.stream.deliver(())
+    await cache.stream.flush()
 
     assert scheduler.told("apply")[-1] == replace(version_batch(3, [("n2", 7)]), epoch=1)
     assert answer.seq == 3
@@ -45,9 +27,9 @@ async def test_a_new_scheduler_gets_the_versions_behind_its_rows():
     cache = CacheActor(plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=NOTHING)))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     await cache.settle(Settle((), (), (), rows=(("n2", 7),)))
-    await cache.stream.deliver(())
+    await cache.stream.flush()
 
-    parts = cache._encoder.everything(cache.stream.seq)
+    parts = cache.encoder.everything(cache.stream.seq)
 
     assert parts[-1] == version_batch(3, [("n2", 7)])
     assert parts[0].first_seq == 1

@@ -105,7 +105,9 @@ async def test_who_owns_a_node_is_told_with_the_node():
     await world.pass_on()
 
     of = world.nodes.partition_of
-    assert of == {name: world.cache.partitioning.partition_of(name) for name in ("a1", "b1", "a2")}
+    assert of == {
+        name: world.cache.state.partitioning.partition_of(name) for name in ("a1", "b1", "a2")
+    }
     assert of["a1"] != of["b1"]
 
 

@@ -26,10 +26,13 @@ async def stream():
     await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("n1", "n2")))
     await cache.add_nodes(node_batch((node("n3"),)))
-    await cache.stream.deliver(cache.core.update_node(node("n1", cpu=9000)))
+    cache.stream.send(cache.core.update_node(node("n1", cpu=9000)))
+    await cache.stream.flush()
     await cache.add_running(RunningPods(batch_of("r", facts=pod(others={GPU: 1})), ("n2",)))
-    await cache.stream.deliver(cache.core.remove_pods(["uid-p"]))
-    await cache.stream.deliver(cache.core.remove_node("n3"))
+    cache.stream.send(cache.core.remove_pods(["uid-p"]))
+    await cache.stream.flush()
+    cache.stream.send(cache.core.remove_node("n3"))
+    await cache.stream.flush()
     return sink.told("apply"), cache.core.placements.store.table
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.binder.volumes import BinderVolumes
-from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.cache.volumes import CacheVolumes
+from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.nodes.pod_info import PodClasses
@@ -16,7 +17,7 @@ from roadstead.storage import StorageState
 from roadstead.storage.claims import claim_keys
 from roadstead.storage.news import BoundVolumes, StorageNews
 from tests.actors.world import identity, inputs_of, placed, plan_of
-from tests.builders import node, pod
+from tests.builders import node
 from tests.storage.world import claim, profiles_of, random_fleet, storage, using, volume, waiting
 
 N1 = node("n1")
@@ -68,28 +69,7 @@ def facts_of(*objects):
 
 
 def cache_over(*objects):
-    return CacheVolumes(replace(plan_of(), cluster=ClusterFacts(storage=facts_of(*objects))))
-
-
-def test_the_cache_tells_what_changed_since():
-    cache = cache_over()
-
-    (binding,) = cache.assume("p", using("c"), N1)
-    cache.forget(["p"])
-
-    assert cache.news(0).changes[0] == binding.change
-    assert cache.news(1) == StorageNews(1, (cache.log[1],))
-    assert cache.news(2) == StorageNews(2)
-
-
-def test_the_cache_leaves_pods_alone_that_bind_nothing():
-    cache = cache_over()
-
-    assert cache.assume("p", pod(), N1) == ()
-    assert cache.assume("p", using("c"), None) == ()
-    assert cache.assume("p", using("c", scheduler_name="another"), N1) == ()
-    assert cache.assume("p", using("absent"), N1) is None
-    assert cache.log == []
+    return CacheVolumes(facts_of(*objects), default_config())
 
 
 def test_a_scheduler_makes_changes_once_and_not_before_it_catches_up():

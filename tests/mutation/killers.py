@@ -11,7 +11,12 @@ from tests.mutation.sites import Mutant
 
 TESTS_OF = {
     "roadstead/queue": ("tests/queue", "tests/actors/test_queue_actor.py"),
-    "roadstead/cache": ("tests/cache", "tests/actors/test_cache_actor.py"),
+    "roadstead/cache": (
+        "tests/cache",
+        "tests/actors/test_cache_actor.py",
+        "tests/actors/test_cache_recovery.py",
+        "tests/actors/test_cache_stream.py",
+    ),
     "roadstead/binder": ("tests/binder", "tests/actors/test_binder_actor.py"),
     "roadstead/journal": ("tests/journal", "tests/binder/test_recovery.py"),
     "roadstead/cycle": (

@@ -77,9 +77,8 @@ def _of_cores(actors):
                 validate()
         except AssertionError as broken:
             yield f"{name}: {broken}"
-        ledger = getattr(getattr(actor, "_volumes", None), "ledger", None)
-        if ledger is not None and ledger._open:
-            yield f"{name}: claims are still held open: {sorted(ledger._open)}"
+        if name == CACHE and (open_claims := actor.state.volumes.ledger._open):
+            yield f"{name}: claims are still held open: {sorted(open_claims)}"
         error = getattr(actor, "failure", None)
         if error is not None:
             yield f"{name}: {type(error).__name__}: {error}"

@@ -35,9 +35,9 @@ class _Runtime(SimulatedRuntime):
     shadows: of the cores that have one, a life each. shrunk: settings of the cores.
     """
 
-    def __init__(self, network, limits, instead, histories, code=None, watch=None, shrunk=USUAL):
-        super().__init__(network, limits, instead)
-        self._histories, self._shrunk = histories, shrunk
+    def __init__(self, network, plan, instead, histories, code=None, watch=None, shrunk=USUAL):
+        super().__init__(network, plan.limits, instead)
+        self._plan, self._histories, self._shrunk = plan, histories, shrunk
         self.called = histories.listen
         self._code, self._watch = code, watch
         self._watched = {}
@@ -55,7 +55,7 @@ class _Runtime(SimulatedRuntime):
                 shadow = ShadowCache(life.actor.core)
                 faults = self.network.faults
                 ShadowRefill(life.actor, shadow, faults.late and faults.late_max_s)
-                shadow.expect_settings(life.actor._plan, self._shrunk.cache)
+                shadow.expect_settings(self._plan, self._shrunk.cache)
                 self.shadows.append(shadow)
             if name == QUEUE:
                 self.shadows.append(shadow_of(life.actor, self._shrunk.queue))
@@ -100,7 +100,7 @@ class Process:
         self.journal = journal or ShadowJournal(disk, limits, histories.snapshots)
         binder = _binder(plan, disk, limits.segment_bytes, self.journal)
         of_run = histories, code, watch, limits
-        self.runtime = _Runtime(network, plan.limits, {BINDER: binder}, *of_run)
+        self.runtime = _Runtime(network, plan, {BINDER: binder}, *of_run)
         self.runtime.listen = _listen(plan, heard)
         caller_of = None if outside is None else outside.caller_of
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True, caller_of=caller_of)

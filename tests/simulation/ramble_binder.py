@@ -10,7 +10,6 @@ import random
 from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
     BindBatch,
     Evict,
@@ -25,6 +24,7 @@ from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.binder.answers import BindAnswers
+from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod import Owner as PodOwner
 from roadstead.journal import JournalError, NullJournal
@@ -90,7 +90,7 @@ class _Ramble:
         self._problems, self._journal = shadow.problems, journal
         ShadowLife(self._actor, plan, shadow, shadow.problems)
         self._core = self._actor.core
-        self._volumes = CacheVolumes(plan)
+        self._volumes = CacheVolumes(plan.cluster.storage, plan.config())
         self._volumes.take(self._actor._volumes.log)
         known = (self._actor._nodes_known.latest, self._actor._pods_known.latest)
         self._revision, self._tokens, self._sent = max(known) + 1, 0, []

@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import encoding, recovery
-from roadstead.actors.cache.volumes import CacheVolumes
 from roadstead.actors.messages import (
     AssumeBatch,
     Nominations,
@@ -37,6 +36,7 @@ from roadstead.actors.messages.recovery import (
 from roadstead.actors.names import BINDER
 from roadstead.actors.seam import NOBODY, NOTHING
 from roadstead.cache import CacheSettings, Placement
+from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.pod import PodIdentity, Volume
 from roadstead.protocol.errors import IllegalTransitionError
 from tests.builders import GIB, pod
@@ -122,9 +122,13 @@ class _Ramble:
             if facts.volumes:
                 names = []
                 for node in self._nodes:
-                    if CacheVolumes(self._plan).assume(who.uid, facts, node):
+                    if self._volumes().assume(who.uid, facts, node):
                         names.append(node.name)
                 yield who.uid, names
+
+    def _volumes(self):
+        """Those of a cache that begins."""
+        return CacheVolumes(self._plan.cluster.storage, self._plan.config())
 
     def _some_pods(self, scenario):
         pods = self.draw.sample(scenario.pods, min(PODS, len(scenario.pods)))
@@ -179,7 +183,7 @@ class _Ramble:
 
     def log(self):
         """Of the changes that were made here, those that commits made."""
-        return tuple(each for each in self.actor._volumes.log if self.draw.random() < 0.5)
+        return tuple(each for each in self.actor.state.volumes.log if self.draw.random() < 0.5)
 
     # Attempts.
 
@@ -265,7 +269,7 @@ class _Ramble:
 
     async def _gone(self):
         # Often such as are assumed, and hold claims.
-        held = self._some(self.actor._volumes.ledger.holders(), self.draw.randint(0, 1), 1)
+        held = self._some(self.actor.state.volumes.ledger.holders(), self.draw.randint(0, 1), 1)
         uids = (*held, *(who.uid for who, _ in self._some(self._pods, not held, 2)))
         await self._do("gone", PodsGone(uids, self._next_revision()))
         if held and self.draw.random() < 0.6 and (token := self._core.token_of(held[0])):
@@ -299,6 +303,9 @@ class _Ramble:
             deltas = getattr(self._core, name)(*what)
         except IllegalTransitionError:
             return
+        if name == "remove_node":
+            self.actor.state.partitioning.remove(node)
+            self.actor.state.versions.drop(node)
         if isinstance(deltas, list):
             self.actor.stream.send(deltas)
 
@@ -318,7 +325,7 @@ class _Ramble:
 
     def _commits(self):
         """What commits may have made of claims before this cache began; later it is no news."""
-        volumes = CacheVolumes(self._plan)
+        volumes = self._volumes()
         for who, facts in self._pods:
             if facts.volumes and self.draw.random() < 0.5:
                 any(volumes.assume(who.uid, facts, node) for node in self._hosts)

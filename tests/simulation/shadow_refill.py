@@ -48,13 +48,13 @@ class ShadowRefill:
 
     def __init__(self, actor, cache, late_s):
         self._actor, self._core, self._cache, self._late_s = actor, actor.core, cache, late_s
-        self._streamed, self._changes = actor.core.version, list(actor._volumes.log)
+        self._streamed, self._changes = actor.core.version, list(actor.state.volumes.log)
         self._filling, self._should_stay, self._claims = _Filling(), {}, {}
         self._observed = deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
-        stream, encoder, recovery = actor.stream, actor._encoder, actor.recovery
-        for part in (actor.attempts, recovery):
+        stream, encoder, recovery = actor.stream, actor.encoder, actor.recovery
+        for part in (actor.room, recovery):
             part._directory = Overheard(part._directory, self._asked)
         follower = stream._follower
         stream._follower = lambda name: OverheardRef(follower(name), self._sent)
@@ -62,9 +62,9 @@ class ShadowRefill:
         for name in ("send", "send_nodes", "send_storage", "_start_sending"):
             before = getattr(self, f"_{name.lstrip('_')}")
             setattr(stream, name, _preceded(before, getattr(stream, name)))
-        self._tell, self._everything_of = actor.attempts.report_room, encoder.everything
+        self._tell, self._everything_of = actor.room.report, encoder.everything
         self._report, self._end_claims = recovery._report, recovery._end_claims
-        actor.attempts.report_room, encoder.everything = self._told, self._everything
+        actor.room.report, encoder.everything = self._told, self._everything
         recovery._report, recovery._end_claims = self._reported, self._claims_end
         self._look_once = recovery.expire
         recovery.expire = self._followed("expire", self._looked)
@@ -89,7 +89,7 @@ class ShadowRefill:
                 finish(answer)
             if not self._actor.stream.lost:
                 self._same(f"{name}: sent up to", self._streamed, self._core.version)
-                self._same(f"{name}: claims sent", self._changes, self._actor._volumes.log)
+                self._same(f"{name}: claims sent", self._changes, self._actor.state.volumes.log)
             return answer
 
         return followed
@@ -142,7 +142,7 @@ class ShadowRefill:
         """What must become of claims by the binder's words: who is bound keeps them, and of others
         those are free that nobody else holds.
         """
-        pods, ledger = self._cache.pods, self._actor._volumes.ledger
+        pods, ledger = self._cache.pods, self._actor.state.volumes.ledger
         heeded = [
             (uid, node)
             for uid, token, node in words
@@ -156,7 +156,7 @@ class ShadowRefill:
                 self._claims[key] = False
 
     def _check_claims(self):
-        ledger, claims = self._actor._volumes.ledger, self._claims
+        ledger, claims = self._actor.state.volumes.ledger, self._claims
         self._claims = {}
         for key, is_bound in claims.items():
             if key in ledger._open or bool(ledger.storage.claims[key].volume_name) != is_bound:
@@ -165,20 +165,20 @@ class ShadowRefill:
     # New lives.
 
     def _take_storage(self, message):
-        log = self._actor._volumes.log
+        log = self._actor.state.volumes.log
         wanted = list(log) or list(message.changes)
 
         def finish(_):
             self._same("claims of commits", log[: len(wanted)], wanted)
-            claims = self._actor._volumes.ledger.storage.claims
+            claims = self._actor.state.volumes.ledger.storage.claims
             last = {claim.key: claim for change in log for claim in change.claims}
             self._same("claims", {key: claims.get(key) for key in last}, last)
 
         return finish
 
     def _take_revisions(self, known):
-        actor = self._actor
-        both = (actor._nodes_known, known.nodes), (actor._pods_known, known.pods)
+        state = self._actor.state
+        both = (state.nodes_known, known.nodes), (state.pods_known, known.pods)
         wanted = [{n: max(r, here.of(n)) for n, r in there} for here, there in both]
 
         def finish(_):
@@ -238,10 +238,10 @@ class ShadowRefill:
                 else:
                     self._wrong(f"a new life gets {kind} of {uid or name}")
         here = dict(cache.nodes)
-        table, known = actor.core.placements.store.table, actor._encoder.versions
-        started = actor._encoder.started_s
+        table, known = actor.core.placements.store.table, actor.state.versions
+        started = actor.state.started_s
         for what, told, wanted in (
-            ("changes of claims", changes, list(actor._volumes.log)),
+            ("changes of claims", changes, list(actor.state.volumes.log)),
             (
                 "nodes",
                 nodes,
@@ -274,7 +274,7 @@ class ShadowRefill:
         )
 
     def _is_over(self, uid, revision):
-        known = self._actor._pods_known
+        known = self._actor.state.pods_known
         return not revision or revision > known.of(uid) or known.is_gone(uid)
 
     def _nominated(self, _):
@@ -307,7 +307,7 @@ class ShadowRefill:
                 bound[uid] = word[uid]
             else:
                 over.append(uid)
-        is_gone = self._actor._pods_known.is_gone
+        is_gone = self._actor.state.pods_known.is_gone
         late = [uid for uid in over if is_gone(uid)]
         should = {uid: pod for uid, pod in pods.items() if uid not in over}
         should |= {uid: (True, node, *pods[uid][2:]) for uid, node in bound.items()}
@@ -316,7 +316,7 @@ class ShadowRefill:
         def finish(_):
             if self._ends is not None:
                 self._wrong(f"{end.owner} ends, and the queue would not hear of the room")
-            for uid in self._actor._volumes.ledger.holders():
+            for uid in self._actor.state.volumes.ledger.holders():
                 if uid not in self._cache.pods and _is_earlier(self._core.token_of(uid), end.owner):
                     self._wrong(f"{uid} of {end.owner} holds claims, and is gone")
 
@@ -333,11 +333,11 @@ class ShadowRefill:
             (should, late, over), self._ends = self._ends, None
             self._same("at the end of a scheduler there are", cache.pods, should)
             self._same("the queue hears of", uids, late)
-            held = over.intersection(self._actor._volumes.ledger.holders())
+            held = over.intersection(self._actor.state.volumes.ledger.holders())
             self._same("claims held by attempts that are over", held, set())
         elif cache.expired:
             self._same("the queue hears of", uids, sorted(cache.expired))
-            held = cache.expired.intersection(self._actor._volumes.ledger.holders())
+            held = cache.expired.intersection(self._actor.state.volumes.ledger.holders())
             self._same("claims held by attempts that expired", held, set())
         cache.expired = set()
         self._check_claims()
@@ -349,7 +349,7 @@ class ShadowRefill:
         """What commits bound of claims stays, what nobody else holds is free."""
         self._owner = owner
         await self._end_claims(owner)
-        ledger, self._owner = self._actor._volumes.ledger, None
+        ledger, self._owner = self._actor.state.volumes.ledger, None
         for key, stays in self._should_stay.items():
             claim = ledger.storage.claims[key]
             if key in ledger._open or bool(claim.volume_name) != stays:
@@ -357,7 +357,7 @@ class ShadowRefill:
 
     def _note_settled(self, answer):
         """What must become of the claims that attempts of lives that are over hold alone."""
-        ledger, orphans = self._actor._volumes.ledger, self._orphaned()
+        ledger, orphans = self._actor.state.volumes.ledger, self._orphaned()
         settled = {claim.key for change in answer.changes for claim in change.claims}
         self._should_stay = {
             key: any(settled.issuperset(ledger.held(uid)) for uid in each.holders)
@@ -369,7 +369,7 @@ class ShadowRefill:
         """Pods that hold claims, and went while a life that is over assumed them."""
         return {
             uid
-            for uid in self._actor._volumes.ledger.holders()
+            for uid in self._actor.state.volumes.ledger.holders()
             if uid not in self._cache.pods and _is_earlier(self._core.token_of(uid), self._owner)
         }
 

@@ -1,7 +1,7 @@
 """What simulated runs found, each as the smallest history that shows it."""
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import AssumeBatch, Settle
+from roadstead.actors.messages import AssumeBatch, Settle, node_batch
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodsGone
 from roadstead.actors.scheduler.held_nodes import HeldNodes
@@ -23,13 +23,13 @@ class Cluster:
 
     async def with_nodes(self, *names):
         for name in names:
-            await self.cache.stream.deliver(self.cache._add_node(node(name)))
+            await self.cache.add_nodes(node_batch((node(name),)))
         return self
 
     async def settle(self, **what):
         parts = {"finish": (), "confirm": (), "forget": ()} | what
         await self.cache.settle(Settle(**parts))
-        await self.cache.stream.deliver(())
+        await self.cache.stream.flush()
 
     async def assume(self, name, token):
         await self.cache.assume(AssumeBatch(batch_of(name), ("n1",), (token,)))

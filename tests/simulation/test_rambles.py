@@ -5,8 +5,8 @@ from unittest.mock import patch
 import pytest
 
 from roadstead.actors.binder.recovery import BinderRecovery
-from roadstead.actors.cache import attempts
 from roadstead.attempts.core import AttemptsCore
+from roadstead.cache import attempt_ends
 from roadstead.cache.core import CacheCore
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.tentative import Tentative
@@ -19,7 +19,7 @@ def _nothing(self, *what):
     return None
 
 
-def _any_life(token, owner):
+def _any_life(token, owner, epoch):
     return True
 
 
@@ -35,7 +35,7 @@ def _nobody(pod, assigned, namespaces):
     ("owner", "name", "wrong", "text"),
     [
         (CacheCore, "_check_no_move", _nothing, "is allowed"),
-        (attempts, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
+        (attempt_ends, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
         (BinderRecovery, "_note_revisions", _nothing, "revisions of"),
         (rules, "_wants", _nobody, "shadow of the queue"),
         (Returning, "remember", _nothing, "shadow of the queue"),

@@ -10,22 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from roadstead.config.model import SchedulerConfig
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.run import RunPlan
+from roadstead.facts.storage import StorageFacts
 from roadstead.storage import Binding, StorageChange, StorageState, VolumeLedger
 from roadstead.storage.news import StorageNews
 
 
 class CacheVolumes:
-    """Claims and volumes as assumed. log: every change so far, in order."""
+    """Claims and volumes as assumed. log: every change so far, in order.
 
-    def __init__(self, plan: RunPlan) -> None:
+    facts: the storage of the cluster. config: its profiles say whose pods bind claims.
+    """
+
+    def __init__(self, facts: StorageFacts, config: SchedulerConfig) -> None:
         self.log: list[StorageChange] = []
-        self.ledger = VolumeLedger(StorageState(plan.cluster.storage))
+        self.ledger = VolumeLedger(StorageState(facts))
         self._binding = {
             profile.scheduler_name
-            for profile in plan.config().profiles
+            for profile in config.profiles
             if any(ref.name == "VolumeBinding" for ref in profile.at("reserve"))
         }
 

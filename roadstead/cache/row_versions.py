@@ -10,9 +10,7 @@ What a version is, and why a scheduler that has one has all that it counts, is i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from roadstead.actors.messages import VERSION, DeltaBatch
+from collections.abc import Iterable
 
 RowVersion = tuple[str, int]
 """Node, and the version of its row."""
@@ -43,17 +41,3 @@ class KnownVersions:
     def drop(self, node_name: str) -> None:
         """A node is gone."""
         self._known.pop(node_name, None)
-
-
-def version_batch(first_seq: int, rows: Sequence[RowVersion]) -> DeltaBatch:
-    """New versions as they are streamed."""
-    return DeltaBatch(
-        first_seq,
-        kinds=(VERSION,) * len(rows),
-        names=tuple(name for name, _ in rows),
-        pods=(-1,) * len(rows),
-        classes=(),
-        nodes=(),
-        arrivals=(),
-        versions=tuple(version for _, version in rows),
-    )

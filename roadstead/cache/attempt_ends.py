@@ -1,0 +1,107 @@
+"""AttemptEnds: how schedulers' attempts end at the cache.
+
+forgotten, expired ──► claims that the attempt alone held are free ──► changes are sent
+                  └──► the pod was deleted meanwhile: its room is reported to the queue
+confirmed ──► the claims stay bound
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from roadstead.cache.changes import Changes
+from roadstead.cache.pods import BinderWord, Placement
+from roadstead.cache.state import ClusterState
+from roadstead.facts.pod import PodFacts, PodIdentity, identity_of
+
+Pod = tuple[PodIdentity, PodFacts]
+
+
+class AttemptEnds:
+    """Ends attempts, and sends what that changes."""
+
+    def __init__(self, state: ClusterState, changes: Changes) -> None:
+        self._core, self._volumes = state.core, state.volumes
+        self._pods_known, self._changes = state.pods_known, changes
+
+    def forget(self, attempts: Sequence[tuple[str, str]]) -> None:
+        """End assumptions, given as (uid, token), and free the claims that they alone held."""
+        answer = self._core.forget(attempts)
+        self._changes.send(answer.deltas)
+        # One that was deleted while it was assumed is not there, and its claims are free again.
+        kept = {each.uid for each in answer.refused if self._core.node_of(each.uid) is not None}
+        self.free([uid for uid, _ in attempts if uid not in kept])
+
+    def free(self, uids: Sequence[str]) -> None:
+        """Free the claims that ended attempts alone held."""
+        known = len(self._volumes.log)
+        self._volumes.forget(uids)
+        self._changes.send_storage(self._volumes.log[known:])
+
+    def confirm(self, bound: Mapping[str, str]) -> None:
+        """Add pods (uid → node) that are bound; their claims stay bound."""
+        placements = [
+            Placement(known.uid, known.key, known.facts, node)
+            for uid, node in bound.items()
+            if (known := self._core.placement_of(uid))
+        ]
+        self._changes.send(self._core.confirm(placements))
+        for uid in bound:
+            self._volumes.ledger.confirm(uid)
+
+    def resolve(self, answers: Sequence[BinderWord]) -> list[BinderWord]:
+        """End attempts as the binder answered; the answers that did not come too late."""
+        answer = self._core.resolve(answers)
+        self._changes.send(answer.deltas)
+        late = {each.uid for each in answer.refused}
+        applied = [each for each in answers if each.uid not in late]
+        known = len(self._volumes.log)
+        for each in applied:
+            if each.node_name is None:
+                self._volumes.forget([each.uid])
+            else:
+                self._volumes.ledger.confirm(each.uid)
+        self._changes.send_storage(self._volumes.log[known:])
+        return applied
+
+    def of_earlier_lives(self, owner: str, epoch: int) -> list[tuple[str, str]]:
+        """(uid, token) of the pods that a scheduler assumed before this epoch."""
+        return [
+            (each.uid, each.token)
+            for each in self._core.on_trial()
+            if is_of_earlier_life(each.token, owner, epoch)
+        ]
+
+    def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
+        """Pods that hold claims and were removed while a scheduler assumed them before this
+        epoch."""
+        core = self._core
+        return [
+            uid
+            for uid in self._volumes.ledger.holders()
+            if core.node_of(uid) is None and is_of_earlier_life(core.token_of(uid), owner, epoch)
+        ]
+
+    def end_claims(self, uids: Iterable[str], committed: set[str]) -> None:
+        """Pods are gone: their claims stay bound where commits bound all of them. committed: keys
+        of claims."""
+        for uid in uids:
+            if committed.issuperset(self._volumes.ledger.held(uid)):
+                self._volumes.ledger.confirm(uid)
+            else:
+                self.free([uid])
+
+    def pod(self, uid: str) -> Pod:
+        """A pod that is counted, or was. KeyError for any other."""
+        return identity_of(uid, self._core.key_of(uid)), self._core.facts_of(uid)
+
+    def deleted(self, uids: Iterable[str]) -> list[Pod]:
+        """Which of these are counted though they are gone: the queue does not know them."""
+        is_gone, node_of = self._pods_known.is_gone, self._core.node_of
+        return [self.pod(uid) for uid in uids if is_gone(uid) and node_of(uid) is not None]
+
+
+def is_of_earlier_life(token: str, owner: str, epoch: int) -> bool:
+    """Whether a scheduler made an attempt before an epoch; tokens are owner/epoch/number."""
+    name, _, rest = token.rpartition("/")[0].rpartition("/")
+    return name == owner and rest.isdigit() and int(rest) < epoch

@@ -1,0 +1,269 @@
+"""SchedulerCache: the cluster as schedulers see it: bound pods, and those about to be bound.
+
+    nodes and pods come, change, go ──┐
+    assume ──► nominate ──► settle ───┼──► ClusterState ──► Changes: deltas, nodes, claims, versions
+    expire ──► (ask the binder) ──► resolve      └──► returned: pods whose room is free again
+
+What the queue must learn is returned: pods that left their nodes without their scheduler's doing.
+Follows pkg/scheduler/backend/cache of upstream, with claims and nominations beside the pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from roadstead.cache.attempt_ends import AttemptEnds, Pod
+from roadstead.cache.changes import Changes
+from roadstead.cache.pods import AskBinder, Assumption, BinderWord, Placement, PodState
+from roadstead.cache.row_versions import RowVersion
+from roadstead.cache.state import ClusterState
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import identity_of, unnominated
+from roadstead.placements import Delta, DeltaKind, TableStore
+from roadstead.revisions import newer_nodes
+from roadstead.storage import StorageChange
+from roadstead.storage.news import BoundVolumes
+
+_NO_VOLUMES = "the volumes of its claims are taken"
+
+
+@dataclass(frozen=True, slots=True)
+class AssumeOutcome:
+    """refused: (token, why). bound: what the claims of the others are bound to, where they have
+    claims to bind."""
+
+    refused: tuple[tuple[str, str], ...]
+    bound: tuple[BoundVolumes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveOutcome:
+    """late: how many pods' attempts ended before the binder's answer came. freed: pods whose
+    assumptions expired."""
+
+    late: int
+    freed: tuple[Pod, ...]
+
+
+class SchedulerCache:
+    """Changes the state of a cluster, and sends what changed to `changes`, in order.
+
+    Every call may come twice, or late: what is known already is not sent again, and what is older
+    than a removal or change with a higher revision is left out. A revision of 0 is not counted.
+    """
+
+    def __init__(self, state: ClusterState, changes: Changes) -> None:
+        self.state = state
+        self._core, self._volumes, self._changes = state.core, state.volumes, changes
+        self._attempts = AttemptEnds(state, changes)
+
+    # Nodes and pods of the cluster.
+
+    def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
+        """Add nodes, or change known ones; the first nodes decide which partition each zone has."""
+        state, core = self.state, self._core
+        news = newer_nodes(nodes, revision, state.nodes_known)
+        is_first = not core.placements.store.node_names()
+        if core.add_nodes(news):
+            state.partitioning.deal(news)
+            self._changes.send_nodes(news)
+            return
+        if is_first:
+            state.partitioning.plan(news)
+        self._changes.send([delta for facts in news for delta in self._add_node(facts)])
+
+    def _add_node(self, facts: NodeFacts) -> list[Delta]:
+        self.state.partitioning.place(facts)
+        return self._core.add_node(facts)
+
+    def remove_nodes(self, names: Sequence[str], revision: int = 0) -> list[Pod]:
+        """Remove nodes; their pods are kept aside and returned: they no longer block other pods."""
+        state, core = self.state, self._core
+        news = [name for name in names if state.nodes_known.goes(name, revision)]
+        here = [name for name in news if name in core.placements.nodes]
+        deltas = [delta for name in here for delta in core.remove_node(name)]
+        for name in here:
+            state.partitioning.remove(name)
+            state.versions.drop(name)
+        self._changes.send(deltas)
+        return [
+            (identity_of(each.uid, core.key_of(each.uid)), each.pod)
+            for each in deltas
+            if each.kind is DeltaKind.REMOVE_POD and each.pod is not None
+        ]
+
+    def add_running(
+        self,
+        pods: Iterable[Pod],
+        nodes: Iterable[str],
+        revision: int = 0,
+        started_s: Mapping[str, float] | None = None,
+    ) -> None:
+        """Count pods that run on nodes. started_s: start times by UID (seconds since 1970)."""
+        placements = [
+            Placement(identity.uid, identity.key, unnominated(facts), node)
+            for (identity, facts), node in zip(pods, nodes, strict=True)
+            if self.state.pods_known.comes(identity.uid, revision)
+        ]
+        self.state.started_s.update(started_s or {})
+        self._changes.send(self._core.confirm(placements))
+
+    def update_running(self, pods: Iterable[Pod], nodes: Iterable[str], revision: int = 0) -> None:
+        """Change pods on their nodes; one that was evicted meanwhile does not come again."""
+        deltas: list[Delta] = []
+        for (identity, facts), node_name in zip(pods, nodes, strict=True):
+            is_there = self._core.node_of(identity.uid) == node_name
+            if is_there and self.state.pods_known.comes(identity.uid, revision):
+                deltas += self._core.update_pod(identity.uid, unnominated(facts), node_name)
+        self._changes.send(deltas)
+
+    def remove_pods(self, uids: Iterable[str], revision: int = 0) -> None:
+        """Remove pods: those that are counted, or nominated, are so no more."""
+        uids = self.state.pods_known.leaves(uids, revision)
+        here = [uid for uid in uids if self._core.node_of(uid) is not None]
+        self._changes.send([*self._core.remove_pods(here), *self._core.withdraw(uids)])
+
+    # Attempts of schedulers.
+
+    def assume(self, assumptions: Sequence[Assumption], now_s: float) -> AssumeOutcome:
+        """Count pods on nodes ahead of their commits, and bind their claims."""
+        answer = self._core.assume(assumptions, now_s)
+        self._changes.send(answer.deltas)
+        token_of = {each.uid: each.token for each in assumptions} if answer.refused else {}
+        refused = [(token_of[each.uid], each.status.message) for each in answer.refused]
+        tokens = {token for token, _ in refused}
+        bound, without = self._bind_claims(
+            [each for each in assumptions if each.facts.volumes and each.token not in tokens]
+        )
+        self._attempts.forget([(each.uid, each.token) for each in without])
+        # Assumed before, and deleted meanwhile: nobody will ask to forget it.
+        self._attempts.free(
+            [each.uid for each in answer.refused if self._core.node_of(each.uid) is None]
+        )
+        refused += [(each.token, _NO_VOLUMES) for each in without]
+        return AssumeOutcome(tuple(refused), tuple(bound))
+
+    def _bind_claims(
+        self, assumed: Sequence[Assumption]
+    ) -> tuple[list[BoundVolumes], list[Assumption]]:
+        """Bind claims of assumed pods; (what each is bound to, pods whose claims cannot be)."""
+        bound, without = [], []
+        known = len(self._volumes.log)
+        for each in assumed:
+            node = self._core.placements.nodes.get(each.node_name)
+            bindings = self._volumes.assume(each.uid, each.facts, node)
+            if bindings is None:
+                without.append(each)
+            elif bindings:
+                bound.append(BoundVolumes(each.token, bindings))
+        self._changes.send_storage(self._volumes.log[known:])
+        return bound, without
+
+    def settle(
+        self,
+        forget: Sequence[tuple[str, str]],
+        finish: Sequence[tuple[str, str]],
+        confirm: Sequence[str],
+        rows: Iterable[RowVersion],
+        now_s: float,
+    ) -> list[Pod]:
+        """End assumptions: forgotten, or finished, each (uid, token), and confirmed, by UID.
+
+        rows: versions that the binder answered. Returned: forgotten pods that were deleted before.
+        """
+        freed = self._attempts.deleted(uid for uid, _ in forget)
+        self._attempts.forget(forget)
+        self._core.finish_binding(finish, now_s)
+        # One that was evicted meanwhile is counted no more, and stays so.
+        self._core.confirm_assumed(confirm)
+        for uid in confirm:
+            self._volumes.ledger.confirm(uid)
+        # Of a node that is away nothing is noted: it must be news when that is there again.
+        here = (each for each in rows if each[0] in self._core.placements.nodes)
+        self._changes.send_versions(self.state.versions.take(here))
+        return freed
+
+    def nominate(
+        self,
+        pods: Iterable[Pod],
+        nodes: Iterable[str],
+        preempts: Iterable[bool],
+        gone: Iterable[str] = (),
+    ) -> None:
+        """Nominate pods that wait to nodes, or to none any more ("").
+
+        preempts: for each pod, whether others were evicted for it. gone: UIDs of those others.
+        """
+        here = [uid for uid in gone if self._core.state_of(uid) is not PodState.INITIAL]
+        deltas = self._core.remove_pods(here)
+        for (identity, facts), node, makes_room in zip(pods, nodes, preempts, strict=True):
+            if self.state.pods_known.is_gone(identity.uid):
+                continue
+            deltas += self._core.nominate(identity.uid, node, facts, preempts=makes_room)
+        self._changes.send(deltas)
+
+    def expire(self, now_s: float) -> list[AskBinder]:
+        """Assumptions whose time is over: ask the binder, then `resolve` (I6)."""
+        return self._core.expire(now_s)
+
+    def resolve(self, answers: Sequence[BinderWord]) -> ResolveOutcome:
+        """End attempts as the binder answered."""
+        # Before: who is gone may be forgotten at once, where many expire together.
+        counted = [each.uid for each in answers if self._core.node_of(each.uid) is not None]
+        pods = {uid: self._attempts.pod(uid) for uid in counted}
+        applied = self._attempts.resolve(answers)
+        late = {each.uid for each in answers} - {each.uid for each in applied}
+        freed = tuple(pods[each.uid] for each in applied if each.node_name is None)
+        return ResolveOutcome(len(late), freed)
+
+    # Schedulers that were replaced. epoch: of the present life of `owner`.
+
+    def assumed_by(self, owner: str, epoch: int) -> list[str]:
+        """Pods that a scheduler assumed before this epoch."""
+        return [uid for uid, _ in self._attempts.of_earlier_lives(owner, epoch)]
+
+    def end_owner(self, owner: str, epoch: int, nodes: Mapping[str, str | None]) -> list[Pod]:
+        """End a scheduler's attempts of before this epoch: confirm those that are bound, forget
+        the others.
+
+        nodes: pods that are bound, by UID. Returned: forgotten pods that were deleted before.
+        """
+        orphans = self._attempts.of_earlier_lives(owner, epoch)
+        bound = {uid: node for uid, _ in orphans if (node := nodes.get(uid))}
+        self._attempts.confirm(bound)
+        ends = [(uid, token) for uid, token in orphans if uid not in bound]
+        freed = self._attempts.deleted(uid for uid, _ in ends)
+        self._attempts.forget(ends)
+        return freed
+
+    def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
+        """Pods that hold claims and were removed while a scheduler assumed them before this
+        epoch."""
+        return self._attempts.orphaned_claims(owner, epoch)
+
+    def end_claims(self, owner: str, epoch: int, committed: set[str]) -> None:
+        """End `orphaned_claims`. committed: keys of claims that commits bound; they stay bound."""
+        self._attempts.end_claims(self.orphaned_claims(owner, epoch), committed)
+
+    # A cache that begins, and one made anew.
+
+    def load_storage(self, changes: Sequence[StorageChange]) -> None:
+        """Apply what commits changed of claims before this cache began."""
+        if not self._volumes.log:
+            self._volumes.take(changes)
+            self._changes.send_storage(changes)
+
+    def learn_revisions(
+        self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]
+    ) -> None:
+        """What of nodes and pods is older than this, is no news."""
+        self.state.nodes_known.learn(nodes)
+        self.state.pods_known.learn(pods)
+
+    def differences(self) -> list[str]:
+        """Differences from a cache made anew of what this one knows, one line each."""
+        store = TableStore()
+        again = self._core.rebuild(store)
+        return self._core.compare(again) + self.state.table.differences(store.table)

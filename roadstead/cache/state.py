@@ -1,0 +1,50 @@
+"""ClusterState: all that the cache knows of the cluster. `SchedulerCache` alone changes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from roadstead.cache.core import CacheCore
+from roadstead.cache.pods import CacheSettings
+from roadstead.cache.row_versions import KnownVersions
+from roadstead.cache.volumes import CacheVolumes
+from roadstead.config.model import SchedulerConfig
+from roadstead.facts.storage import StorageFacts
+from roadstead.nodes.partitioning import Partitioning, partitioning_over
+from roadstead.nodes.table import NodeTable
+from roadstead.placements import TableStore
+from roadstead.revisions import Revisions
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """table: of the nodes in `core`. partitioning: node name → partition. versions: of rows.
+    nodes_known, pods_known: their revisions. started_s: pod UID → start time (seconds since 1970),
+    of pods that ran before.
+    """
+
+    core: CacheCore
+    table: NodeTable
+    volumes: CacheVolumes
+    partitioning: Partitioning
+    versions: KnownVersions = field(default_factory=KnownVersions)
+    nodes_known: Revisions = field(default_factory=Revisions)
+    pods_known: Revisions = field(default_factory=Revisions)
+    started_s: dict[str, float] = field(default_factory=dict)
+
+    @staticmethod
+    def empty(
+        config: SchedulerConfig,
+        storage: StorageFacts,
+        settings: CacheSettings | None = None,
+        *,
+        partitions: int = 1,
+    ) -> ClusterState:
+        """A cluster without nodes. storage: its objects. partitions: of its nodes."""
+        store = TableStore()
+        return ClusterState(
+            CacheCore(store, settings),
+            store.table,
+            CacheVolumes(storage, config),
+            partitioning_over(partitions),
+        )

@@ -1,0 +1,35 @@
+"""Claims of assumed pods: what is bound, what changed, and who binds nothing."""
+
+from roadstead.cache.volumes import CacheVolumes
+from roadstead.config.model import default_config
+from roadstead.storage.news import StorageNews
+from tests.builders import node, pod
+from tests.storage.world import claim, storage, using, volume, waiting
+
+N1 = node("n1")
+
+
+def cache_over():
+    facts = storage(waiting("local"), claim("c"), volume("a"))
+    return CacheVolumes(facts, default_config())
+
+
+def test_the_cache_tells_what_changed_since():
+    cache = cache_over()
+
+    (binding,) = cache.assume("p", using("c"), N1)
+    cache.forget(["p"])
+
+    assert cache.news(0).changes[0] == binding.change
+    assert cache.news(1) == StorageNews(1, (cache.log[1],))
+    assert cache.news(2) == StorageNews(2)
+
+
+def test_the_cache_leaves_pods_alone_that_bind_nothing():
+    cache = cache_over()
+
+    assert cache.assume("p", pod(), N1) == ()
+    assert cache.assume("p", using("c"), None) == ()
+    assert cache.assume("p", using("c", scheduler_name="another"), N1) == ()
+    assert cache.assume("p", using("absent"), N1) is None
+    assert cache.log == []

@@ -1,0 +1,354 @@
+"""SchedulerCache: what it sends on, in which order, what it refuses and what it returns."""
+
+import pytest
+
+from roadstead.cache import (
+    Assumption,
+    BinderWord,
+    CacheSettings,
+    ClusterState,
+    PodState,
+    SchedulerCache,
+)
+from roadstead.cache.attempt_ends import is_of_earlier_life
+from roadstead.config.model import default_config
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import PodIdentity
+from tests.builders import node, pod
+from tests.storage.world import claim, storage, using, volume, waiting
+
+SMALL = pod(cpu=100)
+CLAIMS = storage(waiting("local"), claim("c"), volume("v"))
+OWNER = "scheduler-0"
+
+
+def identity(name):
+    return PodIdentity(f"uid-{name}", "default", name)
+
+
+def assumption(name, facts=SMALL, epoch=1):
+    return Assumption(f"uid-{name}", f"default/{name}", facts, "n1", f"{OWNER}/{epoch}/{name}")
+
+
+class World:
+    """A cache, and what it sent. sent: a line for each change, in order."""
+
+    def __init__(self, *names, partitions=1, **settings):
+        settings = CacheSettings(**settings)
+        self.state = ClusterState.empty(default_config(), CLAIMS, settings, partitions=partitions)
+        self.core, self.sent = self.state.core, []
+        self.cache = SchedulerCache(self.state, self)
+        self.add_nodes(*(names or ("n1", "n2")))
+
+    def send(self, deltas):
+        self.sent += [f"{each.kind} {each.uid or each.node_name}" for each in deltas]
+
+    def send_nodes(self, nodes):
+        self.sent += [f"new {name}" for name in nodes.names]
+
+    def send_storage(self, changes):
+        claims = [claim for each in changes for claim in each.claims]
+        self.sent += [f"claim {'bound' if each.is_bound else 'free'}" for each in claims]
+
+    def send_versions(self, rows):
+        self.sent += [f"version {name} {version}" for name, version in rows]
+
+    def news(self):
+        """What was sent since this was last asked."""
+        sent, self.sent = self.sent, []
+        return sent
+
+    def add_nodes(self, *names, revision=0, **facts):
+        self.cache.add_nodes(NodeList.of([node(name, **facts) for name in names]), revision)
+
+    def assume(self, *names, facts=SMALL, epoch=1, now_s=0.0):
+        return self.cache.assume([assumption(name, facts, epoch) for name in names], now_s)
+
+    def settle(self, *, forget=(), finish=(), confirm=(), rows=(), now_s=0.0):
+        forget, finish = ([assumption(n)[::4] for n in some] for some in (forget, finish))
+        return self.cache.settle(forget, finish, [f"uid-{n}" for n in confirm], rows, now_s)
+
+    def remove(self, *names, revision=1):
+        self.cache.remove_pods([f"uid-{name}" for name in names], revision)
+
+    def claim(self):
+        return "bound" if self.state.volumes.ledger.storage.claims["default/c"].is_bound else "free"
+
+
+def pods_of(*names, facts=SMALL):
+    return [(identity(name), facts) for name in names]
+
+
+def test_nodes_of_which_nothing_is_known_are_sent_together_and_others_one_by_one():
+    world = World("n1", "n2")
+    assert world.news() == ["new n1", "new n2"]
+
+    world.add_nodes("n2", "n3", cpu=9000)
+    world.add_nodes("n2", cpu=9000)
+
+    assert world.news() == ["update_node n2", "add_node n3"]
+
+
+def test_a_node_that_was_removed_comes_again_only_with_a_later_revision():
+    world = World()
+    world.cache.remove_nodes(["n1"], revision=2)
+    world.add_nodes("n1", revision=1)
+    world.cache.remove_nodes(["n1"], revision=2)
+    assert world.news() == ["new n1", "new n2", "remove_node n1"]
+
+    world.add_nodes("n1", revision=2)
+
+    assert world.news() == ["new n1"]
+
+
+def test_pods_of_a_removed_node_are_returned_and_its_partition_and_version_are_gone():
+    world = World(partitions=2)
+    world.cache.add_running(pods_of("p"), ["n1"])
+    world.settle(rows=[("n1", 4), ("n2", 4)])
+    world.news()
+
+    aside = world.cache.remove_nodes(["n1", "unknown"])
+
+    assert aside == pods_of("p")
+    assert world.news() == ["remove_pod uid-p", "remove_node n1"]
+    assert (world.state.versions.of("n1"), world.state.versions.of("n2")) == (0, 4)
+    assert sum(world.state.partitioning.sizes) == 1
+    with pytest.raises(KeyError):
+        world.state.partitioning.partition_of("n1")
+
+
+def test_pods_that_run_are_counted_without_their_nominations_and_keep_their_start_times():
+    world = World()
+    nominated = pod(cpu=100, nominated_node_name="n2")
+
+    world.cache.add_running(pods_of("p", facts=nominated), ["n1"], 0, {"uid-p": 70.0})
+
+    assert world.news()[-1] == "add_pod uid-p"
+    assert world.core.facts_of("uid-p") == SMALL
+    assert world.state.started_s == {"uid-p": 70.0}
+
+
+def test_a_running_pod_changes_on_its_node_alone_and_not_by_an_older_change():
+    world = World()
+    world.cache.add_running(pods_of("p", "q", "gone"), ["n1"] * 3)
+    world.remove("gone", revision=3)
+    world.cache.update_running(pods_of("q", facts=pod(cpu=2)), ["n1"], 5)
+    world.news()
+
+    pods = pods_of("p", "q", "gone", facts=pod(cpu=300))
+    world.cache.update_running(pods, ["n2", "n1", "n1"], 4)
+    assert world.news() == []
+    world.cache.update_running(pods, ["n1", "n1", "n1"], 6)
+
+    assert world.news() == [f"{kind} uid-{n}" for n in "pq" for kind in ("remove_pod", "add_pod")]
+
+
+def test_removed_pods_are_neither_counted_nor_nominated():
+    world = World()
+    world.cache.add_running(pods_of("p"), ["n1"])
+    world.cache.nominate(pods_of("u"), ["n1"], [False])
+    world.news()
+
+    world.remove("p", "u", "unknown")
+    world.cache.nominate(pods_of("u"), ["n1"], [False])
+    world.cache.add_running(pods_of("p"), ["n1"])
+
+    assert world.news() == ["remove_pod uid-p", "withdraw uid-u"]
+
+
+def test_pods_that_were_evicted_leave_before_others_are_nominated():
+    world = World()
+    world.cache.add_running(pods_of("p"), ["n1"])
+    world.cache.nominate(pods_of("low"), ["n1"], [False])
+    world.news()
+
+    urgent = pod(cpu=100, priority=5)
+    gone = ["uid-p", "uid-unknown"]
+    world.cache.nominate(pods_of("u", facts=urgent), ["n1"], [True], gone)
+
+    assert world.news() == ["remove_pod uid-p", "withdraw uid-low", "nominate uid-u"]
+
+
+def test_claims_are_bound_behind_all_pods_and_who_gets_none_is_refused_and_leaves():
+    world = World()
+    world.news()
+
+    outcome = world.cache.assume(
+        [assumption("p", using("absent")), assumption("q", using("c")), assumption("r")], 0.0
+    )
+
+    assert world.news() == [
+        *("add_pod uid-p", "add_pod uid-q", "add_pod uid-r"),
+        *("claim bound", "remove_pod uid-p"),
+    ]
+    assert outcome.refused == ((f"{OWNER}/1/p", "the volumes of its claims are taken"),)
+    assert [each.token for each in outcome.bound] == [f"{OWNER}/1/q"]
+    assert world.core.state_of("uid-p") is PodState.INITIAL
+
+
+def test_an_assumption_of_a_pod_that_another_attempt_has_is_refused_by_its_token():
+    world = World()
+    world.assume("p")
+
+    outcome = world.assume("p", "q", epoch=2)
+
+    ((token, why),) = outcome.refused
+    assert token == f"{OWNER}/2/p"
+    assert "is not allowed" in why
+
+
+def test_claims_of_an_attempt_that_comes_behind_its_end_are_free():
+    world = World()
+    facts = using("c")
+    world.assume("p", facts=facts)
+    world.remove("p")
+    assert world.claim() == "bound"
+
+    world.assume("p", facts=facts)
+
+    assert world.claim() == "free"
+
+
+def test_forgotten_attempts_free_their_claims_and_confirmed_ones_keep_them():
+    world = World()
+    world.assume("p", facts=using("c"))
+    world.settle(forget=["p"])
+    assert world.claim() == "free"
+
+    world.assume("p2", facts=using("c"))
+    world.settle(confirm=["p2"])
+    world.remove("p2")
+
+    assert world.claim() == "bound"
+    assert world.state.volumes.ledger.holders() == ()
+
+
+def test_only_forgotten_pods_that_were_deleted_before_they_were_assumed_are_returned():
+    world = World()
+    world.remove("p")
+    world.assume("p", "q")
+
+    assert world.settle(forget=["p", "q"]) == pods_of("p")
+    assert world.settle(forget=["p", "q"]) == []
+
+
+def test_versions_are_sent_behind_all_else_once_and_for_nodes_that_are_there():
+    world = World()
+    world.assume("p")
+    world.news()
+
+    world.settle(forget=["p"], rows=[("n1", 3), ("away", 3)])
+    world.settle(rows=[("n1", 3), ("n2", 1)])
+
+    assert world.news() == ["remove_pod uid-p", "version n1 3", "version n2 1"]
+
+
+def test_bindings_that_finish_have_their_time_from_then_on():
+    world = World(assume_s=10.0, bind_s=5.0)
+    world.assume("p", "q")
+    world.settle(finish=["p"], now_s=9.0)
+
+    assert [each.uid for each in world.cache.expire(12.0)] == ["uid-q"]
+    assert [each.uid for each in world.cache.expire(14.0)] == ["uid-p"]
+
+
+def test_the_binders_answers_end_attempts_unless_they_come_too_late():
+    world = World(assume_s=1.0, max_gone_remembered=1)
+    world.assume("a", "b", "c", "d")
+    asks = world.cache.expire(2.0)
+    world.settle(forget=["d"])
+    world.news()
+
+    words = {"uid-a": "n1"}
+    answers = [BinderWord(each.uid, each.token, words.get(each.uid)) for each in asks]
+    outcome = world.cache.resolve(answers)
+
+    assert (outcome.late, list(outcome.freed)) == (1, pods_of("b", "c"))
+    assert world.news() == ["remove_pod uid-b", "remove_pod uid-c"]
+    assert world.core.state_of("uid-a") is PodState.ADDED
+
+
+@pytest.mark.parametrize(("node_name", "claim_is"), [("n1", "bound"), (None, "free")])
+def test_the_binders_answer_decides_what_becomes_of_claims(node_name, claim_is):
+    world = World(assume_s=1.0)
+    world.assume("p", facts=using("c"))
+    (ask,) = world.cache.expire(2.0)
+
+    world.cache.resolve([BinderWord(ask.uid, ask.token, node_name)])
+
+    assert world.claim() == claim_is
+    assert world.state.volumes.ledger.holders() == ()
+
+
+def test_attempts_of_earlier_lives_are_confirmed_or_forgotten_and_deleted_ones_returned():
+    world = World()
+    world.remove("late")
+    world.assume("a", "b", "late")
+    world.assume("now", epoch=2)
+
+    assert world.cache.assumed_by(OWNER, 2) == ["uid-a", "uid-b", "uid-late"]
+    freed = world.cache.end_owner(OWNER, 2, {"uid-a": "n1", "uid-b": "", "uid-late": None})
+
+    assert freed == pods_of("late")
+    states = [world.core.state_of(f"uid-{name}") for name in ("a", "b", "late", "now")]
+    assert states == [PodState.ADDED, PodState.INITIAL, PodState.INITIAL, PodState.ASSUMED]
+
+
+def test_lives_are_told_apart_by_owner_and_epoch():
+    assert is_of_earlier_life("scheduler-0/1/5", OWNER, 2)
+    assert not is_of_earlier_life("scheduler-0/2/5", OWNER, 2)
+    assert not is_of_earlier_life("scheduler-01/1/5", OWNER, 2)
+    assert not is_of_earlier_life("t1", OWNER, 2)
+
+
+@pytest.mark.parametrize(("committed", "claim_is"), [({"default/c"}, "bound"), (set(), "free")])
+def test_claims_of_pods_deleted_while_an_earlier_life_assumed_them_stay_where_commits_bound_them(
+    committed, claim_is
+):
+    world = World()
+    world.assume("p", facts=using("c"))
+    world.remove("p")
+    assert world.cache.orphaned_claims(OWNER, 1) == []
+    assert world.cache.orphaned_claims(OWNER, 2) == ["uid-p"]
+
+    world.cache.end_claims(OWNER, 2, committed)
+
+    assert world.claim() == claim_is
+    assert world.cache.orphaned_claims(OWNER, 2) == []
+
+
+def test_changes_of_earlier_commits_are_loaded_and_sent_once():
+    before = World()
+    before.assume("p", facts=using("c"))
+    changes = tuple(before.state.volumes.log)
+    world = World()
+    world.news()
+
+    world.cache.load_storage(changes)
+    world.cache.load_storage(changes)
+
+    assert world.news() == ["claim bound"]
+    assert world.claim() == "bound"
+
+
+def test_what_is_older_than_learned_revisions_is_no_news():
+    world = World()
+    world.cache.learn_revisions([("n1", 5)], [("uid-p", 5)])
+    world.news()
+
+    world.add_nodes("n1", revision=4, cpu=1)
+    world.cache.add_running(pods_of("p"), ["n1"], 4)
+    assert world.news() == []
+    world.cache.add_running(pods_of("p"), ["n1"], 5)
+
+    assert world.news() == ["add_pod uid-p"]
+
+
+def test_a_cache_that_counts_wrong_differs_from_one_made_anew():
+    world = World()
+    world.assume("p")
+    assert world.cache.differences() == []
+
+    world.state.table.columns.pod_count[0] += 1
+
+    assert any("n1" in line for line in world.cache.differences())
