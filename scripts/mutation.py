@@ -54,9 +54,7 @@ RECOVERY = (
     "actors/cache/refill.py",
     "actors/cache/room_reports.py",
     "actors/cache/stream.py",
-    "actors/binder/recovery.py",
     "actors/binder/answers.py",
-    "actors/binder/outcomes.py",
 )
 CPU_S = 400
 """Processor time after which a mutant counts as found: it does not end."""

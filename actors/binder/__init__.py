@@ -1,1 +1,1 @@
-"""The binder actor: the one writer, its journal, and what it takes over from one."""
+"""The binder actor: a shell around `roadstead.binder.binder.Binder`, and the order of batches."""

@@ -1,71 +1,66 @@
-"""BinderAnswers: what the binder answers to whoever fills new lives of other actors."""
+"""BinderAnswers: what the binder has of pods and nodes, as it travels, page by page."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from roadstead.actors.binder.outcomes import PodOutcomes
-from roadstead.actors.messages import PageAsk, PodBatch, pod_batch
-from roadstead.actors.messages.recovery import NodesPage, Revised, StandingPage, Words
-from roadstead.binder import BinderCore, PodState
-from roadstead.binder.pods import COUNTED, PodRecord
+from roadstead.actors.messages import (
+    BoundPage,
+    CommitPage,
+    PageAsk,
+    PodBatch,
+    PreemptedPage,
+    pod_batch,
+)
+from roadstead.actors.messages.recovery import NodesPage, Revised, StandingPage
+from roadstead.binder.binder import Binder
+from roadstead.binder.pods import COUNTED, KeyedPod, PodRecord
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import PodFacts, PodIdentity, identity_of
-from roadstead.revisions import Revisions
+from roadstead.facts.pod import identity_of
 
 
 class BinderAnswers:
-    """Reads of a binder's core, of the revisions that it knows and of the outcomes of pods."""
+    """Reads of a binder."""
 
-    def __init__(
-        self,
-        core: BinderCore,
-        nodes_known: Revisions,
-        pods_known: Revisions,
-        outcomes: PodOutcomes,
-    ) -> None:
-        self._core, self._outcomes = core, outcomes
-        self._nodes_known, self._pods_known = nodes_known, pods_known
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
 
     def revisions(self) -> Revised:
         """The last change of each node and pod that changed."""
-        return Revised(self._nodes_known.all(), self._pods_known.all())
+        return Revised(self._binder.nodes_known.all(), self._binder.pods_known.all())
 
     def nodes_page(self, ask: PageAsk) -> NodesPage:
         """Nodes in the order in which they came."""
-        nodes = self._core.placements.nodes
+        nodes = self._binder.core.placements.nodes
         page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
-        return NodesPage(NodeList.of(page), len(nodes), self._nodes_known.latest)
+        return NodesPage(NodeList.of(page), len(nodes), self._binder.nodes_known.latest)
 
     def pods_page(self, ask: PageAsk) -> StandingPage:
         """Pods that are here, in the order in which they came."""
-        pods = self._core.pods()
+        pods = self._binder.core.pods()
         page = pods[ask.start : ask.start + ask.count]
-        return page_of(page, len(pods), self._pods_known.latest)
+        return page_of(page, len(pods), self._binder.pods_known.latest)
 
-    def nodes_of(self, uids: Iterable[str]) -> Words:
-        """The node of each pod: "" where it is pending, None where it is not there."""
-        return Words(tuple(self.node_of(uid) for uid in uids))
+    def bound_page(self, ask: PageAsk) -> BoundPage:
+        """Committed binds in commit order."""
+        bound = self._binder.outcomes.bound
+        page = list(islice(bound.items(), ask.start, ask.start + ask.count))
+        uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
+        return BoundPage(uids, nodes, len(bound))
 
-    def node_of(self, uid: str) -> str | None:
-        """The node of a pod: "" where it is pending, None where it is not there."""
-        state, node_name = self._core.standing(uid)
-        return "" if state is PodState.PENDING else node_name
+    def preempted_page(self, ask: PageAsk) -> PreemptedPage:
+        """Evicted pods in the order of their eviction."""
+        gone = self._binder.outcomes.preempted
+        return PreemptedPage(tuple(gone[ask.start : ask.start + ask.count]), len(gone))
 
-    def evicted_pods(self) -> PodBatch:
-        """All that was evicted.
-
-        Of those that went too long ago, only the name is known; nobody counts them any more.
-        """
-        pods = [identity_of(note.uid, note.key) for note in self._outcomes.preempted]
-        return pod_batch((pod, self._facts_of(pod)) for pod in pods)
-
-    def _facts_of(self, pod: PodIdentity) -> PodFacts:
-        if self._core.standing(pod.uid)[0] is PodState.UNKNOWN:
-            return PodFacts(pod.namespace)
-        return self._core.pod(pod.uid)[1]
+    def commits_page(self, ask: PageAsk) -> CommitPage:
+        """When binds were acknowledged."""
+        commits = self._binder.commits
+        uids, times = commits.page(ask.start, ask.count)
+        return CommitPage(tuple(uids), tuple(times), commits.total, time.monotonic())
 
 
 def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPage:
@@ -77,3 +72,8 @@ def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPag
         total,
         tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
     )
+
+
+def keyed_batch(pods: Iterable[KeyedPod], revision: int = 0) -> PodBatch:
+    """Pods as they travel, in order."""
+    return pod_batch(((identity_of(uid, key), facts) for uid, key, facts in pods), revision)

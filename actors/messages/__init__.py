@@ -15,7 +15,6 @@ from roadstead.actors.messages.binding import (
     CommitPage,
     Evict,
     Evicted,
-    PreemptedNote,
     PreemptedPage,
     RunEnds,
 )
@@ -115,7 +114,6 @@ __all__ = [
     "PageAsk",
     "PendingPage",
     "PodBatch",
-    "PreemptedNote",
     "PreemptedPage",
     "QueueState",
     "Renew",

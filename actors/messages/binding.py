@@ -8,6 +8,7 @@ from roadstead.actors.messages.common import PageAsk
 from roadstead.actors.messages.pods import PodBatch
 from roadstead.actors.seam import Nothing, method
 from roadstead.binder.answers import BindAnswers
+from roadstead.binder.outcomes import GonePod
 from roadstead.storage.news import BoundVolumes
 
 
@@ -62,20 +63,10 @@ class Evicted:
 
 
 @dataclass(frozen=True, slots=True)
-class PreemptedNote:
-    """A pod that was evicted from a node, and for which pod."""
-
-    uid: str
-    key: str
-    node_name: str
-    preemptor: str
-
-
-@dataclass(frozen=True, slots=True)
 class PreemptedPage:
     """Binder → client: evicted pods in the order of their eviction."""
 
-    notes: tuple[PreemptedNote, ...]
+    notes: tuple[GonePod, ...]
     total: int
 
 

@@ -29,11 +29,6 @@ class PodBatch:
         places, pods = known.coming(self.uids, self.revision), list(self.pods())
         return pods if places is None else [pods[place] for place in places]
 
-    def news_keyed(self, known: Revisions) -> list[tuple[str, str, PodFacts]]:
-        """As `news`, by UID and key."""
-        places, pods = known.coming(self.uids, self.revision), list(self.keyed())
-        return pods if places is None else [pods[place] for place in places]
-
     def starts(self) -> dict[str, float]:
         """Start times by UID, of the pods that have one."""
         return {self.uids[place]: time_s for place, time_s in self.started_s}

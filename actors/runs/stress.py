@@ -80,9 +80,9 @@ class LabBinder(BinderActor):
         store = self.core.placements.store
         assert isinstance(store, TableStore)
         if recheck == "node":
-            self._verifier = Verifier(store.table, node_profiles(plan, store.table.classes))
+            self.binder.verifier = Verifier(store.table, node_profiles(plan, store.table.classes))
         elif recheck == "none":
-            self._verifier = _Trusting(store.table, {})
+            self.binder.verifier = _Trusting(store.table, {})
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
         self._began_s = self._began_s or clock_s()

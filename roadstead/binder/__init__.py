@@ -20,6 +20,8 @@ hard filters of that node on the binder's own tables, whatever version the decis
 An accepted bind counts at once, so that the next request is verified on top of it; it is journaled
 at once and acknowledged only after the flush (group commit: I8, I9). When the journal fails the
 binder halts: it acknowledges and commits nothing more, and says so.
+
+`Binder` (`roadstead.binder.binder`) is the core together with its filters, claims and journal.
 """
 
 from roadstead.binder.core import BinderCore

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from roadstead.binder.pods import Bound, Decision, Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +45,20 @@ class BindAnswers:
             BindAnswer(*row, *refused.get(place, ("", (), row[3])))
             for place, row in enumerate(columns)
         )
+
+
+def bind_answers(decisions: Mapping[str, Decision]) -> BindAnswers:
+    """Decisions by token, as columns."""
+    found = decisions.values()
+    return BindAnswers(
+        tuple(decisions),
+        tuple(each.uid for each in found),
+        tuple(each.node_name if isinstance(each, Bound) else "" for each in found),
+        tuple(each.lsn if isinstance(each, Bound) else 0 for each in found),
+        tuple(each.version for each in found),
+        tuple(
+            (place, str(each.cause), each.status.reasons, each.row_version)
+            for place, each in enumerate(found)
+            if isinstance(each, Rejected)
+        ),
+    )

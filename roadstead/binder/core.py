@@ -17,6 +17,7 @@ from roadstead.binder.pods import (
     Bound,
     Effect,
     Halted,
+    KeyedPod,
     PodEvent,
     PodRecord,
     PodState,
@@ -76,10 +77,8 @@ class BinderCore(Commits):
             self.halted = Halted(reason, self.flushed_lsn, self.last_lsn, unanswered)
         return [self.halted]
 
-    def add_pods(
-        self, pods: Iterable[tuple[str, str, PodFacts]], revision: int = 0
-    ) -> list[Effect]:
-        """Pods (uid, key, facts) that may be bound; a copy of what is known changes nothing.
+    def add_pods(self, pods: Iterable[KeyedPod], revision: int = 0) -> list[Effect]:
+        """Pods that may be bound; a copy of what is known changes nothing.
 
         A pending pod with other facts is updated, durably: a queue that is replaced is filled from
         here. revision: for the journal, where it stands as epoch.

@@ -100,6 +100,10 @@ class BindRequest(NamedTuple):
         ) and self.facts == other.facts
 
 
+KeyedPod = tuple[str, str, PodFacts]
+"""A pod's UID, key (namespace/name) and facts."""
+
+
 Verify = Callable[[BindRequest], Status]
 """All hard filters of one node, run again on the binder's tables, tentative commits included."""
 

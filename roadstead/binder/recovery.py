@@ -19,6 +19,7 @@ from itertools import accumulate, chain, islice
 from operator import attrgetter
 
 from roadstead.binder.core import BinderCore
+from roadstead.binder.outcomes import GonePod
 from roadstead.binder.pods import (
     COUNTED,
     TABLE,
@@ -49,16 +50,6 @@ _KIND_OF = {
     RunMark: RecordKind.RUN,
     BoundClaims: RecordKind.STORAGE,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class GonePod:
-    """A pod that was deleted, or evicted for `preemptor`, from a node ("" for one that waited)."""
-
-    uid: str
-    key: str
-    node_name: str
-    preemptor: str
 
 
 @dataclass(frozen=True, slots=True)

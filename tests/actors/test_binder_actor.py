@@ -239,7 +239,7 @@ async def test_what_a_journal_that_fails_did_not_take_is_not_answered():
 
 
 async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
-    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", 2000)
+    monkeypatch.setattr("roadstead.binder.binder_journal.SNAPSHOT_BYTES", 2000)
     names, disk = [f"p{number}" for number in range(20)], SimulatedDisk()
     binder = await binder_of(*names, facts=pod(cpu=100), journal=opened(disk)[0])
     for name in names:
@@ -279,7 +279,7 @@ async def test_a_recovered_binder_lists_pods_that_are_gone():
 
 
 async def test_what_is_not_durable_is_in_no_snapshot(monkeypatch):
-    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", 1 << 40)
+    monkeypatch.setattr("roadstead.binder.binder_journal.SNAPSHOT_BYTES", 1 << 40)
     disk = SimulatedDisk(short_writes=0.0)
     journal = opened(disk)[0]
     binder = await binder_of("a", "b", journal=journal)
@@ -290,7 +290,7 @@ async def test_what_is_not_durable_is_in_no_snapshot(monkeypatch):
         raise JournalError("journal: no space left on device")
 
     monkeypatch.setattr(journal, "flush", failing)
-    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", -1)
+    monkeypatch.setattr("roadstead.binder.binder_journal.SNAPSHOT_BYTES", -1)
 
     assert await bind(binder, "b") == ()
     assert disk.names() == before

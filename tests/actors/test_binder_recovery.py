@@ -69,14 +69,14 @@ def test_a_life_that_ends_while_it_begins_leaves_all_of_what_a_run_is_or_nothing
     with suppress(BinderHaltedError):
         BinderActor(plan, NOBODY, _DyingJournal(disk)).crashed()
 
-    told = BinderActor(plan, NOBODY, FileJournal(disk)).recovery.told
+    told = BinderActor(plan, NOBODY, FileJournal(disk)).binder.journal.told
 
     assert list(map(type, told)) == [ClusterFacts, Rules, *[RunMark] * bool(digest)]
 
 
 @pytest.fixture(params=[BY_JOURNAL, BY_SNAPSHOT], ids=["journal", "snapshot"])
 def _kept(request, monkeypatch):
-    monkeypatch.setattr("roadstead.actors.binder.recovery.SNAPSHOT_BYTES", request.param)
+    monkeypatch.setattr("roadstead.binder.binder_journal.SNAPSHOT_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("_kept")
@@ -118,13 +118,13 @@ async def test_the_next_life_commits_behind_the_records_of_the_last_one():
 @pytest.mark.usefixtures("_kept")
 async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
     world = await World().with_pods("a")
-    told = world.binder.recovery.told
+    told = world.binder.binder.journal.told
     assert [type(each) for each in told] == [ClusterFacts, Rules]
 
     await world.bind("a")
     for _ in range(2):
         world.next_life()
-        assert world.binder.recovery.told == told
+        assert world.binder.binder.journal.told == told
         # What is written makes a snapshot, where each group makes one.
         await world.bind("a")
 

@@ -5,20 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors.binder.volumes import BinderVolumes
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
-from roadstead.nodes.pod_info import PodClasses
 from roadstead.scheduler.volumes import SchedulerVolumes
 from roadstead.storage import StorageState
 from roadstead.storage.claims import claim_keys
 from roadstead.storage.news import BoundVolumes, StorageNews
 from tests.actors.world import identity, inputs_of, placed, plan_of
 from tests.builders import node
-from tests.storage.world import claim, profiles_of, random_fleet, storage, using, volume, waiting
+from tests.storage.world import claim, random_fleet, storage, using, volume, waiting
 
 N1 = node("n1")
 
@@ -98,34 +96,3 @@ def test_a_scheduler_keeps_the_bindings_of_its_attempts():
     scheduler.drop(["t1", "t2"])
 
     assert scheduler.of(["t1"]) == ()
-
-
-def test_the_binder_binds_claims_with_the_pod_or_refuses_it():
-    binder = BinderVolumes(profiles_of(facts_of())(PodClasses()))
-    binder.begin([BoundVolumes("t1", cache_over().assume("p", using("c"), N1))])
-
-    refused = binder.commit("unknown", using("c"), N1)
-    assert refused.reasons == ("the volumes of its claims are taken",)
-    assert binder.commit("t1", using("c"), N1).is_success
-    assert binder.commit("unknown", using("c"), N1).is_success
-
-
-def test_claims_of_a_batch_that_comes_to_nothing_are_free_again_and_those_of_others_are_not():
-    state = profiles_of(facts_of())(PodClasses())
-    binder, asked = (
-        BinderVolumes(state),
-        [BoundVolumes("t1", cache_over().assume("p", using("c"), N1))],
-    )
-    binder.begin(asked)
-    assert binder.commit("t1", using("c"), N1).is_success
-    assert len(binder.news()) == 1
-
-    binder.undo()
-
-    assert not binder.news()
-    assert not binder.commit("unknown", using("c"), N1).is_success
-    assert binder.commit("t1", using("c"), N1).is_success
-    binder.begin([])
-    binder.undo()
-    assert (len(binder.log), len(binder.news())) == (1, 0)
-    assert binder.commit("unknown", using("c"), N1).is_success

@@ -156,7 +156,7 @@ def test_pods_that_were_not_waited_for_are_awaited_by_a_barrier():
         measured(pods(1, namespace="c")),
     )
 
-    assert len(actors["binder"].outcomes.bound) == 19
+    assert len(actors["binder"].binder.outcomes.bound) == 19
     assert len(found) == 1
 
 
@@ -184,7 +184,10 @@ def test_pods_of_a_namespace_with_labels_can_be_deleted_at_once_or_one_after_ano
         measured(pods(1, namespace="c")),
     )
 
-    assert {uid.rpartition("-")[0] for uid in actors["binder"].outcomes.bound} == {"a/y", "c/p"}
+    assert {uid.rpartition("-")[0] for uid in actors["binder"].binder.outcomes.bound} == {
+        "a/y",
+        "c/p",
+    }
     actors["cache"].core.validate()
     assert actors["cache"].core.counts().added == 6
 
@@ -197,7 +200,7 @@ def test_deleting_goes_on_beside_what_follows_until_the_end():
         measured(pods(50)),
     )
 
-    assert 50 < len(actors["binder"].outcomes.bound) <= 550
+    assert 50 < len(actors["binder"].binder.outcomes.bound) <= 550
 
 
 def test_churned_objects_come_while_others_are_measured():

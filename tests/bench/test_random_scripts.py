@@ -113,5 +113,5 @@ def test_every_pod_of_a_script_is_bound_or_waits_with_a_reason(parts):
 
     counts = actors["queue"].core.counts()
     submitted = sum(part[0] for part in parts)
-    assert len(actors["binder"].outcomes.bound) + counts.unschedulable == submitted
+    assert len(actors["binder"].binder.outcomes.bound) + counts.unschedulable == submitted
     assert (counts.active, counts.in_flight, counts.backoff) == (0, 0, 0)

@@ -186,9 +186,9 @@ def test_long_lists_travel_in_parts(monkeypatch):
         await session.begin()
         await session.add_nodes([node(f"n{number}", cpu=1000) for number in range(5)])
         await session.submit(batch_of("a", "b", "c"))
-        await until(lambda: len(actors["binder"].outcomes.bound) == 3)
+        await until(lambda: len(actors["binder"].binder.outcomes.bound) == 3)
         await session.delete_pods(["uid-a", "uid-b", "uid-c"])
-        return actors["cache"].core.counts(), len(actors["binder"].outcomes.bound)
+        return actors["cache"].core.counts(), len(actors["binder"].binder.outcomes.bound)
 
     counts, left = with_session(work)
 

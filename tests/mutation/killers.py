@@ -17,7 +17,11 @@ TESTS_OF = {
         "tests/actors/test_cache_recovery.py",
         "tests/actors/test_cache_stream.py",
     ),
-    "roadstead/binder": ("tests/binder", "tests/actors/test_binder_actor.py"),
+    "roadstead/binder": (
+        "tests/binder",
+        "tests/actors/test_binder_actor.py",
+        "tests/actors/test_binder_recovery.py",
+    ),
     "roadstead/journal": ("tests/journal", "tests/binder/test_recovery.py"),
     "roadstead/cycle": (
         "tests/actors/test_scorers.py",

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 from roadstead.actors.binder import actor as binder_actor
-from roadstead.actors.binder import recovery as binder_recovery
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import scorers
-from roadstead.binder import verification
+from roadstead.binder import binder_journal, verification
 from roadstead.cycle import class_memory
 from roadstead.journal import frames
 
@@ -59,14 +58,12 @@ class Shrunk:
                 stack.enter_context(patch.object(module, name, most))
             # Whether to ask workers must not hang on how long they took.
             stack.enter_context(patch.object(scorers, "WORTH_S", 0.0))
-            stack.enter_context(
-                patch.object(binder_recovery, "SNAPSHOT_BYTES", self.snapshot_bytes)
-            )
+            stack.enter_context(patch.object(binder_journal, "SNAPSHOT_BYTES", self.snapshot_bytes))
             yield
 
 
 DOCUMENTED = (
-    (binder_recovery, "SNAPSHOT_BYTES", 256 * 1024 * 1024),
+    (binder_journal, "SNAPSHOT_BYTES", 256 * 1024 * 1024),
     (cache_recovery, "EXPIRY_S", 1.0),
     (cache_recovery, "COMPARE_S", 60.0),
     (cache_recovery, "COMPARE_MOST", 100_000),

@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from roadstead.actors.binder import actor as binder_actor
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache.stream import ChangeStream
 from roadstead.actors.queue import actor as queue_actor
@@ -26,6 +25,7 @@ from roadstead.attempts.effects import Forget
 from roadstead.attempts.ledger import Ledger
 from roadstead.attempts.pods import BindAnswer, BindOutcome
 from roadstead.binder import commits
+from roadstead.binder.binder import Binder
 from roadstead.binder.core import BinderCore
 from roadstead.binder.verification import Verifier
 from roadstead.cache.core import CacheAnswer, CacheCore
@@ -159,13 +159,13 @@ def acknowledged_and_never_written(put):
     def forgetful(self, effect):
         return self.core.flushed(effect.last_lsn)
 
-    original = binder_actor.BinderActor._write
+    original = Binder._write
 
     def write(self, effect):
         binds = [each for each in effect.records if each.kind == "bind"]
-        return forgetful(self, effect) if binds and self._batches == 3 else original(self, effect)
+        return forgetful(self, effect) if binds and self.batches == 3 else original(self, effect)
 
-    put(binder_actor.BinderActor, "_write", write)
+    put(Binder, "_write", write)
 
 
 @bug(found=8)

@@ -65,7 +65,7 @@ class _Runtime(SimulatedRuntime):
                     lanes = life.actor._scheduler.cycle.lanes
                     self.shadows += [ShadowBatches(lane.cycle) for lane in lanes]
             elif name == BINDER:
-                self.shadows.append(ShadowVerifier(life.actor._verifier))
+                self.shadows.append(ShadowVerifier(life.actor.binder.verifier))
             if self._watch:
                 self._watch.show(name, life.actor)
         for life in self.lives.values():

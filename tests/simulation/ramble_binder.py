@@ -91,8 +91,9 @@ class _Ramble:
         ShadowLife(self._actor, plan, shadow, shadow.problems)
         self._core = self._actor.core
         self._volumes = CacheVolumes(plan.cluster.storage, plan.config())
-        self._volumes.take(self._actor._volumes.log)
-        known = (self._actor._nodes_known.latest, self._actor._pods_known.latest)
+        binder = self._actor.binder
+        self._volumes.take(binder.volumes.log)
+        known = (binder.nodes_known.latest, binder.pods_known.latest)
         self._revision, self._tokens, self._sent = max(known) + 1, 0, []
         pods = scenario.pods
         self._pods = draw.sample(pods, min(PODS, len(pods))) + self._new_pods(pods)

@@ -41,9 +41,9 @@ def problems_of(plan, disk, limits, core):
         for name, here, there in _differing(actor.core, core):
             problems.append(f"recovered from {what}: {name} is {here}, not {there}")
         actor.core.validate()
-        beside.append(actor.recovery.beside())
+        beside.append(actor.binder.journal.beside())
         if what == "its journal":
-            journal.snapshot(standing(actor.core, actor.recovery.beside()))
+            journal.snapshot(standing(actor.core, actor.binder.journal.beside()))
         journal.close()
     before, after = beside
     for name in ("nodes", "pods", "gone", "told"):

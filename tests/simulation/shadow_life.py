@@ -42,7 +42,8 @@ class ShadowLife:
     """Follows one life of a binder actor. journal: the shadow of its journal."""
 
     def __init__(self, actor, plan, journal, problems):
-        self._actor, self._journal, self._problems = actor, journal, problems
+        self._actor, self._product = actor, actor.binder
+        self._journal, self._problems = journal, problems
         checks_versions = plan.settings.conflicts == "version"
         limits = {**USUAL, "checks_versions": checks_versions, **journal.limits.binder}
         self._same("settings", asdict(actor.core.settings), limits)
@@ -66,13 +67,13 @@ class ShadowLife:
     # What it begins with.
 
     def _begin(self, records):
-        actor, core, binder = self._actor, self._actor.core, self._binder
+        core, binder = self._actor.core, self._binder
         if self._has_begun:
             binder.last_lsn, binder.flushed_lsn = core.last_lsn, core.flushed_lsn
             if self._journal.has_failed:
                 # It could not even write how it began.
                 binder.halted = core.halted
-            binder.told = list(actor.recovery.told)
+            binder.told = list(self._product.journal.told)
             self._same("kinds told first", self._journal.kinds(), ["cluster", "cluster"])
             binder.compare("a new journal")
             return
@@ -83,12 +84,12 @@ class ShadowLife:
         pods = {uid: pod.facts for uid, pod in core._records.items()}
         wanted = {uid: pod.facts for uid, pod in found.pods.items()}
         self._same_facts("pods", pods.items(), wanted.items())
-        self._same("told", [self._raw(each) for each in actor.recovery.told], found.told)
-        self._same("listed", list(actor.outcomes.bound.items()), list(found.listed.items()))
-        notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in actor.outcomes.preempted]
+        self._same("told", [self._raw(each) for each in self._product.journal.told], found.told)
+        self._same("listed", list(self._product.outcomes.bound.items()), list(found.listed.items()))
+        notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in self._product.outcomes.preempted]
         self._same("preempted", notes, found.notes)
-        claims = [each for each in actor.recovery.told if isinstance(each, BoundClaims)]
-        self._same("claims", _claims(actor._volumes.log), _claims(claims))
+        claims = [each for each in self._product.journal.told if isinstance(each, BoundClaims)]
+        self._same("claims", _claims(self._product.volumes.log), _claims(claims))
         tokens = set(core._tokens._requests)
         if not recent <= tokens <= known or len(tokens) > core.settings.max_tokens:
             self._wrong(f"tokens: {short(tokens, recent)}")
@@ -122,8 +123,8 @@ class ShadowLife:
                 nodes[node] = max(epoch, nodes.get(node, 0))
             elif epoch and kind in ("add", "delete"):
                 pods[uid] = max(epoch, pods.get(uid, 0))
-        self._same("revisions of nodes", dict(self._actor._nodes_known.all()), nodes)
-        self._same("revisions of pods", dict(self._actor._pods_known.all()), pods)
+        self._same("revisions of nodes", dict(self._product.nodes_known.all()), nodes)
+        self._same("revisions of pods", dict(self._product.pods_known.all()), pods)
 
     def _same_versions(self, records, found):
         """Each bind to a node that is there counts as a change, one after another.
@@ -145,7 +146,7 @@ class ShadowLife:
         for name in ("epochs", "voided", "rows", "listed", "last_lsn", "flushed_lsn", "gone"):
             setattr(binder, name, getattr(found, name))
         binder.pods, binder.nodes = found.pods, dict(core.placements.nodes)
-        binder.told = list(self._actor.recovery.told)
+        binder.told = list(self._product.journal.told)
         for uid, pod in (*binder.pods.items(), *binder.gone.items()):
             record = core._find(uid)
             if record is not None:
@@ -226,25 +227,25 @@ class ShadowLife:
         nodes = tuple(each.node if here else "" for each, here in zip(page, counted, strict=True))
         ran = tuple(n for n, each in enumerate(page) if counted[n] and not each.token)
         rows = [(each.uid, each.key, each.facts) for each in page]
-        return rows, nodes, len(pods), ran, self._actor._pods_known.latest
+        return rows, nodes, len(pods), ran, self._product.pods_known.latest
 
     def _nodes_page(self, ask):
         nodes = [self._binder.nodes[name] for name in self._actor.core.placements.nodes]
         page = nodes[ask.start : ask.start + ask.count]
-        return page, len(self._binder.nodes), self._actor._nodes_known.latest
+        return page, len(self._binder.nodes), self._product.nodes_known.latest
 
     def _evicted_pods(self, _):
         """Of those that went too long ago the name is left."""
-        pods = [(note.uid, note.key) for note in self._actor.outcomes.preempted]
+        pods = [(note.uid, note.key) for note in self._product.outcomes.preempted]
         known = {uid: self._binder.find(uid) for uid, _ in pods}
         nothing = {uid: PodFacts(key.partition("/")[0]) for uid, key in pods}
         return [(u, key, known[u].facts if known[u] else nothing[u]) for u, key in pods]
 
     def _revisions(self, _):
-        return self._actor._nodes_known.all(), self._actor._pods_known.all()
+        return self._product.nodes_known.all(), self._product.pods_known.all()
 
     def _storage_log(self, _):
-        return _claims(each for each in self._actor.recovery.told if isinstance(each, BoundClaims))
+        return _claims(each for each in self._product.journal.told if isinstance(each, BoundClaims))
 
     def _bound(self, ask):
         bound = list(self._binder.listed.items())
@@ -252,19 +253,20 @@ class ShadowLife:
         return tuple(uid for uid, _ in page), tuple(node for _, node in page), len(bound)
 
     def _preempted(self, ask):
-        notes = self._actor.outcomes.preempted
+        notes = self._product.outcomes.preempted
         return tuple(notes[ask.start : ask.start + ask.count]), len(notes)
 
     # What a snapshot says.
 
     def _should_stand(self):
         """Each thing once, in the order in which it is to be recovered."""
-        actor, binder = self._actor, self._binder
-        revisions, pods_known = dict(actor._nodes_known.all()), dict(actor._pods_known.all())
+        binder = self._binder
+        product = self._product
+        revisions, pods_known = dict(product.nodes_known.all()), dict(product.pods_known.all())
         nobody = "", "", ""
-        for subject in actor.recovery.told:
+        for subject in product.journal.told:
             yield JournalRecord(0, KINDS[type(subject).__name__], *nobody, subject=subject)
-        for name in actor.core.placements.nodes:
+        for name in product.core.placements.nodes:
             facts, revision = binder.nodes[name], revisions.pop(name, 0)
             yield JournalRecord(0, RecordKind.NODE, *[name] * 3, epoch=revision, subject=facts)
         for name, revision in revisions.items():
@@ -276,7 +278,8 @@ class ShadowLife:
             yield JournalRecord(0, RecordKind.RUN, *nobody, token, subject=RunMark(VOID))
         for pod in sorted(binder.pods.values(), key=lambda pod: pod.lsn):
             yield from self._pod_stands(pod, pods_known.get(pod.uid, 0))
-        gone = {each.uid: each for each in actor.outcomes.preempted if each.uid not in binder.pods}
+        preempted = product.outcomes.preempted
+        gone = {each.uid: each for each in preempted if each.uid not in binder.pods}
         for note in gone.values():
             kind = RecordKind.EVICT if note.preemptor else RecordKind.DELETE
             who, by = (note.uid, note.key, note.node_name), note.preemptor

@@ -4,8 +4,8 @@ from unittest.mock import patch
 
 import pytest
 
-from roadstead.actors.binder.recovery import BinderRecovery
 from roadstead.attempts.core import AttemptsCore
+from roadstead.binder.binder_journal import BinderJournal
 from roadstead.cache import attempt_ends
 from roadstead.cache.core import CacheCore
 from roadstead.cycle.jobs import Thinking
@@ -36,7 +36,7 @@ def _nobody(pod, assigned, namespaces):
     [
         (CacheCore, "_check_no_move", _nothing, "is allowed"),
         (attempt_ends, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
-        (BinderRecovery, "_note_revisions", _nothing, "revisions of"),
+        (BinderJournal, "_note_revisions", _nothing, "revisions of"),
         (rules, "_wants", _nobody, "shadow of the queue"),
         (Returning, "remember", _nothing, "shadow of the queue"),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),

@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import pytest
 
-from roadstead.actors.binder.recovery import BinderRecovery
+from roadstead.binder.binder_journal import BinderJournal
 from roadstead.binder.core import BinderCore
 from roadstead.binder.rows import RowVersions
 from roadstead.binder.tokens import TokenMemory
@@ -62,7 +62,7 @@ def problems(among, seed):
         (TokenMemory, "forget_oldest", _keeps_one_more, "quiet", (0, 1), "tokens are"),
         (RowVersions, "changed", _always_changed, "modes", range(4), "rows are"),
         (BatchStart, "shorten", _nothing, "quiet", (0, 1), "a bind whose filter raised"),
-        (BinderRecovery, "_note_revisions", _nothing, "plain", range(8), "revisions of"),
+        (BinderJournal, "_note_revisions", _nothing, "plain", range(8), "revisions of"),
         (FileJournal, "_sync", _unsynced, "quiet", (0,), "no frame says that there was a flush"),
         (FileJournal, "_write", _never_full, "wide", range(8), "the segment is"),
         (FileJournal, "_remove_old", _nothing, "wide", range(8), "files is"),

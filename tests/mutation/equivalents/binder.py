@@ -4,6 +4,51 @@ from tests.mutation.equivalents.same import Same
 
 SAME: tuple[Same, ...] = (
     Same(
+        "roadstead/binder/binder_journal.py",
+        "nothing hangs on when a snapshot replaces what was written",
+        (
+            ("", "1024", "1025"),
+            ("", "256", "257"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/binder_journal.py",
+        "a revision of 0 is not learned",
+        (
+            ("BinderJournal._note_revisions", "if not any(run.epochs): ...", "if False: ..."),
+            ("BinderJournal._note_revisions", "r.epoch", "True"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/binder_journal.py",
+        "a journal of exactly so many bytes is replaced as well",
+        (
+            (
+                "BinderJournal.shorten",
+                "journal.grown_bytes > SNAPSHOT_BYTES",
+                "journal.grown_bytes >= SNAPSHOT_BYTES",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/binder/binder_journal.py",
+        "what is told beside the core stands in snapshots, which only a file journal has",
+        (("BinderJournal.recover", "False", "True"),),
+    ),
+    Same(
+        "roadstead/binder/binder_journal.py",
+        "the text of a log, which only a person reads",
+        (
+            ("BinderJournal.recover", "if self._journal.tail is not None: ...", "if False: ..."),
+            ("BinderJournal.recover", "if self._journal.tail is not None: ...", "if True: ..."),
+            (
+                "BinderJournal.recover",
+                "self._journal.tail is not None",
+                "self._journal.tail is None",
+            ),
+        ),
+    ),
+    Same(
         "roadstead/binder/cluster.py",
         "whether the journal is told is asked for each node, to the same answer",
         (("NodeBook.add_nodes", "if self._tells_all: ...", "if True: ..."),),
@@ -12,11 +57,6 @@ SAME: tuple[Same, ...] = (
         "roadstead/binder/cluster.py",
         "nodes come one after another, to the same state and records",
         (("NodeBook.add_nodes", "if self.placements.are_strangers(nodes): ...", "if False: ..."),),
-    ),
-    Same(
-        "roadstead/binder/cluster.py",
-        "with the records of nodes comes no other effect",
-        (("together", "isinstance(each, AppendJournal)", "True"),),
     ),
     Same(
         "roadstead/binder/commits.py",

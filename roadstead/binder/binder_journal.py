@@ -7,40 +7,57 @@ a journal that has grown ──► snapshot of all of it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from roadstead.actors.binder.outcomes import PodOutcomes
-from roadstead.actors.binder.volumes import BinderVolumes
-from roadstead.actors.logs import log
-from roadstead.actors.messages import PreemptedNote
-from roadstead.binder import AppendJournal, BinderCore, Effect
-from roadstead.binder.recovery import Beside, GonePod, Run, recover, runs_of, standing
+from roadstead.binder.cluster import together
+from roadstead.binder.core import BinderCore
+from roadstead.binder.outcomes import GonePod, PodOutcomes
+from roadstead.binder.pods import Effect
+from roadstead.binder.recovery import Beside, Run, recover, runs_of, standing
+from roadstead.binder.volumes import BinderVolumes
+from roadstead.config.model import ProfileConfig
 from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import BEGUN, RunMark
-from roadstead.journal import Journal, RecordColumns, RecordKind, Subject
+from roadstead.journal import Journal, RecordColumns, RecordKind, Records, Subject
 from roadstead.journal.files import FileJournal
 from roadstead.revisions import Revisions
-from roadstead.run import RunPlan
 from roadstead.storage import StorageChange
 
 SNAPSHOT_BYTES = 256 * 1024 * 1024
 """How much may be written to the journal before what stands replaces it: bounds a recovery."""
 
+_log = logging.getLogger("roadstead.binder")
 
-class BinderRecovery:
-    """Recovers a binder from its journal. told: what the journal has that is not the core's."""
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """What a journal begins with.
+
+    profiles: as configured. digest: of the run's inputs; "" where nothing asks for it.
+    """
+
+    cluster: ClusterFacts
+    profiles: Sequence[ProfileConfig]
+    digest: str = ""
+
+
+class BinderJournal:
+    """One life's use of the journal. told: what the journal has that is not the core's."""
 
     def __init__(
         self,
-        core: BinderCore,
         journal: Journal,
+        core: BinderCore,
         volumes: BinderVolumes,
         outcomes: PodOutcomes,
         nodes_known: Revisions,
         pods_known: Revisions,
     ) -> None:
-        self._core, self._journal = core, journal
+        self._journal, self._core = journal, core
         self._volumes, self._outcomes = volumes, outcomes
         self._nodes_known, self._pods_known = nodes_known, pods_known
         self.told: tuple[Subject, ...] = ()
@@ -53,7 +70,8 @@ class BinderRecovery:
         found = recover(self._core, self._noted(runs))
         self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
         if self._journal.tail is not None:
-            log("binder", "journal cut", left_out=str(self._journal.tail))
+            left_out = str(self._journal.tail)
+            _log.info("journal cut", extra={"fields": {"left_out": left_out}})
         self.told = found.told
         self._volumes.take([_change(each) for each in found.told if isinstance(each, BoundClaims)])
         return found.records > 0
@@ -66,7 +84,7 @@ class BinderRecovery:
                 self._outcomes.recovered([(uid, node) for uid, node, token in bound if token])
             elif kind in (RecordKind.EVICT, RecordKind.DELETE):
                 self._outcomes.recovered_gone(
-                    [PreemptedNote(r.uid, r.key, r.node_name, r.owner) for r in run]
+                    [GonePod(r.uid, r.key, r.node_name, r.owner) for r in run]
                 )
             yield kind, run
 
@@ -87,13 +105,13 @@ class BinderRecovery:
         self.told = (*self.told, subject)
         return self._core.describe(subject, kind)
 
-    def begin(self, plan: RunPlan) -> list[Effect]:
+    def begin(self, run: RunDescription) -> list[Effect]:
         """Effects that write what a run is, in one group: a life that ends meanwhile leaves all of
         it or nothing."""
-        effects = [*self.describe(plan.cluster), *self.describe(_rules_of(plan))]
-        if plan.digest:
-            effects += self.describe(RunMark(BEGUN, plan.digest), RecordKind.RUN)
-        return _in_one_group(effects)
+        effects = [*self.describe(run.cluster), *self.describe(_rules_of(run.profiles))]
+        if run.digest:
+            effects += self.describe(RunMark(BEGUN, run.digest), RecordKind.RUN)
+        return together(effects)
 
     def with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
         """Binds together with the claims that they bound: one record group, all or nothing."""
@@ -101,10 +119,18 @@ class BinderRecovery:
         for change in self._volumes.news():
             claims = BoundClaims(change.claims, change.volumes, change.removed)
             effects += self.describe(claims, RecordKind.STORAGE)
-        return _in_one_group(effects)
+        return together(effects)
 
-    def bound_journal(self) -> None:
-        """Take a snapshot of a journal that has grown; none after its journal has failed."""
+    def write(self, records: Records) -> None:
+        """Append records and flush. Whatever is raised, they may not be durable."""
+        self._journal.append(records)
+        self._journal.flush()
+
+    def shorten(self) -> None:
+        """Take a snapshot of a journal that has grown; none after its journal has failed.
+
+        JournalError where that fails.
+        """
         journal = self._journal
         if self._core.halted is not None or not isinstance(journal, FileJournal):
             return
@@ -113,34 +139,28 @@ class BinderRecovery:
 
     def beside(self) -> Beside:
         """What a snapshot holds besides the core."""
-        preempted = self._outcomes.preempted
-        gone = [GonePod(n.uid, n.key, n.node_name, n.preemptor) for n in preempted]
         nodes, pods = self._nodes_known.all(), self._pods_known.all()
-        return Beside(dict(nodes), dict(pods), gone, self.told)
+        return Beside(dict(nodes), dict(pods), self._outcomes.preempted, self.told)
 
-    def crashed(self) -> None:
-        """The folder is free for the next life."""
+    def end(self) -> None:
+        """Write the end of the journal, and leave its folder to others."""
+        if isinstance(self._journal, FileJournal):
+            self._journal.end()
+
+    def close(self) -> None:
+        """Leave the folder to others; what was not flushed may be lost."""
         if isinstance(self._journal, FileJournal):
             self._journal.close()
-
-
-def _in_one_group(effects: Sequence[Effect]) -> list[Effect]:
-    """The effects, with all that they write as one group behind the others."""
-    others: list[Effect] = [each for each in effects if not isinstance(each, AppendJournal)]
-    groups = (each.records for each in effects if isinstance(each, AppendJournal))
-    records = tuple(record for group in groups for record in group)
-    return [*others, AppendJournal(records)] if records else others
 
 
 def _change(bound: BoundClaims) -> StorageChange:
     return StorageChange(bound.claims, bound.volumes, bound.removed)
 
 
-def _rules_of(plan: RunPlan) -> Rules:
+def _rules_of(profiles: Iterable[ProfileConfig]) -> Rules:
     """Which filters each profile holds its pods to."""
     return Rules(
         tuple(
-            (each.scheduler_name, tuple(ref.name for ref in each.at("filter")))
-            for each in plan.config().profiles
+            (each.scheduler_name, tuple(ref.name for ref in each.at("filter"))) for each in profiles
         )
     )

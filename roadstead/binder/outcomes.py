@@ -1,12 +1,21 @@
-"""PodOutcomes: what became of pods at the binder, in the order in which clients page through it."""
+"""PodOutcomes: what became of pods at the binder, in the order in which it became durable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from dataclasses import dataclass
 
-from roadstead.actors.messages import BoundPage, PageAsk, PreemptedNote, PreemptedPage
-from roadstead.binder import Released
+from roadstead.binder.pods import Released
+
+
+@dataclass(frozen=True, slots=True)
+class GonePod:
+    """A pod that was deleted, or evicted for `preemptor`, from a node ("" for one that waited)."""
+
+    uid: str
+    key: str
+    node_name: str
+    preemptor: str
 
 
 class PodOutcomes:
@@ -15,7 +24,7 @@ class PodOutcomes:
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
-        self.preempted: list[PreemptedNote] = []
+        self.preempted: list[GonePod] = []
         self._evictions: dict[str, tuple[str, str]] = {}
 
     def begin_eviction(self, uids: Iterable[str], preemptor: str, node_name: str) -> None:
@@ -27,25 +36,14 @@ class PodOutcomes:
         uid = effect.uid
         self.bound.pop(uid, None)
         preemptor, node_name = self._evictions.pop(uid, ("", effect.node_name))
-        self.preempted.append(PreemptedNote(uid, effect.key, node_name, preemptor))
+        self.preempted.append(GonePod(uid, effect.key, node_name, preemptor))
 
     def recovered(self, bound: Iterable[tuple[str, str]]) -> None:
         """Pods were bound, (uid, node), by an earlier life."""
         self.bound.update(bound)
 
-    def recovered_gone(self, notes: Sequence[PreemptedNote]) -> None:
+    def recovered_gone(self, pods: Sequence[GonePod]) -> None:
         """Pods went during an earlier life."""
-        self.preempted += notes
-        for note in notes:
-            self.bound.pop(note.uid, None)
-
-    def bound_page(self, ask: PageAsk) -> BoundPage:
-        """Committed binds in commit order."""
-        page = list(islice(self.bound.items(), ask.start, ask.start + ask.count))
-        uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
-        return BoundPage(uids, nodes, len(self.bound))
-
-    def preempted_page(self, ask: PageAsk) -> PreemptedPage:
-        """Evicted pods in the order of their eviction."""
-        page = self.preempted[ask.start : ask.start + ask.count]
-        return PreemptedPage(tuple(page), len(self.preempted))
+        self.preempted += pods
+        for pod in pods:
+            self.bound.pop(pod.uid, None)

@@ -1,0 +1,319 @@
+"""Binder: BinderCore with its filters, its journal and what became of pods, in one object.
+
+    bind, add, delete … ──► BinderCore ──► effects ──► journal: append, flush
+                                ▲                             │
+         acknowledged, listed ◄─┴── flushed, or halted ◄──────┘
+
+Synchronous, without a clock: what is returned is durable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from roadstead.binder.binder_journal import BinderJournal, RunDescription
+from roadstead.binder.commit_log import CommitLog
+from roadstead.binder.core import BinderCore
+from roadstead.binder.gangs import GangNeeds
+from roadstead.binder.outcomes import PodOutcomes
+from roadstead.binder.pods import (
+    COUNTED,
+    Acknowledge,
+    AppendJournal,
+    BinderHaltedError,
+    BinderSettings,
+    BindRequest,
+    Bound,
+    Decision,
+    Effect,
+    KeyedPod,
+    PodRecord,
+    PodState,
+    Released,
+)
+from roadstead.binder.verification import Verifier
+from roadstead.binder.volumes import BinderVolumes
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import PodFacts, unnominated
+from roadstead.facts.run_mark import FINISHED, RunMark
+from roadstead.framework.profile import Profile
+from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
+from roadstead.placements import TableStore
+from roadstead.protocol.status import Status
+from roadstead.revisions import Revisions
+from roadstead.storage.news import BoundVolumes
+
+_log = logging.getLogger("roadstead.binder")
+
+
+class Binder:
+    """Commits binds in order, as the one writer of its journal; the same call twice has one effect.
+
+    store: empty, the table of authoritative counts. profiles: by scheduler name, over the classes
+    of that table. A journal that holds records is recovered from; an empty one begins with `run`.
+    revision: of a change of the cluster, see `roadstead.revisions`. Whoever changes something gets
+    BinderHaltedError where the journal fails, or failed before; `bind` leaves requests unanswered.
+
+    verifier: all hard filters; may be replaced by one that checks less. commits: marked by whoever
+    acknowledges binds. nodes_known, pods_known: revisions. batches: how many `bind` decided.
+    """
+
+    def __init__(
+        self,
+        store: TableStore,
+        profiles: Mapping[str, Profile],
+        journal: Journal,
+        run: RunDescription,
+        settings: BinderSettings,
+    ) -> None:
+        self.verifier = Verifier(store.table, profiles)
+        self.volumes = BinderVolumes(profiles)
+        self.core = BinderCore(
+            store,
+            self._verify,
+            settings,
+            tells_all=not isinstance(journal, NullJournal),
+            missing=GangNeeds(run.cluster, profiles, store.table).missing,
+            fits=self._fits,
+            undo=self.volumes.undo,
+            verify_all=self._verify_all,
+        )
+        self.nodes_known, self.pods_known = Revisions(), Revisions()
+        self.outcomes, self.commits = PodOutcomes(), CommitLog()
+        known = self.nodes_known, self.pods_known
+        self.journal = BinderJournal(journal, self.core, self.volumes, self.outcomes, *known)
+        self.batches = 0
+        if not self.journal.recover():
+            self._perform(self.journal.begin(run))
+
+    @property
+    def error(self) -> str:
+        """Why the binder has halted, and what is durable; "" where it has not."""
+        halted = self.core.halted
+        if halted is None:
+            return ""
+        durable = f"records 1 to {halted.flushed_lsn} of {halted.last_lsn} are durable"
+        return f"{halted.reason}; {durable}"
+
+    # The cluster.
+
+    def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
+        """Add nodes; update those that are known."""
+        places = self.nodes_known.coming(nodes.names, revision)
+        news = nodes if places is None else nodes.at(np.array(places, dtype=np.intp))
+        self._perform_durably(self.core.add_nodes(news, revision))
+
+    def remove_nodes(self, names: Iterable[str], revision: int = 0) -> None:
+        """Remove nodes; their pods stay bound to them."""
+        news = [name for name in names if self.nodes_known.goes(name, revision)]
+        here = [name for name in news if name in self.core.placements.nodes]
+        remove = self.core.remove_node
+        self._perform_durably([effect for name in here for effect in remove(name, revision)])
+
+    def add_running(
+        self, pods: Iterable[KeyedPod], node_names: Iterable[str], revision: int = 0
+    ) -> None:
+        """Add pods that run already, each on its node: bound from the start."""
+        news = [
+            (uid, key, unnominated(facts), node_name)
+            for (uid, key, facts), node_name in zip(pods, node_names, strict=True)
+            if self.pods_known.comes(uid, revision)
+        ]
+        self._perform_durably(self.core.load(news))
+
+    def add_pending(self, pods: Sequence[KeyedPod], revision: int = 0) -> None:
+        """Add pods that may be bound from now on."""
+        places = self.pods_known.coming([uid for uid, _, _ in pods], revision)
+        news = pods if places is None else [pods[place] for place in places]
+        pending = [(uid, key, unnominated(facts)) for uid, key, facts in news]
+        self._perform_durably(self.core.add_pods(pending, revision))
+
+    def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[PodRecord]:
+        """Give pods other facts, bound or not; those of them that are here, as they are then.
+
+        Those that are gone stay so. The records are not to be changed.
+        """
+        records = self.core.records(uid for uid, _, _ in pods)
+        here = {each.uid for each in records}
+        changed = [
+            (uid, unnominated(facts))
+            for uid, _, facts in pods
+            if uid in here and self.pods_known.comes(uid, revision)
+        ]
+        self._perform_durably(self.core.update_pods(changed, revision))
+        return records
+
+    def delete_pods(self, uids: Iterable[str], revision: int = 0) -> list[KeyedPod]:
+        """Delete pods, bound or not; those that are gone by now, or went before.
+
+        Pods that came again later than this revision are left alone.
+        """
+        known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
+        news = [uid for uid in known if self.pods_known.goes(uid, revision)]
+        self._perform_durably(self.core.delete(news, revision))
+        return self._gone(known)
+
+    # Binds and evictions.
+
+    def bind(
+        self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
+    ) -> dict[str, Decision]:
+        """Decide a batch; decisions by token, in the order of the requests.
+
+        volumes: what claims of these attempts are bound to. Requests that the journal did not keep
+        have no decision. BindConflictError for a token that names another request than before;
+        JournalError for a snapshot that fails, after which the same batch may be sent again.
+        """
+        for owner, epoch in dict.fromkeys((each.owner, each.epoch) for each in requests):
+            if self.core.current_epoch(owner) is None:
+                self.core.advance_epoch(owner, epoch)
+        self.volumes.begin(volumes)
+        found = self._perform(self.journal.with_claims(self.core.bind(requests)))
+        self.journal.shorten()
+        self.batches += 1
+        return {each.token: found[each.token] for each in requests if each.token in found}
+
+    def evict(self, uids: Sequence[str], preemptor: str, node_name: str) -> list[KeyedPod]:
+        """Evict pods for another one, which is to have their node; those that are gone by now.
+
+        Pods that are not bound yet will never be.
+        """
+        state = {uid: self._state(uid) for uid in uids}
+        self.outcomes.begin_eviction(uids, preemptor, node_name)
+        bound = [uid for uid in uids if state[uid] in COUNTED]
+        effects = self.core.evict(bound, preemptor)
+        # A victim that is only assumed: its scheduler still has to ask for it.
+        effects += self.core.delete(uid for uid in uids if state[uid] is PodState.PENDING)
+        self._perform_durably(effects)
+        return self._gone(uids)
+
+    def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
+        """As `standing`, for good: attempts that committed nothing by now never will."""
+        uids = tuple(uids)
+        pairs = zip(uids, tokens, strict=True)
+        void = (token for uid, token in pairs if not self._node_of(uid))
+        self._perform_durably(self.core.void(void))
+        return self.standing(uids)
+
+    def fence(self, owner: str, epoch: int) -> None:
+        """Refuse binds of a scheduler's epochs before this one, also after a recovery."""
+        self._perform_durably(self.core.fence(owner, epoch))
+
+    # What is known.
+
+    def standing(self, uids: Iterable[str]) -> tuple[str | None, ...]:
+        """The node of each pod: "" where it is pending, None where it is not there."""
+        return tuple(self._node_of(uid) for uid in uids)
+
+    def evicted(self) -> list[KeyedPod]:
+        """All pods that are gone, in the order in which they went.
+
+        Of those that went too long ago only the name is known; nobody counts them any more.
+        """
+        gone = self.outcomes.preempted
+        return [(pod.uid, pod.key, self._facts_of(pod.uid, pod.key)) for pod in gone]
+
+    # The end.
+
+    def end_run(self, digest: str) -> None:
+        """Write that all is decided. digest: of the outcome; coming twice, the last one counts."""
+        mark = RunMark(FINISHED, digest)
+        self._perform_durably(self.journal.describe(mark, RecordKind.RUN))
+
+    def end(self) -> None:
+        """End the journal and leave it to others: nothing is committed any more."""
+        self.journal.end()
+
+    def close(self) -> None:
+        """Leave the journal to others as it is."""
+        self.journal.close()
+
+    # Verification.
+
+    def _verify(self, request: BindRequest) -> Status:
+        return self._checked(request, self.volumes.commit)
+
+    def _fits(self, request: BindRequest) -> Status:
+        return self._checked(request, self.volumes.try_out)
+
+    def _checked(
+        self, request: BindRequest, take: Callable[[str, PodFacts, NodeFacts], Status]
+    ) -> Status:
+        """All hard filters, and the claims that are taken with the pod."""
+        status = self.verifier.verify(request.facts, request.node_name)
+        if not status.is_success or not request.facts.volumes:
+            return status
+        node = self.core.placements.nodes[request.node_name]
+        return take(request.token, request.facts, node)
+
+    def _verify_all(self, requests: Sequence[BindRequest]) -> bool:
+        if any(each.facts.volumes for each in requests):
+            return False
+        facts, nodes = [r.facts for r in requests], [r.node_name for r in requests]
+        return self.verifier.verify_all(facts, nodes)
+
+    # Effects.
+
+    def _perform_durably(self, effects: Sequence[Effect]) -> None:
+        """BinderHaltedError where the journal fails: what is not durable is not answered."""
+        self._perform(effects)
+        if self.core.halted is not None:
+            raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
+
+    def _perform(self, effects: Sequence[Effect]) -> dict[str, Decision]:
+        """Performs effects and those that follow from them; what is acknowledged, by token."""
+        answers: dict[str, Decision] = {}
+        listed = self.outcomes.bound
+        waiting = deque(effects)
+        while waiting:
+            effect = waiting.popleft()
+            if isinstance(effect, Acknowledge):
+                token, _, decision = effect
+                answers[token] = decision
+                if isinstance(decision, Bound):
+                    uid, node_name, _, _ = decision
+                    # A token is answered as before, whatever became of its pod since.
+                    if uid not in listed and self.core.is_bound_by(uid, token):
+                        self.commits.note(uid)
+                        listed[uid] = node_name
+            elif isinstance(effect, AppendJournal):
+                waiting += self._write(effect)
+            elif isinstance(effect, Released):
+                if effect.evicted:
+                    self.pods_known.ends(effect.uid)
+                self.outcomes.released(effect)
+        return answers
+
+    def _write(self, effect: AppendJournal) -> list[Effect]:
+        try:
+            self.journal.write(effect.records)
+        except Exception as failure:
+            # Whatever it is: what is accepted and not in the journal may never be acknowledged.
+            if not isinstance(failure, JournalError):
+                told = {"error": type(failure).__name__, "text": str(failure)}
+                _log.info("journal failed", extra={"fields": told})
+            return self.core.flush_failed(str(failure) or type(failure).__name__)
+        return self.core.flushed(effect.last_lsn)
+
+    # Pods.
+
+    def _state(self, uid: str) -> PodState:
+        return self.core.standing(uid)[0]
+
+    def _node_of(self, uid: str) -> str | None:
+        state, node_name = self.core.standing(uid)
+        return "" if state is PodState.PENDING else node_name
+
+    def _gone(self, uids: Iterable[str]) -> list[KeyedPod]:
+        away = (uid for uid in uids if self._state(uid) is PodState.DELETED)
+        return [(uid, *self.core.pod(uid)) for uid in away]
+
+    def _facts_of(self, uid: str, key: str) -> PodFacts:
+        if self._state(uid) is PodState.UNKNOWN:
+            return PodFacts(namespace=key.partition("/")[0])
+        return self.core.pod(uid)[1]

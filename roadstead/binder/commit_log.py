@@ -1,0 +1,42 @@
+"""When binds were acknowledged: the binder notes them, whoever acknowledges says when."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+
+class CommitLog:
+    """Commits of this life of a binder: a word for each pod, two for each batch."""
+
+    __slots__ = ("_ends", "_times", "_uids")
+
+    def __init__(self) -> None:
+        self._uids: list[str] = []
+        self._ends: list[int] = []
+        self._times: list[float] = []
+
+    @property
+    def total(self) -> int:
+        """How many commits are marked."""
+        return self._ends[-1] if self._ends else 0
+
+    def note(self, uid: str) -> None:
+        """Note that a pod is bound."""
+        self._uids.append(uid)
+
+    def mark(self, now_s: float) -> None:
+        """Mark what was noted since the last mark: it is acknowledged at `now_s`."""
+        if len(self._uids) > self.total:
+            self._ends.append(len(self._uids))
+            self._times.append(now_s)
+
+    def page(self, start: int, count: int) -> tuple[list[str], list[tuple[int, float]]]:
+        """Marked commits from a place on: UIDs, and (how many of them, when) in their order."""
+        stop = min(self.total, start + count)
+        times: list[tuple[int, float]] = []
+        place, batch = start, bisect_right(self._ends, start)
+        while place < stop:
+            end = min(self._ends[batch], stop)
+            times.append((end - place, self._times[batch]))
+            place, batch = end, batch + 1
+        return self._uids[start:stop], times

@@ -1,0 +1,210 @@
+"""The binder as one object: no actor, no message, no clock."""
+
+import pytest
+
+from roadstead.binder import BinderHaltedError, BinderSettings, BindRequest, Rejected
+from roadstead.binder.binder import Binder
+from roadstead.binder.binder_journal import RunDescription
+from roadstead.config.model import default_config
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.run_mark import BEGUN, FINISHED, RunMark
+from roadstead.journal import JournalError, NullJournal
+from roadstead.journal.files import FileJournal
+from roadstead.placements import TableStore
+from roadstead.storage import StorageState, VolumeLedger
+from roadstead.storage.news import BoundVolumes
+from tests.builders import node, pod
+from tests.journal.memory_journal import MemoryJournal
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.storage.world import claim, profiles_of, storage, using, volume, waiting
+
+N1, N2 = node("n1"), node("n2")
+HALF = pod(cpu=2000)
+CLAIMS = storage(waiting("local"), claim("c"), volume("a"))
+
+
+def begun(journal=None, settings=None, digest=""):
+    store = TableStore()
+    return Binder(
+        store,
+        profiles_of(CLAIMS)(store.table.classes),
+        journal or NullJournal(),
+        RunDescription(ClusterFacts(storage=CLAIMS), default_config().profiles, digest),
+        settings or BinderSettings(),
+    )
+
+
+def binder_of(*names, facts=HALF, **how):
+    """A binder with nodes n1, n2 of four CPUs, and pods that may be bound."""
+    binder = begun(**how)
+    binder.add_nodes(NodeList.of((N1, N2)))
+    binder.add_pending([keyed(name, facts) for name in names])
+    return binder
+
+
+def keyed(name, facts=HALF):
+    return f"uid-{name}", f"default/{name}", facts
+
+
+def ask(name, node_name="n1", facts=HALF, attempt=1, epoch=1):
+    return BindRequest(f"t/{name}/{attempt}", *keyed(name)[:2], node_name, facts, "s", epoch)
+
+
+def refusals(decisions):
+    return [str(each.cause) for each in decisions.values() if isinstance(each, Rejected)]
+
+
+class Broken(MemoryJournal):
+    """Fails once it is told to."""
+
+    works = True
+
+    def flush(self):
+        if not self.works:
+            raise JournalError("no space left")
+        super().flush()
+
+
+class Groups(FileJournal):
+    """kinds: of the records of the last group."""
+
+    def append(self, records):
+        self.kinds = [each.kind for each in records]
+        return super().append(records)
+
+
+def test_decisions_come_by_token_in_the_order_of_the_requests():
+    binder = binder_of("a", "b", "c")
+
+    decisions = binder.bind([ask(name) for name in "bac"])
+
+    assert list(decisions) == ["t/b/1", "t/a/1", "t/c/1"]
+    assert refusals(decisions) == ["constraint"]
+    assert binder.outcomes.bound == {"uid-b": "n1", "uid-a": "n1"}
+    assert binder.standing(["uid-a", "uid-c", "uid-x"]) == ("n1", "", None)
+    assert binder.batches == 1
+
+
+def test_commits_have_the_time_at_which_they_are_marked():
+    binder = binder_of("a", "b")
+    for name, now_s in (("a", 3.0), ("b", 7.0)):
+        binder.bind([ask(name)])
+        binder.commits.mark(now_s)
+
+    assert binder.commits.page(0, 9) == (["uid-a", "uid-b"], [(1, 3.0), (1, 7.0)])
+
+
+def test_claims_are_written_in_one_group_with_the_bind():
+    facts, journal = using("c"), Groups(SimulatedDisk())
+    binder = binder_of("a", facts=facts, journal=journal)
+    reserved = VolumeLedger(StorageState(CLAIMS)).assume("uid-a", facts, N1)
+
+    binder.bind([ask("a", facts=facts)], [BoundVolumes("t/a/1", reserved.bindings)])
+
+    assert sorted(journal.kinds) == ["bind", "storage"]
+    assert len(binder.volumes.log) == len(reserved.changes)
+
+
+def test_evicted_pods_are_returned_and_those_that_wait_are_never_bound():
+    binder = binder_of("a", "b")
+    binder.bind([ask("a")])
+
+    gone = binder.evict(["uid-a", "uid-b", "uid-x"], "default/p", "n1")
+
+    assert gone == [keyed("a"), keyed("b")] == binder.evicted()
+    assert [(pod.uid, pod.preemptor) for pod in binder.outcomes.preempted] == [
+        ("uid-a", "default/p"),
+        ("uid-b", "default/p"),
+    ]
+    assert refusals(binder.bind([ask("b")])) == ["deleted"]
+
+
+def test_of_pods_that_went_too_long_ago_only_the_name_is_known():
+    binder = binder_of("a", "b", settings=BinderSettings(max_gone_remembered=1))
+    for name in "ab":
+        binder.delete_pods([f"uid-{name}"])
+
+    assert binder.evicted() == [keyed("a", PodFacts("default")), keyed("b")]
+
+
+def test_late_copies_of_changes_are_no_news():
+    binder = binder_of("a")
+    binder.remove_nodes(["n2"], revision=4)
+    assert binder.delete_pods(["uid-a"], revision=5) == [keyed("a")]
+
+    binder.add_nodes(NodeList.of((N2,)), revision=3)
+    binder.add_pending([keyed("a")], revision=4)
+
+    assert list(binder.core.placements.nodes) == ["n1"]
+    assert binder.standing(["uid-a"]) == (None,)
+    assert (binder.nodes_known.latest, binder.pods_known.latest) == (4, 5)
+
+
+def test_an_update_returns_the_pods_that_are_here_with_their_new_facts():
+    binder = binder_of("a", "b")
+    binder.add_running([keyed("r")], ["n2"])
+    small = pod(cpu=100)
+
+    records = binder.update_pods([keyed(name, small) for name in "arx"], revision=1)
+
+    assert [(each.uid, each.facts, each.node_name) for each in records] == [
+        ("uid-a", small, ""),
+        ("uid-r", small, "n2"),
+    ]
+
+
+def test_what_is_resolved_or_fenced_is_final():
+    binder = binder_of("a", "b")
+
+    assert binder.resolve(["uid-a", "uid-x"], ["t/a/1", "t/x/1"]) == ("", None)
+    binder.fence("s", 2)
+
+    assert refusals(binder.bind([ask("a", epoch=2)])) == ["expired"]
+    assert refusals(binder.bind([ask("b")])) == ["stale_epoch"]
+
+
+def test_a_binder_that_may_check_less_binds_what_does_not_fit():
+    binder = binder_of("a", "b", "c")
+
+    class Trusting(type(binder.verifier)):
+        def verify_all(self, pods, node_names):
+            return True
+
+    binder.verifier = Trusting(binder.core.placements.store.table, {})
+
+    assert refusals(binder.bind([ask(name) for name in "abc"])) == []
+
+
+def test_a_journal_that_fails_leaves_requests_unanswered_and_refuses_the_rest():
+    journal = Broken()
+    binder = binder_of("a", "b", journal=journal)
+    last = journal.last_lsn
+    journal.works = False
+
+    assert binder.error == ""
+    assert binder.bind([ask("a")]) == {}
+    assert binder.error == f"no space left; records 1 to {last} of {last + 1} are durable"
+    with pytest.raises(BinderHaltedError, match="halted: no space left"):
+        binder.fence("s", 2)
+    assert refusals(binder.bind([ask("b")])) == ["halted"]
+
+
+def test_the_next_binder_goes_on_with_the_journal_of_the_one_before():
+    disk = SimulatedDisk()
+    first = binder_of("a", "b", "c", journal=FileJournal(disk), digest="abc")
+    before = first.bind([ask("a")])
+    first.evict(["uid-b"], "default/p", "n1")
+    first.end_run("of the outcome")
+    first.end()
+
+    second = begun(journal=FileJournal(disk), digest="abc")
+
+    assert second.bind([ask("a")]) == before
+    assert second.standing(["uid-a", "uid-b", "uid-c"]) == ("n1", None, "")
+    assert second.outcomes.bound == first.outcomes.bound
+    assert second.evicted() == first.evicted()
+    assert second.journal.told == first.journal.told
+    assert second.journal.told[-2:] == (RunMark(BEGUN, "abc"), RunMark(FINISHED, "of the outcome"))
+    assert second.batches == 1

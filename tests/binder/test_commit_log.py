@@ -1,0 +1,55 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.binder.commit_log import CommitLog
+
+
+def log_of(*batches):
+    """Batches that are acknowledged at 1.0 s, 2.0 s, …"""
+    log = CommitLog()
+    for number, batch in enumerate(batches, 1):
+        for uid in batch:
+            log.note(uid)
+        log.mark(float(number))
+    return log
+
+
+def test_a_page_has_the_commits_with_the_time_of_their_batch():
+    log = log_of(["a", "b"], ["c"])
+
+    assert log.page(0, 10) == (["a", "b", "c"], [(2, 1.0), (1, 2.0)])
+    assert log.total == 3
+
+
+def test_what_is_not_marked_is_not_acknowledged_yet():
+    log = log_of(["a"])
+    log.note("b")
+
+    assert log.page(0, 10) == (["a"], [(1, 1.0)])
+    assert log.total == 1
+
+
+def test_a_mark_behind_nothing_new_is_no_batch():
+    assert log_of([], ["a"], []).page(0, 10) == (["a"], [(1, 2.0)])
+
+
+def test_an_empty_log_has_an_empty_page():
+    log = CommitLog()
+
+    assert (*log.page(0, 10), log.total) == ([], [], 0)
+
+
+@given(st.lists(st.integers(0, 4), max_size=6), st.integers(1, 5))
+def test_pages_of_any_size_give_all_commits_once_with_the_same_times(sizes, count):
+    uids = iter(range(1000))
+    log = log_of(*([str(next(uids)) for _ in range(size)] for size in sizes))
+    whole, whole_times = log.page(0, 1000)
+
+    seen, times = [], []
+    while len(seen) < log.total:
+        page, page_times = log.page(len(seen), count)
+        seen += page
+        times += [time_s for many, time_s in page_times for _ in range(many)]
+
+    assert seen == whole
+    assert times == [time_s for many, time_s in whole_times for _ in range(many)]

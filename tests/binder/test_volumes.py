@@ -1,0 +1,44 @@
+"""Claims that are bound together with their pods, or not at all."""
+
+from roadstead.binder.volumes import BinderVolumes
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.storage import StorageState, VolumeLedger
+from roadstead.storage.news import BoundVolumes
+from tests.builders import node
+from tests.storage.world import claim, profiles_of, storage, using, volume, waiting
+
+N1 = node("n1")
+FACTS = storage(waiting("local"), claim("c"), volume("a"))
+
+
+def asking(token):
+    """What a cache found for the claim of an attempt, and a binder that is asked for it."""
+    reserved = VolumeLedger(StorageState(FACTS)).assume("p", using("c"), N1)
+    binder = BinderVolumes(profiles_of(FACTS)(PodClasses()))
+    binder.begin([BoundVolumes(token, reserved.bindings)])
+    return binder
+
+
+def test_the_binder_binds_claims_with_the_pod_or_refuses_it():
+    binder = asking("t1")
+
+    refused = binder.commit("unknown", using("c"), N1)
+    assert refused.reasons == ("the volumes of its claims are taken",)
+    assert binder.commit("t1", using("c"), N1).is_success
+    assert binder.commit("unknown", using("c"), N1).is_success
+
+
+def test_claims_of_a_batch_that_comes_to_nothing_are_free_again_and_those_of_others_are_not():
+    binder = asking("t1")
+    assert binder.commit("t1", using("c"), N1).is_success
+    assert len(binder.news()) == 1
+
+    binder.undo()
+
+    assert not binder.news()
+    assert not binder.commit("unknown", using("c"), N1).is_success
+    assert binder.commit("t1", using("c"), N1).is_success
+    binder.begin([])
+    binder.undo()
+    assert (len(binder.log), len(binder.news())) == (1, 0)
+    assert binder.commit("unknown", using("c"), N1).is_success
