@@ -27,7 +27,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
 from roadstead.lab.trial import LabSetup, Trial
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
 from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
@@ -93,6 +93,19 @@ class RunPlan:
         from roadstead.framework.user_plugins import load_plugins
 
         return load_plugins(self.plugins, self.plugin_dir)
+
+    def plugin_classes(self) -> dict[str, type[Plugin]]:
+        """The in-tree plugins and the user's by name. InputError as `user_plugins` has it."""
+        return {**in_tree_classes(), **self.user_plugins()}
+
+    def binding_profiles(self) -> frozenset[str]:
+        """Scheduler names of the profiles whose pods have their claims bound where they go."""
+        kinds = self.plugin_classes()
+        return frozenset(
+            profile.scheduler_name
+            for profile in self.config().profiles
+            if any(kinds[ref.name].binds_volumes for ref in profile.at("reserve"))
+        )
 
     def registry(self) -> Registry:
         """The in-tree plugins and the user's."""

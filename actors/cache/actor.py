@@ -46,8 +46,8 @@ class CacheActor:
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
         deadlines = plan.settings.deadlines
         self.state = ClusterState.empty(
-            plan.config(),
             plan.cluster.storage,
+            plan.binding_profiles(),
             CacheSettings(bind_s=deadlines.assume_s),
             partitions=plan.settings.part_count,
         )

@@ -36,7 +36,6 @@ from roadstead.actors.queue.gang_turns import GangTurns
 from roadstead.actors.queue.gangs import Gangs
 from roadstead.actors.queue.nominations import NominationSync
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
-from roadstead.cycle.gangs import PLUGIN as COSCHEDULING
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.fact_changes import seen_pod
@@ -113,7 +112,9 @@ class QueueActor:
         self._directory, self._is_new = directory, is_new
         self._pods_known = Revisions()
         self._is_whole, self._done_before = not is_new, 0
-        self._gangs = Gangs(self.core, self._members, self._events, self._happened)
+        self._gangs = Gangs(
+            *(self._profiles.values(), self.core, self._members, self._events, self._happened)
+        )
         self._gang_turns = GangTurns(self.core, self._members)
         self._nominations = NominationSync(
             *(self.core, self._events, self._happened),
@@ -282,7 +283,9 @@ class QueueActor:
         if is_worn and any(self._members.group_of(uid) is None for uid in freed):
             return
         gave_up = {
-            self._members.group_of(each.uid) for each in back if COSCHEDULING in each.rejected_by
+            self._members.group_of(each.uid)
+            for each in back
+            if self._gangs.gave_up(each.rejected_by)
         }
         known = (self.core.facts_of(uid) for uid in freed)
 

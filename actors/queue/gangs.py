@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from roadstead.actors.queue.events import PodEvents
-from roadstead.cycle.gangs import PLUGIN
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.framework.members import GroupMembers
+from roadstead.framework.profile import Profile
 from roadstead.queue import QueueCore, QueuedPod
 from roadstead.run import Pod
 
@@ -23,11 +23,13 @@ class Gangs:
 
     def __init__(
         self,
+        profiles: Iterable[Profile],
         core: QueueCore[SeenEvent],
         members: GroupMembers,
         events: PodEvents,
         happened: Callable[[Sequence[SeenEvent], float], None],
     ) -> None:
+        self._plugins = frozenset().union(*(each.gang_plugins for each in profiles))
         self._core, self._members = core, members
         self._events, self._happened = events, happened
 
@@ -44,6 +46,10 @@ class Gangs:
         keys = dict.fromkeys(group_key(pod.facts) for pod in pods)
         return tuple((*key, self._members.bound(key)) for key in keys if key is not None)
 
+    def gave_up(self, rejected_by: Iterable[str]) -> bool:
+        """Whether a pod that these plugins rejected gave up waiting for its gang."""
+        return not self._plugins.isdisjoint(rejected_by)
+
     def gather(self, gangs: Iterable[GroupKey], now_s: float) -> None:
         """Pods of these gangs wait for the others, some of which may have given up before.
 
@@ -54,5 +60,6 @@ class Gangs:
             return
         rejected_by = self._core.rejected_by
         for key in gangs:
-            gave_up = [uid for uid in self._members.of(key) if PLUGIN in rejected_by(uid)]
+            members = self._members.of(key)
+            gave_up = [uid for uid in members if self.gave_up(rejected_by(uid))]
             self._core.activate(gave_up, now_s)

@@ -64,7 +64,6 @@ from roadstead.attempts.pods import (
 from roadstead.attempts.verdicts import refused_by
 from roadstead.config.durations import Duration
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.gangs import PLUGIN as GANGS
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status
@@ -276,7 +275,9 @@ class AttemptsCore(Outcomes):
 
     def waiting_gangs(self) -> tuple[GroupKey, ...]:
         """The gangs of which pods wait for others, sorted."""
-        waiting = (each for each in self._ledger.waiting if GANGS in each.waits)
+        waiting = (
+            each for each in self._ledger.waiting if each.waits.keys() & each.profile.gang_plugins
+        )
         keys = (group_key(record.trial.facts) for record in waiting)
         return tuple(sorted({key for key in keys if key is not None}))
 

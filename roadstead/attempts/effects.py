@@ -113,7 +113,7 @@ class Confirm:
 class Nomination:
     """A pod is nominated to a node, or to none any more (""); `victims` must go for it.
 
-    token: names the eviction to the binder.
+    token: names the eviction to the binder. preempting_plugin: the one that chose the victims.
     """
 
     uid: str
@@ -122,6 +122,7 @@ class Nomination:
     node_name: str
     victims: tuple[Victim, ...] = ()
     token: str = ""
+    preempting_plugin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ class Verdict:
     """What is said of a pod whose lease ends without a bind of ours.
 
     reason: why it goes back to the queue; None if it does not. is_taken: another one bound it.
-    victims: whom preemption evicts from the nominated node.
+    victims: whom preemption evicts from the nominated node. preempting_plugin: who chose them.
     """
 
     reason: RequeueReason | None = None
@@ -185,6 +186,7 @@ class Verdict:
     nominated_node: str | None = None
     is_taken: bool = False
     victims: tuple[Victim, ...] = ()
+    preempting_plugin: str = ""
 
     def report(self, pod: PodInCycle) -> PodReport:
         is_failed = self.reason is RequeueReason.ERROR
@@ -238,8 +240,9 @@ class Outbox:
         pod, node_name = record.pod, verdict.nominated_node
         if node_name or (node_name == "" and pod.info.facts.nominated_node_name):
             token = f"{pod.uid}/{record.lease_id}/{pod.attempt}"
+            facts, victims, plugin = pod.info.facts, verdict.victims, verdict.preempting_plugin
             self.nominate.append(
-                Nomination(pod.uid, pod.key, pod.info.facts, node_name, verdict.victims, token)
+                Nomination(pod.uid, pod.key, facts, node_name, victims, token, plugin)
             )
 
     def tell_done(self, records: Iterable[PodRecord]) -> None:

@@ -5,6 +5,8 @@ Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, handleSchedulingFailur
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from roadstead.attempts.effects import RequeueReason, Verdict
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.preempting import CLEAR, conclude
@@ -12,7 +14,6 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.framework.victims import Victim
 from roadstead.protocol.status import Code, Status
 
 
@@ -29,8 +30,10 @@ def no_node(
     """
     result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
-    victims = () if result.chosen is None else result.chosen.victims
-    return _unschedulable(diagnosis, suffix, result.nominated_node, victims)
+    verdict = _unschedulable(diagnosis, suffix, result.nominated_node)
+    if result.chosen is None:
+        return verdict
+    return replace(verdict, victims=result.chosen.victims, preempting_plugin=result.status.plugin)
 
 
 def refused_on_node(status: Status) -> Verdict:
@@ -64,7 +67,6 @@ def _unschedulable(
     diagnosis: Diagnosis,
     suffix: str,
     nominated_node: str | None,
-    victims: tuple[Victim, ...] = (),
 ) -> Verdict:
     statuses = (diagnosis.pre_filter, *diagnosis.refused)
     pending = {each.plugin for each in statuses if each.code is Code.PENDING and each.plugin}
@@ -75,5 +77,4 @@ def _unschedulable(
         diagnosis.plugins,
         tuple(sorted(pending)),
         nominated_node,
-        victims=victims,
     )

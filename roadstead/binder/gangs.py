@@ -6,11 +6,9 @@ from collections.abc import Mapping
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.pod_groups import GroupKey, PodGroup, group_key
+from roadstead.facts.pod_groups import GroupKey, PodGroup, group_key, min_member
 from roadstead.framework.profile import Profile
 from roadstead.nodes.table import NodeTable
-
-_PLUGIN = "Coscheduling"
 
 
 class GangNeeds:
@@ -23,7 +21,7 @@ class GangNeeds:
         self._heeding = {
             name
             for name, profile in profiles.items()
-            if any(plugin.name == _PLUGIN for plugin in profile.permit)
+            if any(plugin.places_gangs for plugin in profile.permit)
         }
         self._table = table
 
@@ -33,9 +31,7 @@ class GangNeeds:
         if key is None or pod.pod_group is None or pod.scheduler_name not in self._heeding:
             return 0
         group = self._groups.get(key)
-        needed = group.min_member if group is not None else None
-        if needed is None:
-            needed = pod.pod_group.min_member or 0
+        needed = min_member(pod, group) or 0
         bound = sum(
             count
             for info, count in self._table.class_counts.items()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from roadstead.cache.core import CacheCore
 from roadstead.cache.pods import CacheSettings
 from roadstead.cache.row_versions import KnownVersions
 from roadstead.cache.volumes import CacheVolumes
-from roadstead.config.model import SchedulerConfig
 from roadstead.facts.storage import StorageFacts
 from roadstead.nodes.partitioning import Partitioning, partitioning_over
 from roadstead.nodes.table import NodeTable
@@ -34,17 +34,20 @@ class ClusterState:
 
     @staticmethod
     def empty(
-        config: SchedulerConfig,
         storage: StorageFacts,
+        binding: Collection[str],
         settings: CacheSettings | None = None,
         *,
         partitions: int = 1,
     ) -> ClusterState:
-        """A cluster without nodes. storage: its objects. partitions: of its nodes."""
+        """A cluster without nodes.
+
+        storage: its objects. binding: see `CacheVolumes`. partitions: of its nodes.
+        """
         store = TableStore()
         return ClusterState(
             CacheCore(store, settings),
             store.table,
-            CacheVolumes(storage, config),
+            CacheVolumes(storage, binding),
             partitioning_over(partitions),
         )

@@ -8,9 +8,8 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from roadstead.config.model import SchedulerConfig
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.storage import StorageFacts
@@ -21,17 +20,14 @@ from roadstead.storage.news import StorageNews
 class CacheVolumes:
     """Claims and volumes as assumed. log: every change so far, in order.
 
-    facts: the storage of the cluster. config: its profiles say whose pods bind claims.
+    facts: the storage of the cluster. binding: scheduler names of the profiles whose pods bind
+    claims.
     """
 
-    def __init__(self, facts: StorageFacts, config: SchedulerConfig) -> None:
+    def __init__(self, facts: StorageFacts, binding: Collection[str]) -> None:
         self.log: list[StorageChange] = []
         self.ledger = VolumeLedger(StorageState(facts))
-        self._binding = {
-            profile.scheduler_name
-            for profile in config.profiles
-            if any(ref.name == "VolumeBinding" for ref in profile.at("reserve"))
-        }
+        self._binding = binding
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts | None) -> tuple[Binding, ...] | None:
         """The bindings of a pod that is assumed on a node; None where there are none to be had."""

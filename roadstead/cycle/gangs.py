@@ -12,9 +12,6 @@ from roadstead.cycle.batch import Decision
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.waiting import WaitingPod
 
-PLUGIN = "Coscheduling"
-"""The plugin for which pods of a gang wait for each other."""
-
 
 def gives_up(
     decision: Decision, earlier: Sequence[Decision], waiting: Iterable[WaitingPod]

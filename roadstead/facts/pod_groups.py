@@ -49,6 +49,13 @@ def group_key(facts: PodFacts) -> GroupKey | None:
     return None if facts.pod_group is None else (facts.namespace, facts.pod_group.name)
 
 
+def min_member(facts: PodFacts, group: PodGroup | None) -> int | None:
+    """How many pods a gang needs: as its PodGroup says, else as the pod says; None if neither."""
+    if group is not None and group.min_member is not None:
+        return group.min_member
+    return None if facts.pod_group is None else facts.pod_group.min_member
+
+
 def membership(labels: Mapping[str, str], annotations: Mapping[str, str]) -> GroupMembership | None:
     """What a pod's metadata says of its group; labels count before annotations."""
     said = {**annotations, **labels}

@@ -161,17 +161,37 @@ Hint = Callable[[PodFacts, Change[T], ClusterFacts], QueueingHint]
 """(facts of the waiting pod, what changed, the cluster as it is now). May raise HintError."""
 
 
+Concern = Callable[[PodFacts, PodFacts, ClusterFacts], bool]
+"""(facts of the waiting pod, of a pod on a node, the cluster as it is now). May raise HintError."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegisteredEvent:
-    """An event that may help pods of a plugin; `hint` None: it always may. Built by `on`."""
+    """An event that may help pods of a plugin; `hint` None: it always may. Built by `on`.
+
+    concerns: which pods on nodes may matter to a pod that the plugin rejected. When one came to a
+    node or changed there, the queue asks hints only about the pods that it concerns; None: it
+    concerns none. It holds for every such event, whichever of them was registered with it.
+    whoever_rejected: `concerns` is asked about pods that only other plugins rejected, too.
+    """
 
     event: ClusterEvent
     hint: Hint[object] | None = None
+    concerns: Concern | None = None
+    whoever_rejected: bool = False
 
 
-def on(resource: EventResource, action: ActionType, hint: Hint[T] | None = None) -> RegisteredEvent:
-    """A registered event; the hint is told of changes of T, the facts of `resource`."""
-    return RegisteredEvent(ClusterEvent(resource, action), cast("Hint[object] | None", hint))
+def on(
+    resource: EventResource,
+    action: ActionType,
+    hint: Hint[T] | None = None,
+    *,
+    concerns: Concern | None = None,
+    whoever_rejected: bool = False,
+) -> RegisteredEvent:
+    """A registered event; the hint is given changes of T, the facts of `resource`."""
+    event, untyped = ClusterEvent(resource, action), cast("Hint[object] | None", hint)
+    return RegisteredEvent(event, untyped, concerns, whoever_rejected)
 
 
 EVERYTHING: tuple[RegisteredEvent, ...] = tuple(

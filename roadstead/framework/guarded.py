@@ -27,6 +27,7 @@ from roadstead.framework.answer_checks import Args, WrongAnswerError, wrong
 from roadstead.framework.events import (
     EVERYTHING,
     Change,
+    Concern,
     Hint,
     HintError,
     QueueingHint,
@@ -167,29 +168,46 @@ def _with_contained_hints(
     name: str, events: tuple[RegisteredEvent, ...]
 ) -> tuple[RegisteredEvent, ...]:
     return tuple(
-        each if each.hint is None else replace(each, hint=_contained_hint(name, each.hint))
+        replace(
+            each,
+            hint=None if each.hint is None else _contained_hint(name, each.hint),
+            concerns=None if each.concerns is None else _contained_concern(name, each.concerns),
+        )
         for each in events
     )
 
 
 def _contained_hint(name: str, hint: Hint[object]) -> Hint[object]:
-    """Upstream: a hint that fails queues the pod."""
-
     def ask(pod: PodFacts, change: Change[object], cluster: ClusterFacts) -> QueueingHint:
-        try:
-            answer = _watched(name, "QueueingHint", hint, (pod, change, cluster))
-        except PluginInterrupt:
-            CALLS.clear()
-            raise HintError(f"did not return within {CALLS.limit_s:g} s") from None
-        except NotAskedError as why:
-            raise HintError(str(why)) from why
-        except (Exception, SystemExit) as raised:
-            raise HintError(f"{type(raised).__name__}: {raised}") from raised
+        answer = _asked(name, "QueueingHint", hint, (pod, change, cluster))
         if not isinstance(answer, QueueingHint):
             raise HintError(str(wrong(answer, "a QueueingHint")))
         return answer
 
     return ask
+
+
+def _contained_concern(name: str, concern: Concern) -> Concern:
+    def ask(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
+        answer = _asked(name, "concerns", concern, (pod, assigned, cluster))
+        if not isinstance(answer, bool):
+            raise HintError(str(wrong(answer, "a bool")))
+        return answer
+
+    return ask
+
+
+def _asked(name: str, point: str, advice: Callable[..., object], args: Args) -> object:
+    """What the queue is advised. HintError for a failure: upstream queues the pod then."""
+    try:
+        return _watched(name, point, advice, args)
+    except PluginInterrupt:
+        CALLS.clear()
+        raise HintError(f"did not return within {CALLS.limit_s:g} s") from None
+    except NotAskedError as why:
+        raise HintError(str(why)) from why
+    except (Exception, SystemExit) as raised:
+        raise HintError(f"{type(raised).__name__}: {raised}") from raised
 
 
 def _as_status(failure: PluginFailure, args: Args) -> Status:

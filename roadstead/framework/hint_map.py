@@ -6,7 +6,7 @@ isEventOfInterest of pkg/scheduler/backend/queue/scheduling_queue.go (1.34).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,13 @@ class HintMap:
         self._hints: dict[tuple[str, str, ClusterEvent], Hints] = {}
         self._by_any_profile: dict[tuple[str, ClusterEvent], bool] = {}
         self._of_interest: dict[ClusterEvent, bool] = {}
+        self._concerning = tuple(
+            (plugin, each)
+            for by_plugin in self._registered.values()
+            for plugin, registered in by_plugin.items()
+            for each in registered
+            if each.concerns is not None
+        )
 
     def may_help(self, plugin: str, seen: SeenEvent, pod: PodFacts) -> bool:
         """Whether a plugin that rejected the pod says that the event may help.
@@ -83,6 +90,18 @@ class HintMap:
             self._by_any_profile[key] = known
         return known
 
+    def is_concerned(self, pod: PodFacts, assigned: PodFacts, rejected_by: Sequence[str]) -> bool:
+        """Whether a pod on a node may matter to a pod that these plugins rejected.
+
+        Plugins of all profiles are asked, as upstream asks without regard to profiles. Also yes
+        where one cannot tell.
+        """
+        return any(
+            (each.whoever_rejected or plugin in rejected_by)
+            and self._is_concerned(each, pod, assigned)
+            for plugin, each in self._concerning
+        )
+
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered the event."""
         known = self._of_interest.get(event)
@@ -104,6 +123,12 @@ class HintMap:
             known = tuple(each.hint for each in registered if each.event.matches(event))
             self._hints[key] = known
         return known
+
+    def _is_concerned(self, by: RegisteredEvent, pod: PodFacts, assigned: PodFacts) -> bool:
+        try:
+            return by.concerns is not None and by.concerns(pod, assigned, self.cluster)
+        except HintError:
+            return True
 
     def _ask(self, hint: Hint[object], change: Change[object], pod: PodFacts) -> bool:
         try:

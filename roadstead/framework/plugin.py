@@ -148,6 +148,11 @@ class Plugin(ABC):
     Score say where it reads more than NODE facts. Each class says so of itself, for none inherits.
     """
 
+    binds_volumes: ClassVar[bool] = False
+    """Where it is enabled at Reserve, a pod's claims are bound where the pod is placed."""
+    places_gangs: ClassVar[bool] = False
+    """Pods of a gang wait at its Permit for each other, to be placed together or not at all."""
+
     def sign(self, pod: PodFacts) -> Hashable | None:
         """The hashable part of the pod this plugin looks at, or None if it cannot tell."""
         return None

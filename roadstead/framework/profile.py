@@ -58,6 +58,7 @@ class Profile:
     """The built plugins of a profile, one tuple per extension point, in order of execution.
 
     unchecked_scores: places in `score` of users' plugins whose raw scores are final.
+    gang_plugins: names of the plugins that place gangs.
     """
 
     def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:
@@ -92,6 +93,9 @@ class Profile:
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("postBind", PostBindPlugin)
         self.binds_plainly = self._binds_plainly()
+        self.gang_plugins = frozenset(
+            name for name, plugin in self._built.items() if plugin.places_gangs
+        )
         self.remembers_pods = _of_kind(self._built.values(), RemembersPods)
         self.waiting = handle.waiting
         self.storage = handle.storage
@@ -229,7 +233,7 @@ class Profile:
     @property
     def binds_volumes(self) -> bool:
         """Whether pods of this profile have their claims bound where they are placed."""
-        return any(plugin.name == "VolumeBinding" for plugin in self.reserve)
+        return any(plugin.binds_volumes for plugin in self.reserve)
 
     def effect(self, placed: PodInfo, plugins: Iterable[Plugin] | None = None) -> Hashable:
         """Equal for pods that change what some plugins (without a word: all) say of the same

@@ -23,7 +23,7 @@ from enum import Enum
 
 from roadstead.config.plugin_args import CoschedulingArgs
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.facts.pod_groups import GroupKey, group_key
+from roadstead.facts.pod_groups import GroupKey, group_key, min_member
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import ActionType, Change, EventResource, QueueingHint, SeenPod, on
 from roadstead.framework.events import RegisteredEvent as Event
@@ -74,6 +74,7 @@ class Coscheduling(
     name = "Coscheduling"
     reads = Reads.NODE
     alike_by_kind = True
+    places_gangs = True
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
         self._wait_s = args.permit_wait_s
@@ -86,7 +87,12 @@ class Coscheduling(
 
     def events_to_register(self) -> tuple[Event, ...]:
         return (
-            on(EventResource.POD, ActionType.ADD | ActionType.DELETE, _is_of_same_group),
+            on(
+                EventResource.POD,
+                ActionType.ADD | ActionType.DELETE,
+                _is_of_same_group,
+                concerns=_is_of_own_group,
+            ),
             on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
         )
 
@@ -210,11 +216,7 @@ class Coscheduling(
         return here + max(0, bound - let_go) >= needed
 
     def _needed(self, pod: PodFacts, key: GroupKey) -> int | None:
-        """minMember: of the PodGroup if there is one, else as the pod says; None if nobody does."""
-        group = self._groups.get(key)
-        if group is not None and group.min_member is not None:
-            return group.min_member
-        return pod.pod_group.min_member if pod.pod_group is not None else None
+        return min_member(pod, self._groups.get(key))
 
     def _running(self, key: GroupKey) -> int:
         group = self._groups.get(key)
@@ -249,3 +251,9 @@ def _is_of_same_group(pod: PodFacts, change: Change[SeenPod], cluster: object) -
     if change.new is None:
         return QueueingHint.QUEUE
     return QueueingHint.when(group_key(change.new.facts) == group_key(pod))
+
+
+def _is_of_own_group(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:
+    """A member that has a node may complete a group that gave up."""
+    key = group_key(pod)
+    return key is not None and key == group_key(assigned)

@@ -65,27 +65,34 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
 
 def in_tree_registry() -> Registry:
     """A registry of all in-tree plugins; those that are missing are there by name."""
-    registry = Registry({kind.name: _plain(kind) for kind in _WITHOUT_ARGS})
-    registry.register(NodeAffinity.name, _with_args(NodeAffinity, NodeAffinityArgs()))
-    registry.register(
-        DefaultPreemption.name, _with_args(DefaultPreemption, DefaultPreemptionArgs())
-    )
-    registry.register(NodeResourcesFit.name, _with_args(NodeResourcesFit, NodeResourcesFitArgs()))
-    registry.register(
-        NodeResourcesBalancedAllocation.name,
-        _with_args(NodeResourcesBalancedAllocation, NodeResourcesBalancedAllocationArgs()),
-    )
-    registry.register(
-        PodTopologySpread.name, _with_handle(PodTopologySpread, PodTopologySpreadArgs())
-    )
-    registry.register(InterPodAffinity.name, _with_handle(InterPodAffinity, InterPodAffinityArgs()))
-    registry.register(NodeLabel.name, _with_args(NodeLabel, NodeLabelArgs()))
-    registry.register(Coscheduling.name, _with_handle(Coscheduling, CoschedulingArgs()))
-    for kind in (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone):
-        registry.register(kind.name, _of_handle(kind))
-    registry.register(SelectorSpread.name, lambda args, handle: SelectorSpread(handle))
-    registry.register(ServiceAffinity.name, _with_handle(ServiceAffinity, ServiceAffinityArgs()))
-    return registry
+    return Registry({kind.name: factory for kind, factory in _factories().items()})
+
+
+def in_tree_classes() -> dict[str, type[Plugin]]:
+    """The class of each in-tree plugin by its name."""
+    return {kind.name: kind for kind in _factories()}
+
+
+def _factories() -> dict[type[Plugin], Factory]:
+    return {
+        **{kind: _plain(kind) for kind in _WITHOUT_ARGS},
+        NodeAffinity: _with_args(NodeAffinity, NodeAffinityArgs()),
+        DefaultPreemption: _with_args(DefaultPreemption, DefaultPreemptionArgs()),
+        NodeResourcesFit: _with_args(NodeResourcesFit, NodeResourcesFitArgs()),
+        NodeResourcesBalancedAllocation: _with_args(
+            NodeResourcesBalancedAllocation, NodeResourcesBalancedAllocationArgs()
+        ),
+        PodTopologySpread: _with_handle(PodTopologySpread, PodTopologySpreadArgs()),
+        InterPodAffinity: _with_handle(InterPodAffinity, InterPodAffinityArgs()),
+        NodeLabel: _with_args(NodeLabel, NodeLabelArgs()),
+        Coscheduling: _with_handle(Coscheduling, CoschedulingArgs()),
+        VolumeRestrictions: _of_handle(VolumeRestrictions),
+        NodeVolumeLimits: _of_handle(NodeVolumeLimits),
+        VolumeBinding: _of_handle(VolumeBinding),
+        VolumeZone: _of_handle(VolumeZone),
+        SelectorSpread: _of_handle(SelectorSpread),
+        ServiceAffinity: _with_handle(ServiceAffinity, ServiceAffinityArgs()),
+    }
 
 
 def _plain(kind: Callable[[], Plugin]) -> Factory:

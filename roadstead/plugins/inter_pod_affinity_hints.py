@@ -31,6 +31,9 @@ class AffinityHints(EnqueueExtensions):
                 EventResource.POD,
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
                 self.after_pod_change,
+                concerns=_is_wanted,
+                # Upstream looks at the pod's terms whichever plugin rejected the pod.
+                whoever_rejected=True,
             ),
             on(
                 EventResource.NODE,
@@ -86,3 +89,15 @@ class AffinityHints(EnqueueExtensions):
                 for term in terms.anti_affinity
             )
         )
+
+
+def _is_wanted(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
+    """Whether a required affinity term of a waiting pod means a pod on a node.
+
+    Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
+    """
+    if not pod.pod_affinity:
+        return False
+    of_namespace = dict(dict(cluster.namespaces).get(assigned.namespace, ()))
+    labels = dict(assigned.labels)
+    return any(term.means(assigned.namespace, labels, of_namespace) for term in pod.pod_affinity)

@@ -36,7 +36,7 @@ class SpreadHints(EnqueueExtensions):
         node = ActionType.ADD | ActionType.DELETE
         node |= ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         return (
-            on(EventResource.POD, pod, self.after_pod_change),
+            on(EventResource.POD, pod, self.after_pod_change, concerns=_is_in_namespace_of),
             on(EventResource.NODE, node, self.after_node_change),
         )
 
@@ -84,6 +84,14 @@ class SpreadHints(EnqueueExtensions):
 def _is_elsewhere(seen: SeenPod, pod: PodFacts) -> bool:
     """Whether a pod cannot be one of those that `pod` is spread with."""
     return not seen.assigned or seen.facts.namespace != pod.namespace
+
+
+def _is_in_namespace_of(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:
+    """Whether a pod on a node may be one of those that `pod` is spread with.
+
+    Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
+    """
+    return assigned.namespace == pod.namespace
 
 
 def _places(keys: Iterable[str], node: NodeFacts | None) -> dict[str, str] | None:

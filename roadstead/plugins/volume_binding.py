@@ -91,6 +91,7 @@ class VolumeBinding(
     alike_by_kind = True
     unprepared = "not found"
     only_succeeds = True
+    binds_volumes = True
 
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage

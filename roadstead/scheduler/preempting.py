@@ -20,7 +20,6 @@ from roadstead.cache.answers import Assumed
 from roadstead.scheduler.needs import EvictPods, NominatePods, Pod, Steps, answer_of_cache
 
 PREEMPTED = "preempted"
-PLUGIN = "DefaultPreemption"
 
 
 def carry_out(
@@ -35,7 +34,7 @@ def carry_out(
     for each in effect.nominations:
         refused, evicted = _sort_out(each, core)
         for uid in refused:
-            effects += core.reject(uid, PLUGIN, PREEMPTED)
+            effects += core.reject(uid, each.preempting_plugin, PREEMPTED)
         if evicted:
             ask = EvictPods(each.token, evicted, each.key, each.node_name)
             gone += cast("list[Pod]", (yield ask))

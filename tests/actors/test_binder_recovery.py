@@ -190,7 +190,7 @@ async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_change
 def claiming(name, number, plan):
     """A bind of a pod whose claim is bound with it."""
     facts = using(f"c{number}")
-    bindings = CacheVolumes(plan.cluster.storage, plan.config()).assume(
+    bindings = CacheVolumes(plan.cluster.storage, plan.binding_profiles()).assume(
         f"uid-{name}", facts, node("n1")
     )
     token = f"scheduler-0/1/{name}"

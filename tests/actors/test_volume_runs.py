@@ -7,7 +7,6 @@ import pytest
 
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cache.volumes import CacheVolumes
-from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.scheduler.volumes import SchedulerVolumes
@@ -67,7 +66,7 @@ def facts_of(*objects):
 
 
 def cache_over(*objects):
-    return CacheVolumes(facts_of(*objects), default_config())
+    return CacheVolumes(facts_of(*objects), {"default-scheduler"})
 
 
 def test_a_scheduler_makes_changes_once_and_not_before_it_catches_up():

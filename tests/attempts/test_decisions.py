@@ -3,6 +3,7 @@
 import pytest
 
 from roadstead.attempts.effects import (
+    Nominate,
     PodReport,
     Report,
     ReportKind,
@@ -13,6 +14,7 @@ from roadstead.attempts.effects import (
 from roadstead.attempts.pods import PodState
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult
+from roadstead.framework.victims import Candidate, Victim
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulable
 from tests.attempts.core_world import World, kinds, only, too_small
@@ -168,3 +170,14 @@ def test_refusals_of_several_postfilter_plugins_are_joined():
     world.lease()
     effects = world.core.decided([world.to_none()])
     assert report_of(effects).message.endswith("cpu. no victims, nobody to evict")
+
+
+def test_a_nomination_with_victims_names_the_plugin_that_preempts():
+    victims = (Victim("v1", "default/v1", 0),)
+    found = PostFilterResult(SUCCESS, "n1", (Candidate("n1", victims),))
+    world = World(says={"B": {"post_filter": found}})
+    world.lease()
+    effects = world.core.decided([world.to_none()])
+    (nomination,) = only(Nominate, effects).nominations
+    assert (nomination.node_name, nomination.victims) == ("n1", victims)
+    assert nomination.preempting_plugin == "B"

@@ -4,7 +4,6 @@ import pytest
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.pods import PASSING, CycleCounts, PodState
-from roadstead.cycle.gangs import PLUGIN as GANGS
 from roadstead.facts.pod import GroupMembership
 from tests.attempts.core_world import WAIT, Scripted, World
 from tests.builders import pod, profile_of
@@ -29,6 +28,9 @@ def test_counts_of_live_and_of_ended_pods_are_sums():
 
     assert counts.live == 0b11111
     assert counts.ended_total == 0b11111 << 6
+
+
+GANGS = "Coscheduling"
 
 
 class Gangs(World):
@@ -81,3 +83,18 @@ def test_leases_of_which_pods_wait_are_told_until_none_does():
 
     world.core.reject("u1", "B", "no")
     assert world.core.waiting_leases() == {2}
+
+
+def test_gangs_of_a_users_plugin_are_told_if_it_says_that_it_places_them():
+    world = World(plugins=("A",), says={"A": {"permit": (WAIT, 5.0)}})
+    world.info = world.classes.info(pod(cpu=100, pod_group=GroupMembership("web", 3, 60)))
+    (plugin,) = world.core._profiles["default-scheduler"].permit
+    kind = type("B", (Scripted,), {"name": "B", "says": plugin.says, "places_gangs": True})
+    for each, expected in ((type(plugin), ()), (kind, (("default", "web"),))):
+        points = {"permit": [each.name], "bind": ["DefaultBinder"]}
+        profile = profile_of(points, plugins=[each], classes=world.classes)
+        world.core = AttemptsCore("s", 1, {"default-scheduler": profile})
+        world.lease()
+        world.accept(*world.place())
+
+        assert world.core.waiting_gangs() == expected

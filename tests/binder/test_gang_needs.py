@@ -12,14 +12,14 @@ from roadstead.facts.pod_groups import PodGroup
 from tests.builders import node, pod, put, table_of
 
 
-def permits(*names):
-    """A profile with Permit plugins of these names."""
-    return SimpleNamespace(permit=[SimpleNamespace(name=name) for name in names])
+def permits(*places_gangs):
+    """A profile with Permit plugins that place gangs, or do not."""
+    return SimpleNamespace(permit=[SimpleNamespace(places_gangs=each) for each in places_gangs])
 
 
 PROFILES = {
-    "heeds": permits("Other", "Coscheduling"),
-    "heeds-not": permits("Other"),
+    "heeds": permits(False, True),
+    "heeds-not": permits(False),
     "permits-all": permits(),
 }
 

@@ -1,7 +1,6 @@
 """Claims of assumed pods: what is bound, what changed, and who binds nothing."""
 
 from roadstead.cache.volumes import CacheVolumes
-from roadstead.config.model import default_config
 from roadstead.storage.news import StorageNews
 from tests.builders import node, pod
 from tests.storage.world import claim, storage, using, volume, waiting
@@ -11,7 +10,7 @@ N1 = node("n1")
 
 def cache_over():
     facts = storage(waiting("local"), claim("c"), volume("a"))
-    return CacheVolumes(facts, default_config())
+    return CacheVolumes(facts, {"default-scheduler"})
 
 
 def test_the_cache_tells_what_changed_since():

@@ -11,7 +11,6 @@ from roadstead.cache import (
     SchedulerCache,
 )
 from roadstead.cache.attempt_ends import is_of_earlier_life
-from roadstead.config.model import default_config
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodIdentity
 from tests.builders import node, pod
@@ -30,12 +29,15 @@ def assumption(name, facts=SMALL, epoch=1):
     return Assumption(f"uid-{name}", f"default/{name}", facts, "n1", f"{OWNER}/{epoch}/{name}")
 
 
+BINDING = ("default-scheduler",)
+
+
 class World:
     """A cache, and what it sent. sent: a line for each change, in order."""
 
     def __init__(self, *names, partitions=1, **settings):
         settings = CacheSettings(**settings)
-        self.state = ClusterState.empty(default_config(), CLAIMS, settings, partitions=partitions)
+        self.state = ClusterState.empty(CLAIMS, BINDING, settings, partitions=partitions)
         self.core, self.sent = self.state.core, []
         self.cache = SchedulerCache(self.state, self)
         self.add_nodes(*(names or ("n1", "n2")))

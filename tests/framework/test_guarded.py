@@ -167,6 +167,32 @@ def test_a_hint_that_raises_is_a_hint_that_failed():
         registered.hint(pod(), Change(None, None), ClusterFacts())
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"), (1, "want a bool")],
+)
+def test_a_concern_that_fails_is_a_hint_that_failed(answer, told):
+    def concerns(*_):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    (registered,) = says([RegisteredEvent(ADDED, None, concerns)]).events_to_register()
+
+    assert registered.hint is None
+    with pytest.raises(HintError, match=told):
+        registered.concerns(pod(), pod(), ClusterFacts())
+
+
+def test_a_guarded_concern_answers_as_the_plugin_does():
+    (registered,) = says(
+        [RegisteredEvent(ADDED, None, lambda waiting, assigned, cluster: waiting == assigned)]
+    ).events_to_register()
+
+    assert registered.concerns(pod(), pod(), ClusterFacts()) is True
+    assert registered.concerns(pod(), pod(cpu=1), ClusterFacts()) is False
+
+
 def test_what_this_version_lacks_is_refused_as_ever():
     with pytest.raises(UnsupportedError):
         says(UnsupportedError("DynamicResources", "", "x")).filter(*asked())

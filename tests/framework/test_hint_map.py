@@ -154,3 +154,43 @@ def test_every_event_is_the_same_as_itself_only():
 
     assert one != other
     assert {one: 1}[one] == 1
+
+
+class Concerned(FilterPlugin, EnqueueExtensions):
+    """Is concerned by pods of the waiting pod's priority; raises HintError for priority 9."""
+
+    name = "Concerned"
+    whoever_rejected = False
+
+    def filter(self, state, pod, table):
+        raise AssertionError("nobody filters here")
+
+    def events_to_register(self):
+        how = {"concerns": self.concerns, "whoever_rejected": self.whoever_rejected}
+        return (on(EventResource.POD, ActionType.ADD, **how), on(NODE, ActionType.ADD))
+
+    def concerns(self, waiting, assigned, cluster):
+        if assigned.priority == 9:
+            raise HintError("cannot tell")
+        return waiting.priority == assigned.priority
+
+
+def test_a_pod_on_a_node_concerns_whom_a_plugin_that_rejected_them_says():
+    hints = map_of(Concerned())
+
+    assert hints.is_concerned(pod(priority=1), pod(priority=1), ("Other", "Concerned"))
+    assert not hints.is_concerned(pod(priority=1), pod(priority=2), ("Concerned",))
+    assert not hints.is_concerned(pod(priority=1), pod(priority=1), ("Other",))
+    assert not map_of(Asked()).is_concerned(pod(), pod(), ("Asked",))
+
+
+def test_a_plugin_may_be_asked_whoever_rejected_the_pod():
+    plugin = Concerned()
+    plugin.whoever_rejected = True
+
+    assert map_of(plugin).is_concerned(pod(priority=1), pod(priority=1), ("Other",))
+    assert not map_of(plugin).is_concerned(pod(priority=1), pod(priority=2), ("Other",))
+
+
+def test_a_plugin_that_cannot_tell_whom_a_pod_concerns_is_taken_to_say_yes():
+    assert map_of(Concerned()).is_concerned(pod(), pod(priority=9), ("Concerned",))

@@ -36,7 +36,7 @@ def near(namespaces=("default",), chosen=None, selector=None):
 
 
 def rules(cluster=TEAM_A):
-    profile = profile_of({"filter": [FIT, SPREAD, AFFINITY]})
+    profile = profile_of({"filter": [FIT, SPREAD, AFFINITY], "permit": ["Coscheduling"]})
     return rules_of(HintMap({"default-scheduler": profile}, cluster))
 
 

@@ -13,12 +13,11 @@ from roadstead.journal import RecordKind
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.queue import PodState as QueueState
-from roadstead.scheduler.preempting import PLUGIN as PREEMPTION
 from tests.peculiar_plugins import BINDING
 from tests.simulation.filters import UsersFilters
 
 AFFINITY = "InterPodAffinity"
-REFUSING = {PREEMPTION, *(each.name for each in BINDING)}
+REFUSING = {"DefaultPreemption", *(each.name for each in BINDING)}
 """Plugins after Filter. Who is refused by one waits for an event, as one that is driven out while
 it waits for Permit; there may be none, as upstream."""
 

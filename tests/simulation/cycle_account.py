@@ -231,7 +231,8 @@ class CycleAccount:
         if result is not None:
             victims = () if result.chosen is None else result.chosen.victims
             said = "" if result.status.is_success else result.status.message
-            self._unschedulable(record, found, said, result.nominated_node, victims)
+            plugin = "" if result.chosen is None else result.status.plugin
+            self._unschedulable(record, found, said, result.nominated_node, victims, plugin)
             return
         # PostFilter was asked by the core; what it says is for the judge.
         told = next(
@@ -246,7 +247,7 @@ class CycleAccount:
         said = told.message[len(found.message("")) + 1 :]
         self._unschedulable(record, found, said, told.nominated_node)
 
-    def _unschedulable(self, record, found, said, nominated, victims=()):
+    def _unschedulable(self, record, found, said, nominated, victims=(), plugin=""):
         statuses = (found.pre_filter, *found.refused)
         pending = {each.plugin for each in statuses if each.code is Code.PENDING} - {""}
         self._give_back(
@@ -256,6 +257,7 @@ class CycleAccount:
             reasons=tuple(sorted(found.reasons().items())),
             nominated=nominated,
             victims=victims,
+            preempting_plugin=plugin,
         )
 
     def _assumed(self, accepted, refused, now_s):
@@ -490,6 +492,7 @@ class CycleAccount:
         reasons=(),
         nominated=None,
         victims=(),
+        preempting_plugin="",
     ):
         pod, out = record.pod, self._out
         by = plugins if reason is RequeueReason.UNSCHEDULABLE else ()
@@ -498,8 +501,9 @@ class CycleAccount:
         had = record.facts.nominated_node_name
         if nominated or (nominated == "" and had):
             token = f"{pod.uid}/{record.lease_id}/{pod.attempt}"
+            who = (pod.uid, pod.key, record.facts)
             out.nominations.append(
-                Nomination(pod.uid, pod.key, record.facts, nominated, tuple(victims), token)
+                Nomination(*who, nominated, tuple(victims), token, preempting_plugin)
             )
         if reason is not RequeueReason.CONFLICT:
             is_failed = reason is RequeueReason.ERROR

@@ -90,7 +90,7 @@ class _Ramble:
         self._problems, self._journal = shadow.problems, journal
         ShadowLife(self._actor, plan, shadow, shadow.problems)
         self._core = self._actor.core
-        self._volumes = CacheVolumes(plan.cluster.storage, plan.config())
+        self._volumes = CacheVolumes(plan.cluster.storage, plan.binding_profiles())
         binder = self._actor.binder
         self._volumes.take(binder.volumes.log)
         known = (binder.nodes_known.latest, binder.pods_known.latest)

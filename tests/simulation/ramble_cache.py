@@ -128,7 +128,7 @@ class _Ramble:
 
     def _volumes(self):
         """Those of a cache that begins."""
-        return CacheVolumes(self._plan.cluster.storage, self._plan.config())
+        return CacheVolumes(self._plan.cluster.storage, self._plan.binding_profiles())
 
     def _some_pods(self, scenario):
         pods = self.draw.sample(scenario.pods, min(PODS, len(scenario.pods)))

@@ -10,7 +10,7 @@ from roadstead.cache import attempt_ends
 from roadstead.cache.core import CacheCore
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.tentative import Tentative
-from roadstead.queue import rules
+from roadstead.framework.hint_map import HintMap
 from roadstead.queue.returning import Returning
 from tests.simulation.simulation import KINDS, simulate
 
@@ -27,7 +27,7 @@ def _no_time(self, pods):
     return 0.0
 
 
-def _nobody(pod, assigned, namespaces):
+def _nobody(self, pod, assigned, rejected_by):
     return False
 
 
@@ -37,7 +37,7 @@ def _nobody(pod, assigned, namespaces):
         (CacheCore, "_check_no_move", _nothing, "is allowed"),
         (attempt_ends, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
         (BinderJournal, "_note_revisions", _nothing, "revisions of"),
-        (rules, "_wants", _nobody, "shadow of the queue"),
+        (HintMap, "is_concerned", _nobody, "shadow of the queue"),
         (Returning, "remember", _nothing, "shadow of the queue"),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),
         (Tentative, "_bring_back", _nothing, "the table holds"),

@@ -1,0 +1,53 @@
+"""Core code asks plugins what they declare, and names none of them.
+
+That it imports none is a contract of the import linter; a name in a string would pass that.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from roadstead.plugins.in_tree import in_tree_classes
+
+ROOT = Path(__file__).parents[2]
+# The plugins themselves, the kernel's lowering of them, the independent checker, and those who
+# read or write configurations.
+MAY_NAME_PLUGINS = ("plugins", "kernel", "invariants", "cli")
+LINKS = ("actors", "config", "protocol")
+CORE = [
+    ROOT / "actors",
+    *sorted(
+        each
+        for each in (ROOT / "roadstead").iterdir()
+        if each.is_dir() and each.name not in (*MAY_NAME_PLUGINS, *LINKS, "__pycache__")
+    ),
+    *sorted((ROOT / "roadstead").glob("*.py")),
+]
+NAME = re.compile(rf"\b({'|'.join(in_tree_classes())})\b")
+
+
+def named(text):
+    """(line, plugin) for each string in a module that names a plugin; docstrings may."""
+    tree = ast.parse(text)
+    docs = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    return [
+        (each.lineno, found)
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and id(each) not in docs
+        for found in NAME.findall(each.value)
+    ]
+
+
+@pytest.mark.parametrize("place", CORE, ids=lambda path: path.name)
+def test_core_code_names_no_in_tree_plugin(place):
+    modules = [place] if place.is_file() else place.rglob("*.py")
+
+    assert {str(each): found for each in modules if (found := named(each.read_text()))} == {}
+
+
+def test_a_name_counts_in_a_string_and_not_in_a_docstring():
+    assert named('"""Coscheduling."""\nx = "Coscheduling"') == [(2, "Coscheduling")]
+    assert named('x = f"plugin {y} VolumeBinding"') == [(1, "VolumeBinding")]
+    assert named('x = "NodeNames"') == []
