@@ -32,3 +32,9 @@ def test_the_cache_leaves_pods_alone_that_bind_nothing():
     assert cache.assume("p", using("c", scheduler_name="another"), N1) == ()
     assert cache.assume("p", using("absent"), N1) is None
     assert cache.log == []
+
+
+def test_pods_of_a_profile_that_binds_no_claims_bind_none():
+    facts = storage(waiting("local"), claim("c"), volume("a"))
+
+    assert CacheVolumes(facts, {"another"}).assume("p", using("c"), N1) == ()

@@ -14,7 +14,7 @@ from roadstead.cache.attempt_ends import is_of_earlier_life
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodIdentity
 from tests.builders import node, pod
-from tests.storage.world import claim, storage, using, volume, waiting
+from tests.storage.world import ZONE, claim, storage, using, volume, waiting
 
 SMALL = pod(cpu=100)
 CLAIMS = storage(waiting("local"), claim("c"), volume("v"))
@@ -354,3 +354,98 @@ def test_a_cache_that_counts_wrong_differs_from_one_made_anew():
     world.state.table.columns.pod_count[0] += 1
 
     assert any("n1" in line for line in world.cache.differences())
+
+
+def test_the_first_nodes_keep_zones_together_and_later_ones_are_placed_one_by_one():
+    world = World(partitions=2)
+    world.cache.remove_nodes(["n1", "n2"])
+    # They come one by one: something is known of one of them.
+    world.cache.nominate(pods_of("u"), ["a1"], [False])
+    zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+
+    world.cache.add_nodes(zoned(zones))
+    world.cache.add_nodes(zoned({"a1": "a", "b3": "b"}))
+
+    partitioning = world.state.partitioning
+    of = {name: partitioning.partition_of(name) for name in (*zones, "b3")}
+    assert (of["a1"], of["b1"]) == (of["a2"], of["b2"])
+    assert of["a1"] != of["b1"]
+    assert sum(partitioning.sizes) == 5
+
+
+def zoned(zones):
+    return NodeList.of([node(name, labels={ZONE: zone}) for name, zone in zones.items()])
+
+
+def test_nominations_to_a_removed_node_hold_no_room():
+    world = World()
+    world.cache.nominate(pods_of("u"), ["n1"], [False])
+    world.news()
+
+    assert world.cache.remove_nodes(["n1"]) == []
+    assert world.news() == ["withdraw uid-u", "remove_node n1"]
+
+
+def test_a_pod_whose_profile_binds_no_claims_has_nothing_bound():
+    outcome = World().assume("p", facts=using("c", scheduler_name="another"))
+
+    assert (outcome.refused, outcome.bound) == ((), ())
+
+
+def test_a_refused_attempt_binds_no_claims():
+    world = World()
+    world.cache.add_running(pods_of("p", facts=using("c")), ["n1"])
+
+    outcome = world.assume("p", facts=using("c"))
+
+    assert [token for token, _ in outcome.refused] == [f"{OWNER}/1/p"]
+    assert world.claim() == "free"
+
+
+def test_a_refused_attempt_leaves_the_claims_of_the_one_that_has_the_pod():
+    world = World()
+    world.assume("p", facts=using("c"))
+
+    world.assume("p", facts=using("c"), epoch=2)
+
+    assert world.claim() == "bound"
+    assert world.state.volumes.ledger.held("uid-p") == ("default/c",)
+
+
+def test_pods_behind_one_that_is_gone_are_nominated():
+    world = World()
+    world.remove("gone")
+    world.news()
+
+    world.cache.nominate(pods_of("gone", "u"), ["n1", "n2"], [False, False])
+
+    assert world.news() == ["nominate uid-u"]
+
+
+def test_changes_that_are_not_counted_are_older_than_the_first_that_is():
+    world = World()
+    world.cache.add_nodes(NodeList.of([node("n3")]))
+    world.cache.add_running(pods_of("p", "q"), ["n1", "n1"])
+    world.cache.update_running(pods_of("p", facts=pod(cpu=2)), ["n1"])
+    world.news()
+
+    world.cache.remove_nodes(["n3"], 1)
+    world.remove("p", "q", revision=1)
+
+    assert world.news() == ["remove_node n3", "remove_pod uid-p", "remove_pod uid-q"]
+
+
+def test_removals_that_are_not_counted_are_news_whatever_came_before():
+    world = World()
+    world.cache.add_nodes(NodeList.of([node("n1")]), 5)
+    world.cache.add_running(pods_of("p"), ["n2"], 5)
+    world.news()
+
+    world.cache.remove_nodes(["n1"])
+    world.cache.remove_pods(["uid-p"])
+
+    assert world.news() == ["remove_node n1", "remove_pod uid-p"]
+
+
+def test_an_empty_cluster_has_one_partition():
+    assert ClusterState.empty(CLAIMS, BINDING).partitioning.sizes == [0]
