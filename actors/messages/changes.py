@@ -13,24 +13,7 @@ from roadstead.actors.messages.cluster import RunningPods
 from roadstead.actors.messages.pods import NO_PODS, PodBatch
 from roadstead.actors.messages.recovery import PodsGone, StandingPage
 from roadstead.actors.seam import Nothing, method
-from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts
-
-
-@dataclass(frozen=True, slots=True)
-class NodeChange:
-    """A node that came (old None), left (new None) or changed."""
-
-    old: NodeFacts | None
-    new: NodeFacts | None
-
-
-@dataclass(frozen=True, slots=True)
-class PodChange:
-    """A pod on a node that changed."""
-
-    old: PodFacts
-    new: PodFacts
+from roadstead.queue.reports import NodeChange, PodChange
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,7 @@ from roadstead.actors.messages.changes import (
     UPDATE_PODS,
     UPDATE_RUNNING,
     ClusterChanges,
-    NodeChange,
     NodeNames,
-    PodChange,
 )
 from roadstead.actors.messages.recovery import GONE, PodsGone
 from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
@@ -48,7 +46,7 @@ from roadstead.actors.seam import NOTHING, A, Method, Q, RunFailedError
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import NodeChange, PendingNote, PodChange
 from roadstead.run import RunPlan
 
 CHUNK = 5_000

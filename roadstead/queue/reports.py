@@ -1,8 +1,11 @@
-"""What schedulers report to the queue of pods that were lent to them."""
+"""What the queue hears: of pods that it lent, and of what changed in the cluster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +33,19 @@ class GivenBack:
     preempts: bool = False
     pending: tuple[str, ...] = ()
     freed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A node that came (old None), left (new None) or changed."""
+
+    old: NodeFacts | None
+    new: NodeFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodChange:
+    """A pod on a node that changed."""
+
+    old: PodFacts
+    new: PodFacts

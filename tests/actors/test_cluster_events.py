@@ -1,9 +1,9 @@
 """What the queue makes of the changes it is told."""
 
-from roadstead.actors.messages.changes import NodeChange
-from roadstead.actors.queue import events as cluster_events
-from roadstead.actors.queue.events import PodEvents, node_events
 from roadstead.framework.events import Change, SeenPod
+from roadstead.queue import events as cluster_events
+from roadstead.queue.events import PodEvents, node_events
+from roadstead.queue.reports import NodeChange
 from tests.builders import node, pod
 
 WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})

@@ -3,10 +3,11 @@
 import json
 
 from roadstead.actors.messages import LeaseAsk, LeaseReport
-from roadstead.actors.messages.changes import ClusterChanges, NodeChange
-from roadstead.actors.queue.actor import MAX_WAKES, QueueActor
+from roadstead.actors.messages.changes import ClusterChanges
+from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
-from roadstead.queue.reports import GivenBack
+from roadstead.queue.reports import GivenBack, NodeChange
+from roadstead.queue.scheduling_queue import MAX_WAKES
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
 from tests.simulation.scenarios import GANGS as CONFIG
@@ -17,7 +18,7 @@ class Queue:
 
     def __init__(self):
         self.actor = QueueActor(plan_of(config=json.dumps(CONFIG)), NOBODY)
-        self.actor._wakes = MAX_WAKES
+        self.actor.queue._wakes = MAX_WAKES
 
     async def submit(self, gang, **facts):
         """Two pods that must be placed together: ga and gb of gang g."""

@@ -14,6 +14,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.needs import Pause
 from roadstead.kernel.start import load
+from roadstead.queue.scheduling_queue import SchedulingQueue
 from roadstead.run import RunPlan
 from roadstead.scheduler.needs import SettlePods
 from tests.actors import fleets
@@ -39,7 +40,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Every pod is tried once: what a retry finds depends on when its backoff ends."""
-    monkeypatch.setattr("roadstead.actors.queue.actor.QueueActor._happened", lambda *_, **__: None)
+    monkeypatch.setattr(SchedulingQueue, "_happened", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("_nobody_is_woken")

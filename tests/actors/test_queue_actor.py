@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from roadstead.actors.messages import LeaseAsk, LeaseReport, PageAsk
-from roadstead.actors.messages.changes import ClusterChanges, NodeChange
+from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
     BoundBefore,
     Owner,
@@ -13,8 +13,7 @@ from roadstead.actors.messages.recovery import (
     Words,
 )
 from roadstead.actors.queue import actor as queue_actor
-from roadstead.actors.queue import nominations as queue_nominations
-from roadstead.actors.queue.actor import MAX_CONFLICTS, MAX_FAILURES, MAX_WAKES, QueueActor
+from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.seam import NOTHING
 from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Bounds, Deadlines
@@ -22,7 +21,9 @@ from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import PodState
-from roadstead.queue.reports import GivenBack, PendingNote
+from roadstead.queue.reports import GivenBack, NodeChange, PendingNote
+from roadstead.queue.retries import MAX_CONFLICTS, MAX_FAILURES
+from roadstead.queue.scheduling_queue import MAX_WAKES
 from tests.actors.world import GENEROUS_S, NOBODY, Fake, Fakes, batch_of, plan_of, turns
 from tests.builders import node, pod
 
@@ -44,7 +45,6 @@ class Clock:
 def clock(monkeypatch):
     found = Clock()
     monkeypatch.setattr(queue_actor, "clock_s", found)
-    monkeypatch.setattr(queue_nominations, "clock_s", found)
     return found
 
 
@@ -413,7 +413,7 @@ async def test_a_pod_that_is_gone_is_no_longer_a_member_of_its_gang():
 
     await queue.report(LeaseReport(0, (), (), (), batch_of("a", facts=GANG)))
 
-    assert queue._members.count(("default", "g")) == 0
+    assert queue.queue._members.count(("default", "g")) == 0
 
 
 async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
@@ -555,7 +555,7 @@ async def test_a_report_that_comes_again_when_its_lease_is_over_is_no_news_and_w
     await queue.report(again)
 
     assert is_parked(queue)
-    assert queue._nominations.is_settled
+    assert queue.queue.nominations.is_settled
 
 
 async def test_a_nomination_that_was_taken_away_in_vain_is_told_again_and_wakes_nobody():
@@ -776,7 +776,7 @@ async def test_failures_of_a_pod_that_is_bound_after_all_are_forgotten(clock):
     await queue.report(report_of(second.lease_id, done=["a"]))
 
     assert await told(queue) == {}
-    assert queue._failures == {}
+    assert queue.queue._retries._failures == {}
 
 
 async def test_pending_pods_come_in_pages():

@@ -5,14 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.fleet.generate import generate_fleet, ten_shapes
 from roadstead.protocol.errors import InputError, UnsupportedError
-from roadstead.queue import PodState
+from roadstead.queue import PodState, retries, scheduling_queue
 from roadstead.run import RunInputs
 from tests.actors import fleets
 from tests.actors.world import (
@@ -54,7 +53,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Every pod is tried once: what a retry finds depends on when its backoff ends."""
-    monkeypatch.setattr(queue_actor.QueueActor, "_happened", lambda *_, **__: None)
+    monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_happened", lambda *_, **__: None)
 
 
 def run(inputs, **how):
@@ -258,7 +257,7 @@ def test_a_pod_that_waits_for_another_ones_company_comes_after_it():
 @pytest.fixture
 def _no_second_try(monkeypatch):
     """A pod that fails is not tried again: nobody waits for its backoff."""
-    monkeypatch.setattr(queue_actor, "MAX_FAILURES", 1)
+    monkeypatch.setattr(retries, "MAX_FAILURES", 1)
 
 
 @pytest.mark.usefixtures("_no_second_try")

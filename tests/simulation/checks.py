@@ -3,7 +3,6 @@
 from collections import Counter
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.actors.queue.actor import FAILS_AGAIN
 from roadstead.binder import PodState as BinderState
 from roadstead.cache import PodState as CacheState
 from roadstead.facts.pod_groups import group_key
@@ -13,6 +12,7 @@ from roadstead.journal import RecordKind
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.queue import PodState as QueueState
+from roadstead.queue.retries import FAILS_AGAIN
 from tests.peculiar_plugins import BINDING
 from tests.simulation.filters import UsersFilters
 

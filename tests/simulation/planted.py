@@ -15,8 +15,6 @@ import numpy as np
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache.stream import ChangeStream
 from roadstead.actors.queue import actor as queue_actor
-from roadstead.actors.queue.gangs import Gangs
-from roadstead.actors.queue.nominations import NominationSync
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
 from roadstead.actors.worker.table_follower import TableFollower
@@ -38,7 +36,9 @@ from roadstead.placements import Placements
 from roadstead.plugins.node_ports import NodePorts
 from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
+from roadstead.queue.gangs import Gangs
 from roadstead.queue.lending import Lending
+from roadstead.queue.nominations import Nominations
 from roadstead.revisions import Revisions
 from roadstead.scheduler import preempting
 from roadstead.scheduler.needs import NominatePods
@@ -455,7 +455,7 @@ def _forgetting_nominations(self, entry, facts, now_s, events):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), seed=30491, within=1, found=30491)
 def a_nomination_counts_though_its_lease_was_over(put):
-    put(NominationSync, "not_heard", lambda self, back, stale: None)
+    put(Nominations, "not_heard", lambda self, back, stale: None)
 
 
 @bug(kinds=("changes",), within=60, found=0)

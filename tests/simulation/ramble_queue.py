@@ -8,11 +8,11 @@ nominations that come and go, owners that begin anew, profiles of their own, bou
 import random
 from dataclasses import replace
 
-from roadstead.actors.messages.changes import NodeChange, PodChange
-from roadstead.actors.queue.events import PodEvents, node_events, pod_events
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue.events import PodEvents, node_events, pod_events
+from roadstead.queue.reports import NodeChange, PodChange
 from roadstead.queue.rules import rules_of
 from tests.builders import pod, taint
 from tests.simulation.scenarios import HOSTNAME
@@ -66,12 +66,14 @@ class _Ramble:
 
     def __init__(self, actor, scenario, draw):
         self._draw, settings = draw, _settings(draw)
-        rules, asked = rules_of(actor._hints), rules_for(actor)
+        rules, asked = rules_of(actor.queue.hints), rules_for(actor)
         if draw.random() < 0.2:
             # Any event brings any pod back.
             rules, everybody = None, lambda *_: True
             asked = replace(asked, hint=everybody, registered=everybody, concerns=everybody)
-        self.core = QueueCore(gate=actor._gate, rules=rules, sort=asked.sort, settings=settings)
+        self.core = QueueCore(
+            gate=actor.queue.gate, rules=rules, sort=asked.sort, settings=settings
+        )
         self.shadow = ShadowQueue(self.core, settings, asked)
         self._now_s, self._epochs, self._leases = 0.0, dict.fromkeys(OWNERS, 1), []
         self._came = 0

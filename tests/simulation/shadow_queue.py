@@ -273,13 +273,13 @@ def shadow_of(actor, limits):
 
 def rules_for(actor):
     """What a queue's core asks of others, with the part of the queue's own rules written again."""
-    hints = actor._hints
+    hints = actor.queue.hints
     return Rules(
-        gate=actor._gate,
+        gate=actor.queue.gate,
         hint=hints.may_help,
         registered=hints.is_registered,
         concerns=lambda seen, facts, rejected_by: concerns(hints.cluster, seen, facts, rejected_by),
-        sort=next(iter(actor._profiles.values())).queue_sort.sort_key,
+        sort=next(iter(actor.queue._profiles.values())).queue_sort.sort_key,
     )
 
 

@@ -23,9 +23,7 @@ from roadstead.actors.messages.changes import (
     UPDATE_PODS,
     UPDATE_RUNNING,
     ClusterChanges,
-    NodeChange,
     NodeNames,
-    PodChange,
 )
 from roadstead.actors.messages.recovery import GONE, PodsGone
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
@@ -35,6 +33,7 @@ from roadstead.actors.runtime.virtual_time import StalledError, run_virtual
 from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.kernel.start import load
 from roadstead.protocol.errors import RoadsteadError
+from roadstead.queue.reports import NodeChange, PodChange
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.disk_faults import fault_of
 from tests.simulation.endings import checked, ended, rambled, rotting

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from roadstead.actors.queue.events import PodEvents
+from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
-from roadstead.queue import QueueCore, QueuedPod
-from roadstead.run import Pod
+from roadstead.queue.core import QueueCore
+from roadstead.queue.events import PodEvents
+from roadstead.queue.pods import QueuedPod
+
+Pod = tuple[PodIdentity, PodFacts]
 
 
 class Gangs:

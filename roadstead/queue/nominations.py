@@ -7,22 +7,44 @@ scheduler has the pod that waits until it gives it back: it may tell of another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
-from roadstead.actors.messages import NOMINATE, Nominations, pod_batch
-from roadstead.actors.messages.recovery import Nominated, Uids
-from roadstead.actors.queue.events import PodEvents
-from roadstead.actors.seam import Ref, clock_s
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.hint_map import SeenEvent
-from roadstead.queue import PodState, QueueCore, Requeue
+from roadstead.queue.core import QueueCore
+from roadstead.queue.events import PodEvents
+from roadstead.queue.pods import PodState, Requeue
 from roadstead.queue.reports import GivenBack
-from roadstead.run import Pod
+
+T = TypeVar("T")
+Pod = tuple[PodIdentity, PodFacts]
 
 
-class NominationSync:
-    """Sends the cache the nominations that hold. cache: where it is now; happened: hands events
-    to the core.
+@dataclass(frozen=True, slots=True)
+class TellCache:
+    """The cache is to hear to which nodes pods are nominated, "" for none any more."""
+
+    pods: Sequence[Pod]
+    nodes: Sequence[str]
+
+
+Telling: TypeAlias = Generator[TellCache, float, T]
+"""What the cache is to hear, one after another; each is answered, once it has, with the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class NominatedPods:
+    """pods: nominated, each to the node at its place. none: asked about, and not nominated."""
+
+    pods: tuple[Pod, ...]
+    nodes: tuple[str, ...]
+    none: tuple[str, ...]
+
+
+class Nominations:
+    """The nominations that hold. happened: hands events to the core.
 
     _in_vain: pod → node of which the cache was told so.
     """
@@ -32,11 +54,8 @@ class NominationSync:
         core: QueueCore[SeenEvent],
         events: PodEvents,
         happened: Callable[[Sequence[SeenEvent], float], None],
-        cache: Callable[[], Ref],
-        call_s: float,
     ) -> None:
         self._core, self._events, self._happened = core, events, happened
-        self._cache, self._call_s = cache, call_s
         self._in_vain: dict[str, str] = {}
 
     @property
@@ -57,26 +76,27 @@ class NominationSync:
             if facts.nominated_node_name not in ("", told[uid])
         }
 
-    async def tell(self) -> None:
-        """Send the cache the nominations that ceased or began to hold room.
+    def tell(self) -> Telling[None]:
+        """The nominations that ceased or began to hold room.
 
         They cease where another pod preempts, of which the cache may have heard in another order,
         and where the pod is gated; they begin when it is gated no more.
         """
         while cleared := self._core.take_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
-            await self._say(pods, [""] * len(pods))
-            self._happened(self._events.gone(facts for _, facts in pods), clock_s())
+            now_s = yield TellCache(pods, [""] * len(pods))
+            self._happened(self._events.gone(facts for _, facts in pods), now_s)
         released = [(pod.identity, pod.facts) for pod in self._core.take_released()]
-        await self._say(released, [facts.nominated_node_name for _, facts in released])
+        if released:
+            yield TellCache(released, [facts.nominated_node_name for _, facts in released])
 
     def not_heard(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
         """What was reported of these pods does not count; the cache was told of it."""
         told = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
         self._in_vain |= {uid: told[uid] for uid in stale if uid in told}
 
-    async def say_what_holds(self) -> None:
-        """The cache hears who is nominated of those of whom it was told something else.
+    def say_what_holds(self) -> Telling[None]:
+        """Who is nominated of those of whom the cache was told something else.
 
         What was kept for them until now may help others.
         """
@@ -84,30 +104,23 @@ class NominationSync:
         known = [(uid, facts) for uid in settled if (facts := self._core.facts_of(uid)) is not None]
         # A report that only came twice is no news.
         wrong = [(uid, of) for uid, of in known if of.nominated_node_name != settled[uid]]
-        pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
-        await self._say(pods, [of.nominated_node_name for _, of in wrong])
-        kept = [of for uid, of in wrong if settled[uid]]
-        self._happened(self._events.gone(kept), clock_s())
+        if wrong:
+            pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
+            now_s = yield TellCache(pods, [of.nominated_node_name for _, of in wrong])
+            kept = [of for uid, of in wrong if settled[uid]]
+            self._happened(self._events.gone(kept), now_s)
         for uid, node_name in settled.items():
             if self._in_vain.get(uid) == node_name:
                 del self._in_vain[uid]
 
-    async def _say(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
-        """Tells the cache of nominations."""
-        if not pods:
-            return
-        told = Nominations(pod_batch(pods), tuple(nodes), (False,) * len(pods))
-        await self._cache().call(NOMINATE, told, timeout_s=self._call_s)
-
-    def nominated(self, ask: Uids) -> Nominated:
+    def nominated(self, uids: Sequence[str]) -> NominatedPods:
         """Who is nominated, and who of those asked about is not; lent pods are left out."""
         named = [pod for pod in self._core.nominations() if not self._is_lent(pod.identity.uid)]
         known = {pod.identity.uid for pod in named}
-        none = [uid for uid in ask.uids if uid not in known and not self._is_lent(uid)]
-        return Nominated(
-            pod_batch((pod.identity, pod.facts) for pod in named),
+        return NominatedPods(
+            tuple((pod.identity, pod.facts) for pod in named),
             tuple(pod.facts.nominated_node_name for pod in named),
-            tuple(none),
+            tuple(uid for uid in uids if uid not in known and not self._is_lent(uid)),
         )
 
     def _is_lent(self, uid: str) -> bool:

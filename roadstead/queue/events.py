@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from roadstead.actors.messages.changes import NodeChange, PodChange
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
@@ -18,6 +17,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.fact_changes import seen_node, seen_pod
 from roadstead.framework.hint_map import SeenEvent
+from roadstead.queue.reports import NodeChange, PodChange
 
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 

@@ -1,8 +1,9 @@
 """GangTurns: gangs are tried one at a time where each that gives up would wake all others for ever.
 
 Gangs that want the same room each occupy a part of it, give up and wake each other. So after
-`MAX_WAKES` (`actor.py`) they do not any more, though one of them may fit where no other one holds a
-part. Once no gang is active, in backoff or in flight, each that waits is tried once, alone.
+`MAX_WAKES` (`scheduling_queue.py`) they do not any more, though one of them may fit where no other
+one holds a part. Once no gang is active, in backoff or in flight, each that waits is tried once,
+alone.
 
 What a gang frees in its own turn wakes nobody, since there is as much room as before. So a round of
 turns ends, and another one begins only when a gang that was tried out of its turn has given up.
@@ -16,7 +17,8 @@ from collections.abc import Iterable
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.framework.members import GroupMembers
-from roadstead.queue import PodState, QueueCore, QueuedPod
+from roadstead.queue.core import QueueCore
+from roadstead.queue.pods import PodState, QueuedPod
 
 
 class GangTurns:
