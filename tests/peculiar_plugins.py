@@ -200,7 +200,10 @@ class LooksTwice(_Signed, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePl
 
 
 class LikesDigits(_Signed, ScorePlugin):
-    """Normalizes by the lowest and the highest digit there is; all equal is neither."""
+    """Normalizes by the lowest and the highest digit there is; all equal is neither.
+
+    For pods of one size it fails, for those of another the highest are out of range.
+    """
 
     name = "LikesDigits"
     normalizes = True
@@ -212,6 +215,8 @@ class LikesDigits(_Signed, ScorePlugin):
         low, high = extremes.minimum, extremes.maximum
         if _cpu(pod.facts) == 700:
             raise RuntimeError("the oracle is silent")
+        if _cpu(pod.facts) == 750:
+            return raw // 16
         return np.full_like(raw, 30) if low == high else 100 * (raw - low) // (high - low)
 
 

@@ -140,10 +140,10 @@ def _shown(explanation, view):
         "best": entry["best"],
         "message": entry.get("message", ""),
         "error": entry.get("cycleError", ""),
-        "pre_filter": (entry["preFilter"]["status"]["code"], entry["preFilter"]["skipped"]),
+        "pre_filter": (entry["preFilter"]["status"], entry["preFilter"]["skipped"]),
         "refused": _refused(explanation.names, entry),
     }
-    told = entry.get("postFilter") if view["post_filter"] else None
+    told = entry.get("postFilter")
     shown["post_filter"] = told and {
         "status": told["status"],
         "nominated": told["nominatedNode"],

@@ -23,7 +23,7 @@ from roadstead.protocol.status import Code, unresolvable
 from roadstead.run import build_profiles
 from roadstead.storage import VolumeLedger
 from tests.simulation.bystanders import Bystanders, identity_of
-from tests.simulation.naive import Left, Naive, Verdict, failed
+from tests.simulation.naive import Left, Naive, Verdict, failed, shown_status
 from tests.simulation.sampling import Sampling
 
 
@@ -306,8 +306,7 @@ def _shown(result):
     is_success = result.status.is_success
     status = {"code": result.status.code.upstream_name}
     if not is_success:
-        status |= {"plugin": result.status.plugin} if result.status.plugin else {}
-        status |= {"reasons": [*result.status.reasons]} if result.status.reasons else {}
+        status = shown_status(result.status)
     candidates = sorted(result.candidates, key=lambda each: each.node_name.encode())
     return {
         "status": status,

@@ -93,7 +93,7 @@ class Naive:
         found.view = {
             "feasible": [name_of[row] for row in rows],
             "best": [],
-            "pre_filter": (outcome.status.code.upstream_name, list(outcome.skipped)),
+            "pre_filter": (shown_status(outcome.status), list(outcome.skipped)),
             "refused": _refused(evaluation) if passed else {},
             "scores": None,
             "total": None,
@@ -146,6 +146,13 @@ class Naive:
         row = best[0] if lone else self._chooser.one_of(self._table, best, pod.key, pod.draw)
         total = int(totals[rows.index(row)])
         return Verdict(name_of[row], feasible=len(rows), total=total, best=len(best))
+
+
+def shown_status(status):
+    """A status as an explanation shows it: without a plugin and reasons where it has none."""
+    shown = {"code": status.code.upstream_name}
+    shown |= {"plugin": status.plugin} if status.plugin else {}
+    return shown | ({"reasons": [*status.reasons]} if status.reasons else {})
 
 
 def failure_of(evaluation):

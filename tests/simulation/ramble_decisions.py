@@ -24,7 +24,7 @@ from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_held
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.facts.pod import PodIdentity, Volume, unnominated
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
@@ -35,9 +35,9 @@ from roadstead.placements import DeltaKind, TableStore
 from roadstead.protocol.status import unschedulable
 from roadstead.run import build_narrower, build_profiles
 from roadstead.storage import VolumeLedger
-from tests.builders import GIB, taint
+from tests.builders import GIB, pod, taint
 from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, config_with, peculiar
-from tests.simulation import sampling
+from tests.simulation import sampling, wide
 from tests.simulation.bystanders import compiled
 from tests.simulation.opinions import Opinions
 from tests.simulation.ramble_held import hear, nominations_at, nominations_of
@@ -46,11 +46,17 @@ from tests.simulation.ramble_lengths import Lengths, limits_of
 from tests.simulation.ramble_workers import Workers
 from tests.simulation.shadow_verifier import ShadowVerifier
 
-TIMES, STEPS = 4, 30
+TIMES, STEPS = 8, 30
 PODS = 14
 NODES = 9
 FEW = 3
 """Nodes of which a search is content, so that it ends early in a small cluster."""
+
+SIZES = (100, 250, 300, 500, 700, 750)
+"""Of pods, in millicores, that plugins of users treat in their ways."""
+
+SCORING = ("LikesDigits", "LikesFewPods", "FailsToScore", "LooksTwice")
+NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity")
 
 OVER = ("new", "unschedulable", "failed", "conflict", "gone")
 KINDS = {
@@ -93,14 +99,18 @@ def _plan(plan, draw, opinions):
     names = [each.name for each in chosen]
     names = [name for name in names if name not in plan.config_text]
     document = json.loads(config_with(*names, config=plan.config_text))
-    if share := draw.choice((None, 1, 40, 70)):
+    share, scored = draw.choice((None, 0, 1, 40, 70)), "config"
+    if share is None or draw.random() < 0.3:
+        # Whatever the share, so that nothing but an extender narrows.
+        scored = "all"
+    if share is not None:
         document["percentageOfNodesToScore"] = share
-    if draw.random() < 0.15:
+    for point, enabled in _points(draw, names):
         for each in document["profiles"]:
-            each.setdefault("plugins", {})["score"] = {"disabled": [{"name": "*"}]}
+            each.setdefault("plugins", {})[point] = {"disabled": [{"name": "*"}]} | enabled
     if opinions is not None:
         document["extenders"] = [opinions.config()]
-    settings = plan.settings.model_copy(update={"score_nodes": "config"})
+    settings = plan.settings.model_copy(update={"score_nodes": scored})
     return replace(
         plan,
         settings=settings,
@@ -108,6 +118,41 @@ def _plan(plan, draw, opinions):
         config_source="at random",
         plugins=(*plan.plugins, *peculiar(*names)),
     )
+
+
+def _wide_pods(draw):
+    """Pods with more of what manifests may say, of few kinds, and of sizes that users' plugins
+    know."""
+    kinds = draw.sample(sorted(wide.KINDS.keys() - {"gated"}), draw.choice((1, 2, 4)))
+    sizes = draw.sample(SIZES, 2)
+    for number in range(draw.randint(2, 8)):
+        facts = wide.KINDS[draw.choice(kinds)](draw, draw.choice("xy"))
+        if draw.random() < 0.5:
+            size = draw.choice(sizes)
+            others = tuple(each for each in facts.requests if each[0] != "cpu")
+            facts = replace(facts, requests=(("cpu", size), *others), nonzero_cpu_milli=size)
+        yield PodIdentity(f"uid-m{number}", "default", f"m{number}"), facts
+
+
+def _with_claim(draw, number):
+    """A pod that waits, perhaps as others do, for one of few local volumes."""
+    claim = (("claimName", f"local{draw.randrange(3)}"),)
+    facts = pod(cpu=50, volumes=(Volume("data", "persistentVolumeClaim", claim),))
+    return PodIdentity(f"uid-v{number}", "default", f"v{number}"), facts
+
+
+def _points(draw, names):
+    """Extension points that are configured by themselves, each with the plugins that it keeps."""
+    few, scoring = draw.random(), [name for name in names if name in SCORING]
+    if few < 0.15:
+        yield "score", {}
+    elif few < 0.45:
+        # With one alone, whatever changes for it changes for all.
+        either = scoring if scoring and draw.random() < 0.7 else NORMALIZING
+        kept = draw.sample(either, min(len(either), draw.choice((1, 1, 2))))
+        yield "score", {"enabled": [{"name": name} for name in kept]}
+    if draw.random() < 0.15:
+        yield "postFilter", {}
 
 
 def _larger(facts):
@@ -180,6 +225,11 @@ class _Ramble:
         draw = self._draw
         pods = [each for each in scenario.pods if each[1].pod_group is None]
         pods = draw.sample(pods, min(PODS, len(pods)))
+        if draw.random() < 0.6:
+            pods += _wide_pods(draw)
+        if draw.random() < 0.3:
+            # They take one another's volumes, of which each batch has to know.
+            pods += [_with_claim(draw, number) for number in range(4)]
         if draw.random() < 0.5:
             ranks = draw.choices((0, 0, 10, 100), k=len(pods))
             pods = [(who, replace(f, priority=n)) for (who, f), n in zip(pods, ranks, strict=True)]
@@ -331,14 +381,22 @@ class _Ramble:
     def _verify(self):
         """As the binder would, on what the scheduler knows."""
         count = self._draw.choice((2, 3, 4, 20))
-        names = self._draw.choices(self._held.table.node_names(), k=count)
         pods = self._draw.choices([*self._facts.values()], k=count)
         if self._draw.random() < 0.5:
             pods = pods[:1] * len(pods)
         pods = [unnominated(each) for each in pods]
+        hosts = self._held.table.node_names()
+        if self._draw.random() < 0.6:
+            # Where each may go by itself, so that they are in one another's way at most.
+            hosts = [name for name in hosts if self._takes_all(pods, name)] or hosts
+        names = self._draw.choices(hosts, k=count)
         self._verifier.verify_all(pods, names)
         for each, name in zip(pods, names, strict=True):
             self._verifier.verify(each, name)
+
+    def _takes_all(self, pods, name):
+        """Whether a node takes each of some pods by itself."""
+        return all(self._verifier.verify(each, name).is_success for each in dict.fromkeys(pods))
 
     # A batch, and what becomes of it.
 
