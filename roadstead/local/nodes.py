@@ -1,0 +1,106 @@
+"""LocalNodes: the nodes of a scheduler in one process with its cache, changed as the cache is.
+
+SchedulerCache ── Changes ──► LocalNodes ──► node table
+                                 └── Tentative: what was decided here stands there already
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roadstead.cache import ClusterState
+from roadstead.cache.row_versions import KnownVersions, RowVersion
+from roadstead.cycle.batch import Decision
+from roadstead.cycle.tentative import Tentative
+from roadstead.facts.node_list import NodeList
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.placements import Delta, DeltaKind
+from roadstead.storage import StorageChange
+
+
+class LocalNodes:
+    """A table that holds all that `state` does, and the placements that it has yet to hear of.
+
+    checks_versions: whether binds are refused for the version of their row.
+    """
+
+    def __init__(self, state: ClusterState, classes: PodClasses, *, checks_versions: bool) -> None:
+        self.table = NodeTable(classes)
+        self.tentative = Tentative(self.table)
+        self._state = state
+        self._checks_versions = checks_versions
+        self._versions = KnownVersions()
+
+    def hold(self) -> None:
+        """Nothing else changes the table while a batch is decided: it is one thread."""
+
+    def release(self) -> None:
+        """As `hold`."""
+
+    def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
+        """The versions of the rows to which pods come; None where nobody compares them."""
+        if not self._checks_versions:
+            return None
+        placed = {each.node_name for each in decisions if each.node_name is not None}
+        return dict(self._versions.among(placed))
+
+    # The changes of the cache.
+
+    def send(self, deltas: Sequence[Delta]) -> None:
+        """Nodes, pods and nominations changed."""
+        if deltas and all(each.kind is DeltaKind.ADD_POD for each in deltas):
+            self._pods_come(deltas)
+            return
+        for delta in deltas:
+            if delta.kind is DeltaKind.ADD_POD:
+                self._pods_come([delta])
+            elif delta.pod is not None:
+                self._pod_changes(delta)
+            elif delta.node is not None:
+                self._node_changes(delta)
+            else:
+                self.table.remove_node(delta.node_name)
+                self._versions.drop(delta.node_name)
+
+    def _pods_come(self, deltas: Sequence[Delta]) -> None:
+        """Pods, each once; those that were decided here stand on the table already."""
+        table, info = self.table, self.table.classes.info
+        names, uids = [each.node_name for each in deltas], [each.uid for each in deltas]
+        infos = [info(each.pod) for each in deltas if each.pod is not None]
+        key_of, started_s = self._state.core.key_of, self._state.started_s
+        for place in self.tentative.confirm(uids, names, infos):
+            uid, since_s = uids[place], started_s.get(uids[place])
+            table.add_pod(names[place], infos[place], uid=uid, key=key_of(uid), started_s=since_s)
+
+    def _pod_changes(self, delta: Delta) -> None:
+        assert delta.pod is not None, f"{delta.kind} is about a pod"
+        name, uid, info = delta.node_name, delta.uid, self.table.classes.info(delta.pod)
+        if delta.kind is DeltaKind.NOMINATE:
+            self.tentative.nominate(uid, name, info)
+        elif delta.kind is DeltaKind.WITHDRAW:
+            self.tentative.withdraw(uid, name, info)
+        elif not self.tentative.has_left(uid, name):
+            self.table.remove_pod(name, info, uid=uid)
+
+    def _node_changes(self, delta: Delta) -> None:
+        assert delta.node is not None, f"{delta.kind} is about a node"
+        if delta.kind is DeltaKind.UPDATE_NODE:
+            self.table.update_node(delta.node)
+            return
+        known = self._state.table
+        self.table.add_node(delta.node, int(known.arrivals[known.row_of(delta.node_name)]))
+
+    def send_nodes(self, nodes: NodeList) -> None:
+        """Nodes were added, of which nothing was known; they are the last of the cache's table."""
+        arrivals = self._state.table.arrivals
+        self.table.add_nodes(nodes, arrivals[len(arrivals) - len(nodes) :].astype(np.int64))
+
+    def send_storage(self, changes: Sequence[StorageChange]) -> None:
+        """Claims changed: a scheduler hears of it with the next answer of the cache."""
+
+    def send_versions(self, rows: Sequence[RowVersion]) -> None:
+        """Rows have new versions."""
+        self._versions.take(rows)

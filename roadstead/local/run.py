@@ -1,0 +1,308 @@
+"""LocalRun: queue, one scheduler, cache and binder composed in one process; time is handed in.
+
+    submit ──► SchedulingQueue ──► Scheduler ──► SchedulerCache ──► Binder ──► journal
+                     ▲                 └── needs, met at once ──┘       │
+                     └───────────────────── done, given back ◄──────────┘
+
+No messages, no threads, no clock: each call returns when all that follows from it is done. It
+decides what the actors decide with one scheduler, since it is made of the same parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import TypeVar
+
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.effects import PodReport
+from roadstead.binder import BinderSettings, BindRequest
+from roadstead.binder.answers import BindAnswers, bind_answers
+from roadstead.binder.binder import Binder
+from roadstead.binder.binder_journal import RunDescription
+from roadstead.binder.pods import KeyedPod
+from roadstead.cache import Assumption, ClusterState, SchedulerCache
+from roadstead.cache.answers import Assumed
+from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.needs import CallExtenders, CatchUp, Prepare, WaitUntil
+from roadstead.cycle.scheduling_cycle import CycleParts
+from roadstead.extenders.caller import CallerOf
+from roadstead.extenders.chain import Extenders
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import identity_of, unnominated
+from roadstead.framework.members import GroupMembers
+from roadstead.journal import Journal, NullJournal
+from roadstead.local.nodes import LocalNodes
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.placements import TableStore
+from roadstead.queue import QueueSettings
+from roadstead.queue.nominations import Telling
+from roadstead.queue.reports import NodeChange, PendingNote
+from roadstead.queue.scheduling_queue import SchedulingQueue
+from roadstead.run import Pod, RunPlan, build_narrower, build_profiles
+from roadstead.scheduler.needs import (
+    AskLease,
+    AssumePods,
+    BindBeside,
+    BindPods,
+    EvictPods,
+    LeasedPods,
+    Need,
+    NominatePods,
+    RenewLeases,
+    ReportPods,
+    SettlePods,
+)
+from roadstead.scheduler.scheduler import BatchDone, Scheduler
+from roadstead.scheduler.volumes import SchedulerVolumes
+from roadstead.storage.news import BoundVolumes
+
+T = TypeVar("T")
+
+OWNER, EPOCH = "scheduler-0", 1
+
+
+class LocalRun:
+    """One scheduler and all that it needs. now_s: the time that was handed in last.
+
+    journal: what the binder commits goes there; by default nowhere. accelerator: the compiled
+    kernel, where there is one. caller_of: reaches extenders, over HTTP unless told otherwise.
+    failures: what was reported of attempts that failed.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        journal: Journal | None = None,
+        accelerator: Accelerator | None = None,
+        caller_of: CallerOf | None = None,
+    ) -> None:
+        settings = plan.settings
+        assert settings.scheduler_count == 1, "one scheduler runs in one process"
+        self.now_s = 0.0
+        self.failures: list[PodReport] = []
+        self._accelerator, self._has_leased = accelerator, False
+        checks_versions = settings.conflicts == "version"
+        store = TableStore()
+        self.binder = Binder(
+            *(store, build_profiles(plan, store.table.classes), journal or NullJournal()),
+            RunDescription(plan.cluster, plan.config().profiles, plan.digest),
+            BinderSettings(checks_versions=checks_versions),
+        )
+        self.state = ClusterState.empty(plan.cluster.storage, plan.binding_profiles())
+        classes, members = PodClasses(), GroupMembers()
+        profiles = build_profiles(plan, classes, members=members)
+        self.nodes = LocalNodes(self.state, classes, checks_versions=checks_versions)
+        self.cache = SchedulerCache(self.state, self.nodes)
+        self.queue = _queue_of(plan)
+        self._volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
+        narrower = build_narrower(plan, caller_of)
+        self.scheduler = Scheduler(
+            AttemptsCore(OWNER, EPOCH, profiles),
+            CycleParts(self.nodes, settings, profiles, narrower),
+            *(self._volumes, Extenders() if narrower is None else narrower.extenders),
+            *(classes, members),
+            tell=self.failures.append,
+        )
+
+    # The cluster, and pods that wait.
+
+    def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
+        """Nodes appear, or change; they may help pods that wait."""
+        coming, known = list(nodes), self.binder.core.placements.nodes
+        changes = [NodeChange(known.get(each.name), each) for each in coming]
+        self.binder.add_nodes(NodeList.of(coming))
+        self.cache.add_nodes(NodeList.of(coming))
+        self._told(self.queue.observe(changes, (), (), self.now_s))
+
+    def remove_nodes(self, names: Sequence[str]) -> None:
+        """Nodes disappear; their pods stay bound to them."""
+        known = self.binder.core.placements.nodes
+        changes = [NodeChange(known[name], None) for name in names if name in known]
+        self.binder.remove_nodes(names)
+        aside = self.cache.remove_nodes(names)
+        self._told(self.queue.observe(changes, aside, (), self.now_s))
+
+    def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
+        """Pods that run already, each on its node."""
+        self.binder.add_running([_keyed(each) for each in pods], nodes)
+        started_s = {who.uid: who.started_s for who, _ in pods if who.started_s is not None}
+        self.cache.add_running(pods, nodes, started_s=started_s)
+
+    def delete_pods(self, uids: Sequence[str]) -> None:
+        """Pods are gone, bound or not; what they held may help others."""
+        gone = [(identity_of(uid, key), of) for uid, key, of in self.binder.delete_pods(uids)]
+        self.cache.remove_pods(uids)
+        self.queue.leave(gone, self.now_s)
+
+    def submit(self, pods: Sequence[Pod]) -> tuple[str, ...]:
+        """Pods wait to be placed; UIDs of those for which the queue has no room."""
+        self.binder.add_pending([_keyed(each) for each in pods])
+        return self._told(self.queue.submit(pods, self.now_s)).refused
+
+    # Scheduling.
+
+    def run(self, now_s: float) -> int:
+        """Decide and bind until nothing is left to do at this time; how many pods were placed."""
+        placed, self.now_s = 0, max(self.now_s, now_s)
+        while (done := self.step()) is not None or self._has_leased:
+            placed += 0 if done is None else done.placed
+        return placed
+
+    def step(self) -> BatchDone | None:
+        """One lease, or one batch and all that follows from it."""
+        self._has_leased = False
+        self.queue.go_on(self.now_s)
+        return self._driven(self.scheduler.step(self.now_s))
+
+    @property
+    def next_s(self) -> float | None:
+        """When there is something to do next, if nothing happens before; None for never."""
+        times = (self.queue.core.next_wakeup_s(), self.scheduler.core.next_deadline_s())
+        return min((each for each in times if each is not None), default=None)
+
+    # What came of it.
+
+    def placements(self) -> Mapping[str, str]:
+        """uid → node of the pods that were bound here, in the order of their commits."""
+        return self.binder.outcomes.bound
+
+    def pending(self) -> Sequence[PendingNote]:
+        """Why pods are pending."""
+        return self.queue.pending()
+
+    # Needs, met at once.
+
+    def _driven(self, steps: Generator[Need, object, T]) -> T:
+        """The result of steps; what a need raises is raised where it was."""
+        with closing(steps):
+            answer: object = None
+            failure: Exception | None = None
+            while True:
+                try:
+                    need = steps.send(answer) if failure is None else steps.throw(failure)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+                answer = failure = None
+                try:
+                    answer = self._met(need)
+                except Exception as raised:
+                    failure = raised
+
+    def _met(self, need: Need) -> object:
+        match need:
+            case AssumePods() | SettlePods() | NominatePods():
+                return self._met_by_cache(need)
+            case BindPods():
+                return self._bound(need)
+            case BindBeside(steps):
+                return self._driven(steps)
+            case EvictPods(_, uids, preemptor, node_name):
+                gone = self.binder.evict(uids, preemptor, node_name)
+                return [(identity_of(uid, key), facts) for uid, key, facts in gone]
+            case AskLease() | RenewLeases() | ReportPods():
+                return self._met_by_queue(need)
+            case CallExtenders(_, work):
+                return work()
+            case Prepare():
+                self._volumes.catch_up()
+                return self._accelerator
+            case CatchUp():
+                # The table has every change at once; what was refused never came to its node.
+                self.nodes.tentative.drop_rest()
+            case WaitUntil(at_s):
+                self.now_s = max(self.now_s, at_s)
+        return self.now_s
+
+    def _met_by_queue(self, need: AskLease | RenewLeases | ReportPods) -> object:
+        if isinstance(need, AskLease):
+            return self._leased(need)
+        if isinstance(need, RenewLeases):
+            return self.queue.renew(need.lease_ids, self.now_s)
+        told = need.lease_id, need.done, need.given_back, need.notes, need.gone
+        self._told(self.queue.report(*told, self.now_s))
+        self.queue.go_on(self.now_s)
+        return None
+
+    def _leased(self, need: AskLease) -> LeasedPods:
+        self.queue.gather(need.gangs, self.now_s)
+        asked = need.max_pods, self.now_s, need.profile
+        batch = self.queue.lease(OWNER, EPOCH, *asked)
+        self._has_leased = bool(batch.pods)
+        return LeasedPods(
+            batch.lease_id,
+            [(pod.identity.uid, pod.identity.key, pod.facts) for pod in batch.pods],
+            [pod.attempts for pod in batch.pods],
+            [pod.draw for pod in batch.pods],
+            self.queue.core.waiting,
+            gangs=self.queue.bound_of_gangs(batch),
+        )
+
+    def _met_by_cache(self, need: AssumePods | SettlePods | NominatePods) -> Assumed:
+        refused: tuple[tuple[str, str], ...] = ()
+        bound: tuple[BoundVolumes, ...] = ()
+        if isinstance(need, AssumePods):
+            assumed = [
+                Assumption(a.uid, a.key, unnominated(a.facts), a.node_name, a.token)
+                for a in need.attempts
+            ]
+            outcome = self.cache.assume(assumed, self.now_s)
+            refused, bound = outcome.refused, outcome.bound
+        elif isinstance(need, SettlePods):
+            freed = self.cache.settle(need.forget, need.finish, need.confirm, need.rows, self.now_s)
+            if freed:
+                self._told(self.queue.observe((), freed, (), self.now_s))
+        else:
+            pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
+            nodes = [n.node_name for n in need.nominations]
+            makes_room = [bool(n.victims) for n in need.nominations]
+            self.cache.nominate(pods, nodes, makes_room, need.gone)
+        return Assumed(refused, 0, bound, self.state.volumes.news(need.known_changes))
+
+    def _bound(self, need: BindPods) -> BindAnswers:
+        count = len(need.attempts)
+        versions = need.read_versions or (0,) * count
+        transactions = need.transactions or ("",) * count
+        rows = zip(need.attempts, versions, transactions, strict=True)
+        requests = [
+            BindRequest(
+                *(a.token, a.uid, a.key, a.node_name, unnominated(a.facts)),
+                *(OWNER, EPOCH, version, transaction),
+            )
+            for a, version, transaction in rows
+        ]
+        return bind_answers(self.binder.bind(requests, need.volumes))
+
+    def _told(self, steps: Telling[T]) -> T:
+        """The result of steps between which the cache hears of nominations."""
+        with closing(steps):
+            say = None
+            while True:
+                try:
+                    say = next(steps) if say is None else steps.send(self.now_s)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+                self.cache.nominate(say.pods, say.nodes, [False] * len(say.pods))
+
+
+def _queue_of(plan: RunPlan) -> SchedulingQueue:
+    settings, config, members = plan.settings, plan.config(), GroupMembers(is_known=True)
+    return SchedulingQueue(
+        build_profiles(plan, PodClasses(), members=members),
+        members,
+        plan.cluster,
+        QueueSettings(
+            max_pods=settings.bounds.queue_max_pods,
+            lease_s=settings.deadlines.lease_s,
+            backoff_initial_s=config.pod_initial_backoff_s,
+            backoff_max_s=config.pod_max_backoff_s,
+        ),
+    )
+
+
+def _keyed(pod: Pod) -> KeyedPod:
+    identity, facts = pod
+    return identity.uid, identity.key, facts

@@ -1,0 +1,83 @@
+"""What a decision costs in one process without actors: `LocalRun`, pods one at a time.
+
+    scripts/bench_local.py [--nodes N] [--pods P] [--batch B] [--no-kernel]
+
+Prints processor time per pod, from submission to the commit, and what 20 million additions in a
+Python loop took just before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from roadstead.config.settings import Settings
+from roadstead.cycle.batch import Accelerator
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.local.run import LocalRun
+from roadstead.run import RunPlan
+
+WARM = 50
+"""Pods before those that are measured: what is found of a class is found for them."""
+
+
+def additions_s() -> float:
+    """What 20 million additions take: the speed of the hour."""
+    began, total = time.process_time(), 0
+    for number in range(20_000_000):
+        total += number
+    return time.process_time() - began
+
+
+def fleet(count: int) -> list[NodeFacts]:
+    """Nodes as in scheduler_perf's SchedulingBasic: 4 CPU, 32 GiB, 110 pods."""
+    room = (("cpu", 4000), ("memory", 32 << 30))
+    names = (f"node-{number}" for number in range(count))
+    return [NodeFacts(name, allocatable=room, allocatable_pods=110) for name in names]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--nodes", type=int, default=5000, help="how many (default 5000)")
+    parser.add_argument("--pods", type=int, default=1000, help="how many (default 1000)")
+    parser.add_argument("--batch", type=int, default=1, help="pods submitted at once (default 1)")
+    parser.add_argument("--no-kernel", action="store_true", help="the reference decides all")
+    asked = parser.parse_args()
+    hour_s = additions_s()
+    accelerator = None if asked.no_kernel else Accelerator(load(), Coverage())
+    run = LocalRun(RunPlan(Settings(batch=asked.batch)), accelerator=accelerator)
+    run.add_nodes(fleet(asked.nodes))
+    facts = PodFacts(
+        scheduler_name="default-scheduler",
+        requests=(("cpu", 100), ("memory", 500 << 20)),
+        nonzero_cpu_milli=100,
+        nonzero_memory_bytes=500 << 20,
+    )
+    pods = [
+        (PodIdentity(f"uid-{number}", "default", f"pod-{number}"), facts)
+        for number in range(WARM + asked.pods)
+    ]
+    began = 0.0
+    for start in range(0, len(pods), asked.batch):
+        if not began and start >= WARM:
+            began, first = time.process_time(), start
+        run.submit(pods[start : start + asked.batch])
+        run.run(0.0)
+    spent_s = time.process_time() - began
+    why = run.pending()[:1]
+    assert len(run.placements()) == len(pods), f"{len(run.placements())} pods are placed: {why}"
+    each_us = spent_s / (len(pods) - first) * 1e6
+    print(f"20 million additions {hour_s:.2f} s")
+    print(f"{each_us:.0f} us of processor time per pod: {asked.nodes} nodes, batch {asked.batch}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""LocalRun decides what a run of actors with one scheduler decides, on time that is handed in."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from roadstead.cycle.batch import Accelerator
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import GroupMembership, SpreadConstraint
+from roadstead.facts.selectors import LabelSelector
+from roadstead.invariants.checker import check
+from roadstead.journal.files import FileJournal
+from roadstead.journal.segments import Reader
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.local.run import LocalRun
+from tests.actors.world import identity, inputs_of, placed, plan_of, pods_of, run_inline
+from tests.builders import node, pod, require
+from tests.journal.simulated_disk import SimulatedDisk
+from tests.simulation.scenarios import GANGS
+from tests.storage.world import random_fleet
+
+BIG, SMALL = pod(cpu=3000), pod(cpu=900)
+
+
+def local(plan, inputs, **more):
+    """A local run in which all that was given was tried."""
+    run = LocalRun(plan, **more)
+    run.add_nodes(inputs.nodes)
+    run.add_running(
+        [(who, facts) for who, facts, _ in inputs.running], [n for *_, n in inputs.running]
+    )
+    run.submit(inputs.pending)
+    run.run(0.0)
+    return run
+
+
+def by_key(run, inputs):
+    keys = {who.uid: who.key for who, _ in inputs.pending}
+    return {keys[uid]: node_name for uid, node_name in run.placements().items()}
+
+
+def fleet():
+    nodes = [node(f"n{number}", cpu=4000, labels={"zone": f"z{number % 3}"}) for number in range(9)]
+    same = LabelSelector((require("app", "In", "s"),))
+    evenly = SpreadConstraint("zone", 1, "DoNotSchedule", same, 1, "Honor", "Ignore", ())
+    spread = pod(cpu=300, labels={"app": "s"}, spread_constraints=(evenly,))
+    kinds = (BIG, SMALL, spread, pod(cpu=200, priority=5))
+    return nodes, [(identity(f"p{number}"), kinds[number % 4]) for number in range(40)]
+
+
+@pytest.mark.parametrize("batch", [1, 7, 100])
+@pytest.mark.parametrize("has_kernel", [False, True])
+def test_it_places_what_actors_place(batch, has_kernel):
+    plan, inputs = plan_of(batch=batch, seed=3), inputs_of(*fleet())
+    accelerator = Accelerator(load(), Coverage()) if has_kernel else None
+
+    run = local(plan, inputs, accelerator=accelerator)
+
+    assert by_key(run, inputs) == placed(run_inline(inputs, plan)[0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_binds_claims_as_actors_do(seed):
+    nodes, facts, pods = random_fleet(seed)
+    inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
+    plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))
+
+    assert by_key(local(plan, inputs), inputs) == placed(run_inline(inputs, plan)[0])
+
+
+def test_a_pod_preempts_another_one():
+    low, high = pod(cpu=4000), pod(cpu=4000, priority=100)
+    run = LocalRun(plan_of())
+    run.add_nodes([node("n1", cpu=4000)])
+    run.submit([(identity("low"), low)])
+    run.run(0.0)
+    run.submit([(identity("high"), high)])
+    run.run(1.0)
+
+    assert run.placements() == {"uid-high": "n1"}
+    assert run.binder.core.placements.node_of("uid-high") == "n1"
+    assert [note.uid for note in run.binder.outcomes.preempted] == ["uid-low"]
+
+
+def test_a_gang_is_placed_whole_and_one_that_does_not_fit_not_at_all():
+    facts = pod(cpu=2000, pod_group=GroupMembership("g", 3))
+    run = LocalRun(plan_of(config=json.dumps(GANGS)))
+    run.add_nodes([node("n1", cpu=4000)])
+    run.submit([(identity(f"g{number}"), facts) for number in range(3)])
+    run.run(0.0)
+    assert not run.placements()
+
+    run.add_nodes([node("n2", cpu=4000)])
+    run.run(60.0)
+    assert {*run.placements().values()} == {"n1", "n2"}
+
+
+def test_a_pod_that_fits_nowhere_is_told_of_and_comes_when_a_node_does():
+    run = LocalRun(plan_of())
+    run.add_nodes([node("n1", cpu=100)])
+    run.submit(pods_of("a", facts=SMALL))
+    assert run.run(0.0) == 0
+    assert [note.message for note in run.pending()] == [
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    ]
+
+    run.add_nodes([node("n2", cpu=1000)])
+    assert run.run(0.5) == 1
+    assert run.placements() == {"uid-a": "n2"}
+
+
+def test_what_leaves_makes_room():
+    run = LocalRun(plan_of())
+    run.add_nodes([node("n1", cpu=1000)])
+    run.submit(pods_of("a", "b", facts=SMALL))
+    run.run(0.0)
+    run.delete_pods(["uid-a"])
+    run.run(30.0)
+    assert run.placements() == {"uid-b": "n1"}
+
+    run.remove_nodes(["n1"])
+    run.submit(pods_of("c"))
+    assert run.run(31.0) == 0
+
+
+def test_its_journal_holds_by_the_checker():
+    disk = SimulatedDisk()
+    journal = FileJournal(disk)
+    assert list(journal.recovered()) == []
+    run = local(plan_of(), inputs_of(*fleet()), journal=journal)
+    run.binder.end()
+
+    report = check(Reader(disk).records())
+
+    assert report.violations == []
+    assert report.binds_checked == len(run.placements())
