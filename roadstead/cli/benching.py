@@ -73,6 +73,7 @@ def read_older(path: Path | None) -> Json | None:
 
 def settings_of(plan: PlanOptions, concurrency: ConcurrencyOptions) -> Settings:
     """The settings of all runs. InputError where they are wrong."""
+    plans.without_auto(concurrency)
     return plans.read_settings(plan, None, concurrency.overrides())
 
 

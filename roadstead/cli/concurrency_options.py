@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import click
 
+AUTO = "auto"
+
 Callback = Callable[..., None]
 Seconds = tuple[float, float]
 
@@ -37,6 +39,23 @@ class SchedulersType(click.ParamType[int | dict[str, int]]):
             self.fail(f"{text!r} is neither a number nor PROFILE=N,PROFILE=N", param, ctx)
 
 
+class WorkersType(click.ParamType[int | str]):
+    """`4`, or `auto`."""
+
+    name = "N|auto"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        text = str(value)
+        if text == AUTO:
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            self.fail(f"{text!r} is neither a number nor {AUTO}", param, ctx)
+
+
 class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
     """`batch=0.1,0.005`: kind, seconds per job, seconds per pod."""
 
@@ -59,7 +78,7 @@ class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
 class ConcurrencyOptions:
     """How schedulers work, alone and side by side; None: as the settings file has it."""
 
-    workers: int | None = None
+    workers: int | str | None = None
     partitions: int | None = None
     kernel: str | None = None
     mode: str | None = None
@@ -70,6 +89,11 @@ class ConcurrencyOptions:
     partition_policy: str | None = None
     partition_refresh: float | None = None
 
+    @property
+    def chooses_workers(self) -> bool:
+        """Whether the number of workers is chosen once nodes and pods are known."""
+        return self.workers == AUTO
+
     def overrides(self) -> dict[str, object]:
         """Settings given as flags; None where one was not given."""
         times: dict[str, object] = {
@@ -77,7 +101,7 @@ class ConcurrencyOptions:
             for kind, (job_s, task_s) in self.decision_time
         }
         return times | {
-            "workers": self.workers,
+            "workers": None if self.chooses_workers else self.workers,
             "partitions": self.partitions,
             "kernel": None if self.kernel is None else self.kernel == "on",
             "mode": self.mode,
@@ -92,10 +116,11 @@ class ConcurrencyOptions:
 concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
     click.option(
         "--workers",
-        type=int,
-        metavar="N",
+        type=WorkersType(),
+        metavar="N|auto",
         help="Have N processes ask your plugins about new kinds of pods, each on its part of the "
-        "nodes [default: 0]. It pays where a plugin is slow; decisions stay the same.",
+        "nodes [default: 0]. It pays where a plugin is slow; decisions stay the same. auto: as "
+        "many as pay, by what your plugins take, kinds of pods and free cores.",
     ),
     click.option(
         "--partitions",

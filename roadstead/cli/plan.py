@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 import click
 
+from roadstead.cli.concurrency_options import ConcurrencyOptions
 from roadstead.cli.options import NO_JOURNAL, STDIN, PlanOptions
 from roadstead.config.concurrency import name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
@@ -21,7 +22,7 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.paths import check_folder
 from roadstead.report.result import InputDigest, digest_of_file
-from roadstead.run import RunPlan, build_narrower, build_profiles, check_schedulers
+from roadstead.run import RunInputs, RunPlan, build_narrower, build_profiles, check_schedulers
 
 JOURNAL_DIRECTORY = "journal"
 """Where in an output directory the journal is."""
@@ -145,6 +146,33 @@ def make_plan(
             err=True,
         )
     return plan
+
+
+def at_most(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
+    """Settings for which room is made before it is known how many workers there will be."""
+    if not concurrency.chooses_workers:
+        return settings
+    from roadstead.cli.auto_workers import free_cores
+
+    return settings.model_copy(update={"workers": free_cores(settings)})
+
+
+def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInputs) -> RunPlan:
+    """The plan with as many workers as pay, where that was asked for; says why on stderr."""
+    if not concurrency.chooses_workers:
+        return plan
+    from roadstead.cli.auto_workers import choose_workers, free_cores
+
+    chosen = choose_workers(plan, inputs, cores=free_cores(plan.settings))
+    click.echo(f"workers: {chosen.workers}, since {chosen.why}", err=True)
+    settings = plan.settings.model_copy(update={"workers": chosen.workers})
+    return replace(plan, settings=settings)
+
+
+def without_auto(concurrency: ConcurrencyOptions) -> None:
+    """InputError where workers are to be chosen, and nodes and pods come only in the run."""
+    if concurrency.chooses_workers:
+        raise InputError("takes a number here: nodes and pods come in the run", source="--workers")
 
 
 def log_dir(options: PlanOptions) -> str:

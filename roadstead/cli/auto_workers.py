@@ -1,0 +1,96 @@
+"""How many workers `--workers auto` has: by what plugins take, kinds of pods and free cores.
+
+Workers ask users' plugins about new kinds of pods, each on its part of the nodes. That pays where
+asking takes longer than messages, often enough to make up for the start of processes, and where
+cores are free for them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from roadstead.config.settings import Settings
+from roadstead.cycle.scorer import Scorer
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.wire import facts_out
+from roadstead.framework.given import answered_elsewhere
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.run import RunInputs, RunPlan, build_profiles
+
+MESSAGES_S = 0.001
+"""What asking workers costs a scheduler for a kind of pods, with what they answer."""
+
+STARTS_S = 2.0
+"""Processor time that a worker's process takes to start: less is not worth one."""
+
+SAMPLE_NODES, SAMPLE_KINDS = 200, 3
+"""On how many nodes, and with how many kinds of pods, plugins are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """So many workers, and why."""
+
+    workers: int
+    why: str
+
+
+def free_cores(settings: Settings) -> int:
+    """Cores that schedulers leave to workers; none where all share one process."""
+    if settings.runtime != "ray":
+        return 0
+    # Not on every system does a process know which cores it may have.
+    mine = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    return max(0, len(mine(0)) - settings.scheduler_count)
+
+
+def choose_workers(
+    plan: RunPlan,
+    inputs: RunInputs,
+    *,
+    cores: int,
+    clock_s: Callable[[], float] = time.perf_counter,
+) -> Chosen:
+    """The number of workers that makes a run faster, 0 where none does. cores: free for them."""
+    kinds = list(dict.fromkeys(facts for _, facts in inputs.pending))
+    profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
+    if not any(map(answered_elsewhere, profiles.values())):
+        return Chosen(0, "no plugin of yours looks at one node at a time")
+    if cores < 2:
+        why = (
+            "all actors share this process"
+            if plan.settings.runtime != "ray"
+            else "no two cores are free"
+        )
+        return Chosen(0, f"{why}, so that none would be faster")
+    asked = [facts for facts in kinds if facts.scheduler_name in profiles]
+    if not asked or not inputs.nodes:
+        return Chosen(0, "there is nothing to ask plugins about")
+    each_s = _cost_s(plan, inputs, asked, clock_s)
+    text = f"plugins take {each_s * 1000:.1f} ms for a kind of pod, of which there are {len(asked)}"
+    workers = min(cores, math.ceil(each_s / MESSAGES_S))
+    saved_s = len(asked) * (each_s * (1 - 1 / workers) - MESSAGES_S)
+    if workers < 2 or saved_s < STARTS_S:
+        return Chosen(0, f"{text}: workers would take longer to start")
+    return Chosen(workers, text)
+
+
+def _cost_s(
+    plan: RunPlan, inputs: RunInputs, kinds: list[PodFacts], clock_s: Callable[[], float]
+) -> float:
+    """What plugins take for a kind of pod on all nodes, by what some take on some nodes."""
+    table = NodeTable(PodClasses())
+    for place in range(min(SAMPLE_NODES, len(inputs.nodes))):
+        table.add_node(inputs.nodes[place])
+    scorer = Scorer(table, build_profiles(plan, table.classes))
+    asked = [facts_out(each) for each in kinds[:SAMPLE_KINDS]]
+    began_s = clock_s()
+    for each in asked:
+        scorer.columns(each, len(table))
+    spent_s = clock_s() - began_s
+    return spent_s / len(asked) * len(inputs.nodes) / len(table)
