@@ -17,7 +17,7 @@ from roadstead.actors.binder.order import SendOrder, Turn
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.scheduler.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.outside import call_outside
-from roadstead.actors.scheduler.peers import Peers
+from roadstead.actors.scheduler.peers import OF_OTHERS, Peers
 from roadstead.actors.scheduler.scorers import NEAR, Scorers
 from roadstead.actors.seam import clock_s
 from roadstead.cycle.batch import PodInCycle
@@ -107,6 +107,8 @@ class Driver:
 
     async def meet(self, need: Need) -> object:
         """The answer to one need of the loop."""
+        if type(need) in OF_OTHERS:
+            return await self._peers.meet(need)
         match need:
             case Phase(name):
                 self._enter(name)
@@ -124,7 +126,7 @@ class Driver:
                 await self._sleep_until(at_s)
             case Pause():
                 await asyncio.sleep(0)
-            case _:
+            case CallExtenders() | BindBeside():
                 return await self._meet_anywhere(need)
         return clock_s()
 

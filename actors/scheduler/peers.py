@@ -58,6 +58,15 @@ from roadstead.scheduler.needs import (
 Q = TypeVar("Q")
 A = TypeVar("A")
 
+OF_OTHERS = frozenset(
+    {
+        *(AskLease, RenewLeases, ReportPods),
+        *(AssumePods, SettlePods, NominatePods),
+        EvictPods,
+    }
+)
+"""The needs that `Peers.meet` meets: most of them all."""
+
 LEASE_WAIT_S = 0.5
 """How long the queue waits for the first pod of a lease."""
 

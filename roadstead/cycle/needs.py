@@ -46,6 +46,9 @@ class ReadClock:
     """Answer: the time."""
 
 
+READ_CLOCK = ReadClock()
+
+
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
     """Nothing is to be decided before a time, which simulated thinking takes. Answer: the time."""

@@ -17,7 +17,6 @@ from roadstead.scheduler.needs import (
     AskLease,
     LeasedPods,
     RenewLeases,
-    SettlePods,
     Steps,
     leased_by,
 )
@@ -74,7 +73,7 @@ class Leasing:
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
             # What the queue heard of before it lent them must be seen when they are decided: nobody
             # would wake them for it again.
-            yield from self._performer.settle(SettlePods())
+            yield from self._performer.settle()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
         if self._partition is not None:
             self._partition.leased(leased.waiting, leased.turn)

@@ -91,11 +91,11 @@ class SettlePods:
     Answer: `Assumed`. rows: versions of nodes that the binder answered, where they matter.
     """
 
-    forget: tuple[tuple[str, str], ...] = ()
-    finish: tuple[tuple[str, str], ...] = ()
-    confirm: tuple[str, ...] = ()
-    rows: tuple[tuple[str, int], ...] = ()
-    known_changes: int = 0
+    forget: tuple[tuple[str, str], ...]
+    finish: tuple[tuple[str, str], ...]
+    confirm: tuple[str, ...]
+    rows: tuple[tuple[str, int], ...]
+    known_changes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ A decided pod is assumed before it is bound, so that the next batch is decided m
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from roadstead.attempts.core import AttemptsCore
@@ -35,7 +34,7 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Settings
 from roadstead.cycle.jobs import job_of
-from roadstead.cycle.needs import ReadClock, called, time_after
+from roadstead.cycle.needs import READ_CLOCK, called, time_after
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodIdentity
@@ -119,11 +118,11 @@ class Performer:
             elif isinstance(effect, Forget):
                 self.reads_failed = True
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
-                yield from self.settle(SettlePods(forget=_pairs(effect.attempts)))
+                yield from self.settle(forget=_pairs(effect.attempts))
             elif isinstance(effect, Confirm):
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
                 uids = tuple(attempt.uid for attempt in effect.attempts)
-                yield from self.settle(SettlePods(confirm=uids))
+                yield from self.settle(confirm=uids)
             elif isinstance(effect, Nominate):
                 gone = yield from self._nominate(effect)
             elif isinstance(effect, Done):
@@ -136,10 +135,16 @@ class Performer:
         if notes:
             yield ReportPods(0, notes=notes)
 
-    def settle(self, need: SettlePods) -> Steps[None]:
+    def settle(
+        self,
+        *,
+        forget: tuple[tuple[str, str], ...] = (),
+        finish: tuple[tuple[str, str], ...] = (),
+        confirm: tuple[str, ...] = (),
+    ) -> Steps[None]:
         """Ends attempts at the cache, or hears from it how far the table must be."""
         rows, self._news = tuple(self._news.items()), {}
-        need = replace(need, known_changes=self._volumes.known, rows=rows)
+        need = SettlePods(forget, finish, confirm, rows, self._volumes.known)
         self._take((yield from answer_of_cache(need)))
 
     def _take(self, answer: Assumed) -> None:
@@ -153,12 +158,12 @@ class Performer:
         not_taken = {token for token, _ in refused}
         self.reads_failed |= bool(refused)
         accepted = [a.token for a in attempts if a.token not in not_taken]
-        now_s = yield from time_after(ReadClock())
+        now_s = yield from time_after(READ_CLOCK)
         yield from self.perform(self._core.assumed(accepted, refused, now_s))
 
     def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> Steps[None]:
         if finishing:
-            yield from self.settle(SettlePods(finish=_pairs(finishing)))
+            yield from self.settle(finish=_pairs(finishing))
             attempts = yield from self._bind_outside(attempts)
         if not attempts:
             return

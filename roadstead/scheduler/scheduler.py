@@ -21,7 +21,7 @@ from roadstead.attempts.effects import PodReport
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.lanes import Lane
-from roadstead.cycle.needs import ReadClock, UnsettledError, time_after
+from roadstead.cycle.needs import READ_CLOCK, UnsettledError, time_after
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.members import GroupMembers
@@ -77,7 +77,7 @@ class Scheduler:
         """One lease, or one batch and what came of it."""
         yield from self.performer.perform(self.core.tick(now_s))
         undecided = self.core.undecided(self._max_pods)
-        now_s = yield from time_after(ReadClock())
+        now_s = yield from time_after(READ_CLOCK)
         yield from self.leasing.renew(now_s)
         if not undecided:
             yield from self.leasing.lease()
@@ -89,14 +89,14 @@ class Scheduler:
         if performer.reads_failed:
             self.cycle.drop()
             performer.reads_failed = False
-        began_s = now_s = yield from time_after(ReadClock())
+        began_s = now_s = yield from time_after(READ_CLOCK)
         try:
             decisions, settled = yield from self.cycle.decide(lane, pods, now_s)
         except UnsettledError as unsettled:
             return BatchDone(len(pods), unsettled=str(unsettled))
         finally:
             performer.figures.passed_on = self.cycle.passed_on
-        now_s = yield from time_after(ReadClock())
+        now_s = yield from time_after(READ_CLOCK)
         performer.figures.busy_s += now_s - began_s
         lane.cycle.settled(len(pods), settled)
         performer.figures.decided += len(decisions)

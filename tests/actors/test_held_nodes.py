@@ -16,7 +16,6 @@ from roadstead.cycle.needs import Pause
 from roadstead.kernel.start import load
 from roadstead.queue.scheduling_queue import SchedulingQueue
 from roadstead.run import RunPlan
-from roadstead.scheduler.needs import SettlePods
 from tests.actors import fleets
 from tests.actors.test_preemption_runs import FULL, URGENT, gone, running
 from tests.actors.test_preemption_runs import run as preempting_run
@@ -90,7 +89,7 @@ def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatc
         if need == Pause():
             small = node_batch([node("small", cpu=100)])
             await self._peers._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
-            settled = self._scheduler.performer.settle(SettlePods())
+            settled = self._scheduler.performer.settle()
             await drive(settled, self._peers.meet)
         return await original(self, need)
 
