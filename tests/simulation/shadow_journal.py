@@ -213,8 +213,11 @@ class ShadowJournal:
         for one, other in zip_longest(standing, wanted):
             if one != other:
                 self.wrong(f"a snapshot says {one}, not {other}")
-        self._bases[lsn] = self.plain(standing)
-        for number, kind, *_ in self._bases[lsn]:
+        base = self.plain(standing)
+        if not journal.has_failed:
+            # One that has failed writes nothing: what it wrote before may stand for this number.
+            self._bases[lsn] = base
+        for number, kind, *_ in base:
             if not 0 <= number <= (lsn if kind == "load" else 0):
                 self.wrong(f"a snapshot gives the number {number} to what has none: {kind}")
         before = None if self._disk.lied else Kept.of(Reader(self._disk).records())
