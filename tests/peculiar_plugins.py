@@ -200,10 +200,7 @@ class LooksTwice(_Signed, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePl
 
 
 class LikesDigits(_Signed, ScorePlugin):
-    """Normalizes by the lowest and the highest digit there is; all equal is neither.
-
-    For pods of one size it fails, for those of another the highest are out of range.
-    """
+    """Normalizes by the lowest and the highest digit there is; all equal is neither."""
 
     name = "LikesDigits"
     normalizes = True
@@ -215,8 +212,6 @@ class LikesDigits(_Signed, ScorePlugin):
         low, high = extremes.minimum, extremes.maximum
         if _cpu(pod.facts) == 700:
             raise RuntimeError("the oracle is silent")
-        if _cpu(pod.facts) == 750:
-            return raw // 16
         return np.full_like(raw, 30) if low == high else 100 * (raw - low) // (high - low)
 
 
@@ -233,6 +228,19 @@ class LikesFewPods(_Signed, ScorePlugin):
     def normalize(self, state, pod, raw, extremes):
         low, high = extremes.minimum, extremes.maximum
         return np.full_like(raw, 70) if low == high else 100 - 100 * (raw - low) // (high - low)
+
+
+class Overshoots(_Signed, ScorePlugin):
+    """Normalizes to more than there may be, for pods of some sizes on some nodes."""
+
+    name = "Overshoots"
+    normalizes = True
+
+    def score(self, state, pod, table):
+        return _last_digits(table)
+
+    def normalize(self, state, pod, raw, extremes):
+        return np.where(raw % 3 == 1, 101 if _cpu(pod.facts) % 100 else 90, 10 + raw)
 
 
 class _AtFirst(_Signed):

@@ -36,7 +36,7 @@ from roadstead.protocol.status import unschedulable
 from roadstead.run import build_narrower, build_profiles
 from roadstead.storage import VolumeLedger
 from tests.builders import GIB, pod, taint
-from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, config_with, peculiar
+from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, Overshoots, config_with, peculiar
 from tests.simulation import sampling, wide
 from tests.simulation.bystanders import compiled
 from tests.simulation.opinions import Opinions
@@ -52,10 +52,13 @@ NODES = 9
 FEW = 3
 """Nodes of which a search is content, so that it ends early in a small cluster."""
 
-SIZES = (100, 250, 300, 500, 700, 750)
+SIZES = (100, 250, 300, 500, 700)
 """Of pods, in millicores, that plugins of users treat in their ways."""
 
-SCORING = ("LikesDigits", "LikesFewPods", "FailsToScore", "LooksTwice")
+ACROSS_NODES = ("across", "domains")
+"""Kinds of pods whose scores hang on which nodes are left by a search or an extender."""
+
+SCORING = ("LikesDigits", "LikesFewPods", "Overshoots", "FailsToScore", "LooksTwice")
 NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity")
 
 OVER = ("new", "unschedulable", "failed", "conflict", "gone")
@@ -94,8 +97,9 @@ def _ramble(ramble):
 
 def _plan(plan, draw, opinions):
     """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
-    few = draw.choice((0, 1, 2, 5))
+    few = draw.choice((0, 1, 2, 3, 5))
     chosen = draw.sample((*DECIDING, *ACROSS), few) if draw.random() < 0.8 else [IsMoody]
+    chosen += [Overshoots] if draw.random() < 0.15 else []
     names = [each.name for each in chosen]
     names = [name for name in names if name not in plan.config_text]
     document = json.loads(config_with(*names, config=plan.config_text))
@@ -123,11 +127,12 @@ def _plan(plan, draw, opinions):
 def _wide_pods(draw):
     """Pods with more of what manifests may say, of few kinds, and of sizes that users' plugins
     know."""
-    kinds = draw.sample(sorted(wide.KINDS.keys() - {"gated"}), draw.choice((1, 2, 4)))
+    among = draw.choice((wide.KINDS.keys() - {"gated"}, ACROSS_NODES))
+    kinds = draw.sample(sorted(among), min(len(among), draw.choice((1, 2, 4))))
     sizes = draw.sample(SIZES, 2)
     for number in range(draw.randint(2, 8)):
         facts = wide.KINDS[draw.choice(kinds)](draw, draw.choice("xy"))
-        if draw.random() < 0.5:
+        if draw.random() < 0.8:
             size = draw.choice(sizes)
             others = tuple(each for each in facts.requests if each[0] != "cpu")
             facts = replace(facts, requests=(("cpu", size), *others), nonzero_cpu_milli=size)
@@ -136,7 +141,7 @@ def _wide_pods(draw):
 
 def _with_claim(draw, number):
     """A pod that waits, perhaps as others do, for one of few local volumes."""
-    claim = (("claimName", f"local{draw.randrange(3)}"),)
+    claim = (("claimName", f"local{draw.randrange(2)}"),)
     facts = pod(cpu=50, volumes=(Volume("data", "persistentVolumeClaim", claim),))
     return PodIdentity(f"uid-v{number}", "default", f"v{number}"), facts
 
@@ -229,7 +234,7 @@ class _Ramble:
             pods += _wide_pods(draw)
         if draw.random() < 0.3:
             # They take one another's volumes, of which each batch has to know.
-            pods += [_with_claim(draw, number) for number in range(4)]
+            pods += [_with_claim(draw, number) for number in range(6)]
         if draw.random() < 0.5:
             ranks = draw.choices((0, 0, 10, 100), k=len(pods))
             pods = [(who, replace(f, priority=n)) for (who, f), n in zip(pods, ranks, strict=True)]

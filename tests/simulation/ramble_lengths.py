@@ -17,8 +17,8 @@ LIMITS = {
 
 
 def limits_of(draw):
-    """Limits of `roadstead.cycle.class_memory`, small ones in one of three rambles."""
-    if draw.random() < 0.65:
+    """Limits of `roadstead.cycle.class_memory`, small ones in half of the rambles."""
+    if draw.random() < 0.5:
         return {}
     return {name: draw.choice(some) for name, some in LIMITS.items()}
 

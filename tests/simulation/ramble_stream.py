@@ -43,15 +43,16 @@ async def problems_of(plan, scenario, drawn):
 
 class _Follower:
     """One follower. Of a worker: has, the last change that it has with all before; is_behind: it
-    is owed a fill; tries: how often it was filled in vain since it fell behind; not_before_s: of
-    the next try. is_replaced: a new life of it is about to be filled by the supervisor. is_loose:
-    that began while the cache was about to fill it, too, and either may come first.
+    is owed a fill; fills: of its present life, that began; tries: how often it was filled in vain
+    since it fell behind; not_before_s: of the next try. is_replaced: a new life of it is about to
+    be filled by the supervisor. is_loose: that began while the cache was about to fill it, too,
+    and either may come first.
     """
 
     def __init__(self, name, ramble):
         self.name, self._ramble = name, ramble
         self.is_deaf = self.is_behind = self.is_replaced = self.is_loose = False
-        self.epoch, self.has, self.tries = 1, 0, 0
+        self.epoch, self.has, self.tries, self.fills = 1, 0, 0, 0
         self.filled_to = self.not_before_s = self._behind_s = 0.0
         self._early, self._parts = {}, set()
 
@@ -59,7 +60,7 @@ class _Follower:
         """Another life begins, which the supervisor has filled."""
         self.epoch += 1
         self.has, self._early = -1, {}
-        self.is_replaced, self.is_behind, self.tries = True, False, 0
+        self.is_replaced, self.is_behind, self.tries, self.fills = True, False, 0, 0
         self.is_loose = self._ramble.cache.stream.refill.is_under_way(self.name)
 
     def look(self):
@@ -87,6 +88,11 @@ class _Follower:
 
     def _begin_fill(self, message):
         now_s = clock_s()
+        if message.epoch == self.epoch:
+            self.fills += 1
+        if self.fills > 1 and message.epoch == self.epoch > 1 and not self.is_behind:
+            # Whichever came first, the supervisor has had this life filled.
+            self._ramble.wrong(f"{self.name} is filled again, and missed nothing")
         if not (self.is_replaced or self.is_loose):
             if not self.is_behind:
                 self._ramble.wrong(f"{self.name} is filled, and missed nothing")
@@ -163,12 +169,20 @@ class _Ramble:
         if facts.name in self._here and len(self._here) > 1:
             self._here.remove(facts.name)
             await self.cache.remove_nodes(NodeNames((facts.name,)))
+            self._compare_scheduler()
         else:
             # One that is there comes with other labels: it is a change in any case.
             self._here.add(facts.name)
             self._changes += 1
             labels = (*facts.labels, ("change", str(self._changes)))
             await self.cache.add_nodes(node_batch([replace(facts, labels=labels)]))
+            self._compare_scheduler()
+
+    def _compare_scheduler(self):
+        """Who changes the cluster goes on when all schedulers know of it, whatever workers do."""
+        has, seq = self._scheduler.has, self.cache.stream.seq
+        if not self._scheduler.is_deaf and has != seq:
+            self.wrong(f"a change is over, and the scheduler has {has} of {seq}")
 
     async def _turn_deaf(self):
         self.draw.choice(self._workers).is_deaf = True

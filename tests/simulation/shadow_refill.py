@@ -49,6 +49,7 @@ class ShadowRefill:
     def __init__(self, actor, cache, late_s):
         self._actor, self._core, self._cache, self._late_s = actor, actor.core, cache, late_s
         self._streamed, self._changes = actor.core.version, list(actor.state.volumes.log)
+        self._owed = 0
         self._filling, self._should_stay, self._claims = _Filling(), {}, {}
         self._observed = deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
@@ -90,6 +91,7 @@ class ShadowRefill:
             if not self._actor.stream.lost:
                 self._same(f"{name}: sent up to", self._streamed, self._core.version)
                 self._same(f"{name}: claims sent", self._changes, self._actor.state.volumes.log)
+                self._same(f"{name}: changes that do not go", self._owed, 0)
             return answer
 
         return followed
@@ -100,15 +102,19 @@ class ShadowRefill:
         for delta in () if self._actor.stream.lost else deltas:
             self._same("a change is sent", delta.version, self._streamed + 1)
             self._streamed = delta.version
+            self._owed += 1
 
     def _send_nodes(self, nodes):
         self._streamed += len(nodes)
+        self._owed += len(nodes)
 
     def _send_storage(self, changes):
         self._changes += changes
+        self._owed += len(changes)
 
     def _start_sending(self, batch):
         self._same("changes are numbered from", batch.first_seq, self._actor.stream.seq + 1)
+        self._owed -= batch.count - sum(kind == VERSION for kind in batch.kinds)
         rows = [row for row in rows_of(batch) if row[0] == STORAGE]
         if rows:
             self._same("claims go", rows, [change_row(row[-2]) for row in rows])
