@@ -10,7 +10,14 @@ from tests.mutation.reach import IMPORTED, Reach, lines_of, new_coverage
 from tests.mutation.sites import Mutant
 
 TESTS_OF = {
-    "roadstead/queue": ("tests/queue", "tests/actors/test_queue_actor.py"),
+    "roadstead/queue": (
+        "tests/queue",
+        "tests/actors/test_queue_actor.py",
+        "tests/actors/test_cluster_events.py",
+        "tests/actors/test_gang_turns.py",
+        "tests/actors/test_queue_gangs.py",
+        "tests/actors/test_leases.py",
+    ),
     "roadstead/cache": (
         "tests/cache",
         "tests/actors/test_cache_actor.py",
