@@ -20,7 +20,7 @@ from roadstead.extenders.chain import Extenders
 from roadstead.extenders.files import in_directory
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from roadstead.bench.figures import Benched
     from roadstead.bench.script import Script
     from roadstead.config.load import LoadedConfig
-
-Pod = tuple[PodIdentity, PodFacts]
 
 
 @dataclass(frozen=True, slots=True)

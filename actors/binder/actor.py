@@ -34,29 +34,20 @@ from roadstead.actors.messages.recovery import (
     Words,
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing
-from roadstead.binder import BinderSettings, BindRequest
+from roadstead.binder import BindRequest
 from roadstead.binder.answers import BindAnswers, bind_answers
-from roadstead.binder.binder import Binder
-from roadstead.binder.binder_journal import RunDescription
 from roadstead.journal import Journal, NullJournal
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
-from roadstead.placements import TableStore
-from roadstead.run import RunPlan, build_profiles
+from roadstead.run import RunPlan
+from roadstead.run_parts import build_binder
 
 
 class BinderActor:
     """Commits binds in order. `journal` is the seam where they become durable."""
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
-        store = TableStore()
-        self.binder = Binder(
-            store,
-            build_profiles(plan, store.table.classes),
-            journal or open_journal(plan),
-            RunDescription(plan.cluster, plan.config().profiles, plan.digest),
-            BinderSettings(checks_versions=plan.settings.conflicts == "version"),
-        )
+        self.binder = build_binder(plan, journal or open_journal(plan))
         self.core = self.binder.core
         self._answers = BinderAnswers(self.binder)
         self._order = BindOrder()

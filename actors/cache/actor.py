@@ -28,10 +28,11 @@ from roadstead.actors.messages.recovery import (
     Uids,
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
-from roadstead.cache import Assumption, CacheSettings, ClusterState, SchedulerCache
+from roadstead.cache import Assumption, SchedulerCache
 from roadstead.cache.answers import Assumed
 from roadstead.facts.pod import PodIdentity
 from roadstead.run import RunPlan
+from roadstead.run_parts import build_cluster_state
 from roadstead.storage.news import BoundVolumes
 
 
@@ -44,19 +45,14 @@ class CacheActor:
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
-        deadlines = plan.settings.deadlines
-        self.state = ClusterState.empty(
-            plan.cluster.storage,
-            plan.binding_profiles(),
-            CacheSettings(bind_s=deadlines.assume_s),
-            partitions=plan.settings.part_count,
-        )
+        call_s = plan.settings.deadlines.call_s
+        self.state = build_cluster_state(plan)
         self.core = self.state.core
         self.encoder = ChangeEncoder(self.state)
         self.stream = ChangeStream(plan, directory, self.encoder, is_new=is_new)
         self._cache = SchedulerCache(self.state, self.stream)
-        self.room = RoomReports(directory, deadlines.call_s)
-        self.recovery = CacheRecovery(self._cache, self.room, directory, deadlines.call_s)
+        self.room = RoomReports(directory, call_s)
+        self.recovery = CacheRecovery(self._cache, self.room, directory, call_s)
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Nodes appear; the first batches decide how zones are dealt to partitions."""

@@ -1,4 +1,4 @@
-"""RoomReports: tells the queue of room on nodes that no scheduler reports as free."""
+"""RoomReports: sends the queue the room on nodes that no scheduler reports as free."""
 
 from __future__ import annotations
 

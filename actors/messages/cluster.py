@@ -10,7 +10,6 @@ from roadstead.actors.seam import Nothing, method
 from roadstead.cache.answers import Assumed
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.revisions import Revisions, newer_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +21,6 @@ class NodeBatch:
 
     nodes: NodeList
     revision: int = 0
-
-    def news(self, known: Revisions) -> NodeList:
-        """The nodes that are not older than what is known."""
-        return newer_nodes(self.nodes, self.revision, known)
 
 
 def node_batch(nodes: Iterable[NodeFacts], revision: int = 0) -> NodeBatch:

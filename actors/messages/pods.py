@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
 from roadstead.facts.wire import facts_in, facts_out
-from roadstead.revisions import Revisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +22,6 @@ class PodBatch:
     class_of: tuple[int, ...]
     started_s: tuple[tuple[int, float], ...] = ()
     revision: int = 0
-
-    def news(self, known: Revisions) -> list[tuple[PodIdentity, PodFacts]]:
-        """The pods that did not go meanwhile, as far as is known."""
-        places, pods = known.coming(self.uids, self.revision), list(self.pods())
-        return pods if places is None else [pods[place] for place in places]
 
     def starts(self) -> dict[str, float]:
         """Start times by UID, of the pods that have one."""

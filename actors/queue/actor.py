@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
 from typing import TypeVar
 
 from roadstead.actors.messages import (
@@ -34,12 +33,10 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
-from roadstead.framework.members import GroupMembers
-from roadstead.nodes.pod_info import PodClasses
-from roadstead.queue import QueueSettings
-from roadstead.queue.nominations import TellCache, Telling
-from roadstead.queue.scheduling_queue import SchedulingQueue
-from roadstead.run import RunPlan, build_profiles
+from roadstead.actors.steps import drive
+from roadstead.queue.nominations import QueueSteps, SendNominations
+from roadstead.run import RunPlan
+from roadstead.run_parts import build_queue
 
 T = TypeVar("T")
 
@@ -54,50 +51,30 @@ class QueueActor:
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
         self._plan = plan
-        settings, config = plan.settings, plan.config()
-        members = GroupMembers(is_known=True)
-        self.queue = SchedulingQueue(
-            build_profiles(plan, PodClasses(), members=members),
-            members,
-            plan.cluster,
-            QueueSettings(
-                max_pods=settings.bounds.queue_max_pods,
-                lease_s=settings.deadlines.lease_s,
-                backoff_initial_s=config.pod_initial_backoff_s,
-                backoff_max_s=config.pod_max_backoff_s,
-                by_profile=settings.scheduler_profiles[0] != "",
-            ),
-        )
+        self.queue = build_queue(plan)
         self.core = self.queue.core
         self._arrived = asyncio.Event()
         self._directory, self._is_new = directory, is_new
-        self._call_s = settings.deadlines.call_s
+        self._call_s = plan.settings.deadlines.call_s
         self._is_whole, self._done_before = not is_new, 0
 
-    async def _telling(self, steps: Telling[T]) -> T:
-        """The result of steps, between which the cache hears of nominations."""
-        with closing(steps):
-            now_s: float | None = None
-            while True:
-                try:
-                    say = next(steps) if now_s is None else steps.send(now_s)
-                except StopIteration as end:
-                    result: T = end.value
-                    return result
-                await self._tell(say)
-                now_s = clock_s()
+    async def _drive(self, steps: QueueSteps[T]) -> T:
+        """The result of steps, whose nominations the cache receives."""
+        return await drive(steps, self._send)
 
-    async def _tell(self, say: TellCache) -> None:
-        told = Nominations(pod_batch(say.pods), tuple(say.nodes), (False,) * len(say.pods))
+    async def _send(self, need: SendNominations) -> float:
+        preempts = (False,) * len(need.pods)
+        message = Nominations(pod_batch(need.pods), tuple(need.nodes), preempts)
         cache = PatientRef(self._directory.find(CACHE))
-        await cache.call(NOMINATE, told, timeout_s=self._call_s)
+        await cache.call(NOMINATE, message, timeout_s=self._call_s)
+        return clock_s()
 
     async def submit(self, batch: PodBatch) -> Submitted:
         """Takes pods; those that come again are known already, and updated if they changed."""
         if self._is_new:
             batch = await self._still_waiting(batch)
         pods = list(batch.pods())
-        answer = await self._telling(self.queue.submit(pods, clock_s(), batch.revision))
+        answer = await self._drive(self.queue.submit(pods, clock_s(), batch.revision))
         self._wake()
         return Submitted(len(answer.accepted), answer.refused)
 
@@ -143,11 +120,8 @@ class QueueActor:
 
     async def report(self, report: LeaseReport) -> Nothing:
         """What became of leased pods."""
-        told = report.lease_id, report.done, report.given_back, report.notes
-        gone = report.gone
-        await self._telling(
-            self.queue.report(*told, gone.pods(), clock_s(), revision=gone.revision)
-        )
+        about, gone = (report.lease_id, report.done, report.given_back, report.notes), report.gone
+        await self._drive(self.queue.report(*about, gone.pods(), clock_s(), revision=gone.revision))
         self._wake()
         return NOTHING
 
@@ -175,7 +149,7 @@ class QueueActor:
     async def observe(self, changes: ClusterChanges) -> Nothing:
         """Nodes came, left or changed; pods left their nodes, or changed there."""
         gone = changes.gone.pods()
-        await self._telling(self.queue.observe(changes.nodes, gone, changes.pods, clock_s()))
+        await self._drive(self.queue.observe(changes.nodes, gone, changes.pods, clock_s()))
         self._wake()
         return NOTHING
 
@@ -197,9 +171,8 @@ class QueueActor:
 
     async def owner_ends(self, end: OwnerEnds) -> Nothing:
         """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back."""
-        word = dict(zip(end.uids, end.nodes, strict=True))
-        owner = end.owner
-        await self._telling(self.queue.owner_ends(owner.name, owner.epoch, word, clock_s()))
+        node_of, owner = dict(zip(end.uids, end.nodes, strict=True)), end.owner
+        await self._drive(self.queue.owner_ends(owner.name, owner.epoch, node_of, clock_s()))
         self._wake()
         return NOTHING
 

@@ -45,9 +45,10 @@ from roadstead.actors.scheduler.figures import concurrency_of
 from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
 from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
-from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan
+from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
 

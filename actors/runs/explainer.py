@@ -8,12 +8,19 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.plain import PlainCycle
 from roadstead.extenders.caller import CallerOf
+from roadstead.facts.pod import Pod
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.run import Pod, RunInputs, RunOutcome, RunPlan, build_narrower, build_profiles
+from roadstead.run import (
+    RunInputs,
+    RunOutcome,
+    RunPlan,
+    build_narrower,
+    build_profiles,
+)
 
 
 def explain_pod(

@@ -35,11 +35,12 @@ from roadstead.bench.figures import Benched
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explanation
+from roadstead.facts.pod import Pod
 from roadstead.interruption import interrupting_by
 from roadstead.journal import JournalError
 from roadstead.kernel.apart import let_finish
 from roadstead.lab.trial import LabSetup, Trial
-from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
+from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
 
 T = TypeVar("T")
 Tell = Callable[[Progress], None]

@@ -23,7 +23,7 @@ from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, pa
 from roadstead.protocol.errors import cut_short
 
 MAX_NOTED = 64
-"""Messages of which method, size and sender are known."""
+"""How many messages are kept by method, size and sender."""
 
 MAX_BYTES, MAX_KEPT = 256 * 1024, 4096
 """How many bytes and messages are kept whole. They hold names and facts of pods; they are written
@@ -134,7 +134,7 @@ class Transcript:
         saved = SavedTranscript(self._actor, text, self._handled, messages)
         path = folder / f"{self._actor}{SUFFIX}"
         try:
-            # Made anew: what an earlier run left may be a link, or readable by others.
+            # A new file: one of an earlier run may be a link, or readable by others.
             path.unlink(missing_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(descriptor, "wb") as file:

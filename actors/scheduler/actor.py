@@ -73,7 +73,7 @@ class SchedulerActor:
             CycleParts(self._nodes, settings, profiles, self._narrower, partition, shorten),
             *(volumes, extenders, classes, self.members),
             profile=settings.scheduler_profiles[index_of(name)],
-            tell=self._tell_failed,
+            on_failure=self._log_failure,
         )
         self._peers = Peers(name, epoch, directory, settings.deadlines.call_s)
         self._driver = Driver(
@@ -157,7 +157,7 @@ class SchedulerActor:
         counts = {"pods": done.pods, "decided": done.decided, "placed": done.placed}
         log(self._name, "batch decided", **counts)
 
-    def _tell_failed(self, report: PodReport) -> None:
+    def _log_failure(self, report: PodReport) -> None:
         log(self._name, f"attempt {report.kind}", pod=report.key, why=report.message)
 
     async def status(self, _: Nothing) -> ActorStatus:

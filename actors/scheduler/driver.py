@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from contextlib import closing
-from typing import TypeVar
+from collections.abc import Coroutine, Sequence
 
 from roadstead.actors.binder.order import SendOrder, Turn
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.scheduler.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.outside import call_outside
-from roadstead.actors.scheduler.peers import OF_OTHERS, Peers
+from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scorers import NEAR, Scorers
 from roadstead.actors.seam import clock_s
+from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.lanes import Lane
 from roadstead.cycle.needs import (
@@ -36,32 +35,6 @@ from roadstead.cycle.needs import (
 from roadstead.scheduler.needs import BindBeside, BindPods, Need, Steps
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
-
-T = TypeVar("T")
-NeedT = TypeVar("NeedT")
-
-
-async def drive(
-    steps: Generator[NeedT, object, T], meet: Callable[[NeedT], Awaitable[object]]
-) -> T:
-    """The result of steps whose needs are met one by one.
-
-    What `meet` raises is raised where the need was; who does not expect it there ends with it.
-    """
-    with closing(steps):
-        answer: object = None
-        failure: Exception | None = None
-        while True:
-            try:
-                need = steps.send(answer) if failure is None else steps.throw(failure)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            answer = failure = None
-            try:
-                answer = await meet(need)
-            except Exception as raised:
-                failure = raised
 
 
 class Driver:
@@ -107,8 +80,6 @@ class Driver:
 
     async def meet(self, need: Need) -> object:
         """The answer to one need of the loop."""
-        if type(need) in OF_OTHERS:
-            return await self._peers.meet(need)
         match need:
             case Phase(name):
                 self._enter(name)
@@ -126,12 +97,12 @@ class Driver:
                 await self._sleep_until(at_s)
             case Pause():
                 await asyncio.sleep(0)
-            case CallExtenders() | BindBeside():
+            case _:
                 return await self._meet_anywhere(need)
         return clock_s()
 
     async def _meet_anywhere(self, need: Need) -> object:
-        """The answer to a need that the loop has, or a binding cycle."""
+        """The answer to a need of the loop or of a binding cycle."""
         match need:
             case ReadClock():
                 return clock_s()
@@ -160,12 +131,11 @@ class Driver:
                 return await self._meet_anywhere(need)
             return await self._peers.bind(need, await turn.comes())
 
-        with closing(steps):
-            async with self._may_bind:
-                try:
-                    await drive(steps, meet)
-                finally:
-                    turn.over.set()
+        async with self._may_bind:
+            try:
+                await drive(steps, meet)
+            finally:
+                turn.over.set()
 
     async def _score(self, lane: Lane, pods: Sequence[PodInCycle]) -> None:
         if self._scorers is None:

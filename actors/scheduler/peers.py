@@ -36,11 +36,10 @@ from roadstead.actors.seam import (
     Method,
     PatientRef,
 )
-from roadstead.attempts.effects import Nomination
 from roadstead.attempts.pods import Attempt
 from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import Assumed
-from roadstead.facts.pod import PodIdentity
+from roadstead.facts.pod import Pod, identity_of
 from roadstead.scheduler.needs import (
     AskLease,
     AssumePods,
@@ -49,7 +48,6 @@ from roadstead.scheduler.needs import (
     LeasedPods,
     Need,
     NominatePods,
-    Pod,
     RenewLeases,
     ReportPods,
     SettlePods,
@@ -57,15 +55,6 @@ from roadstead.scheduler.needs import (
 
 Q = TypeVar("Q")
 A = TypeVar("A")
-
-OF_OTHERS = frozenset(
-    {
-        *(AskLease, RenewLeases, ReportPods),
-        *(AssumePods, SettlePods, NominatePods),
-        EvictPods,
-    }
-)
-"""The needs that `Peers.meet` meets: most of them all."""
 
 LEASE_WAIT_S = 0.5
 """How long the queue waits for the first pod of a lease."""
@@ -94,8 +83,8 @@ class Peers:
             case AssumePods(attempts, known_changes):
                 return await self._assume(attempts, known_changes)
             case SettlePods(forget, finish, confirm, rows, known_changes):
-                told = Settle(forget, finish, confirm, known_changes, rows)
-                return await self._call(CACHE, SETTLE, told)
+                message = Settle(forget, finish, confirm, known_changes, rows)
+                return await self._call(CACHE, SETTLE, message)
             case NominatePods():
                 return await self._nominate(need)
             case EvictPods():
@@ -170,13 +159,13 @@ class Peers:
 
     async def _nominate(self, need: NominatePods) -> Assumed:
         started = time.perf_counter()
-        told = Nominations(
-            pod_batch((_identity(each), each.facts) for each in need.nominations),
+        message = Nominations(
+            pod_batch((identity_of(each.uid, each.key), each.facts) for each in need.nominations),
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),
             *(need.gone, need.known_changes),
         )
-        answer = await self._call(CACHE, NOMINATE, told)
+        answer = await self._call(CACHE, NOMINATE, message)
         self.spend("preempt", started)
         return answer
 
@@ -200,8 +189,3 @@ class Peers:
 def _pods(attempts: Sequence[Attempt]) -> PodBatch:
     uids, keys = [each.uid for each in attempts], [each.key for each in attempts]
     return pod_columns(uids, keys, [each.facts for each in attempts])
-
-
-def _identity(nomination: Nomination) -> PodIdentity:
-    namespace, _, name = nomination.key.partition("/")
-    return PodIdentity(nomination.uid, namespace, name)

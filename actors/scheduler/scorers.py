@@ -22,7 +22,7 @@ from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, clock_s
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.messages import ScoreAnswer, ScoreAsk
-from roadstead.cycle.scored_parts import ScoredParts
+from roadstead.cycle.scored_parts import WORTH_S, ScoredParts
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.wire import facts_out
 from roadstead.run import RunPlan
@@ -32,9 +32,6 @@ MOST_CLASSES = 16
 
 MOST_VALUES = 2_000_000
 """Rows times classes in one question."""
-
-WORTH_S = 0.001
-"""What plugins must take for a class, all workers together, to be asked about the next one."""
 
 NEAR = 128
 """Pods of a batch with new classes: rows on which they are placed are asked again for the next."""

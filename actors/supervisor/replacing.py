@@ -71,8 +71,8 @@ from roadstead.actors.names import (
 )
 from roadstead.actors.seam import NOTHING, A, DeadlineError, Method, Q, Ref, RunFailedError
 from roadstead.config.settings import Settings
+from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import group_key
-from roadstead.run import Pod
 
 TRIES = 4
 """How often a new life is told what it needs, before it is replaced by another one."""

@@ -13,8 +13,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import numpy as np
-
 from roadstead.binder.binder_journal import BinderJournal, RunDescription
 from roadstead.binder.commit_log import CommitLog
 from roadstead.binder.core import BinderCore
@@ -45,7 +43,7 @@ from roadstead.framework.profile import Profile
 from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.placements import TableStore
 from roadstead.protocol.status import Status
-from roadstead.revisions import Revisions
+from roadstead.revisions import Revisions, newer_nodes
 from roadstead.storage.news import BoundVolumes
 
 _log = logging.getLogger("roadstead.binder")
@@ -104,8 +102,7 @@ class Binder:
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes; update those that are known."""
-        places = self.nodes_known.coming(nodes.names, revision)
-        news = nodes if places is None else nodes.at(np.array(places, dtype=np.intp))
+        news = newer_nodes(nodes, revision, self.nodes_known)
         self._perform_durably(self.core.add_nodes(news, revision))
 
     def remove_nodes(self, names: Iterable[str], revision: int = 0) -> None:

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from roadstead.cache.changes import Changes
 from roadstead.cache.pods import BinderWord, Placement
 from roadstead.cache.state import ClusterState
-from roadstead.facts.pod import PodFacts, PodIdentity, identity_of
-
-Pod = tuple[PodIdentity, PodFacts]
+from roadstead.facts.pod import Pod, identity_of
 
 
 class AttemptEnds:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from roadstead.cache.attempt_ends import AttemptEnds, Pod
+from roadstead.cache.attempt_ends import AttemptEnds
 from roadstead.cache.changes import Changes
 from roadstead.cache.pods import AskBinder, Assumption, BinderWord, Placement, PodState
 from roadstead.cache.row_versions import RowVersion
 from roadstead.cache.state import ClusterState
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import identity_of, unnominated
+from roadstead.facts.pod import Pod, identity_of, unnominated
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.revisions import newer_nodes
 from roadstead.storage import StorageChange

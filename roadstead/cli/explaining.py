@@ -11,8 +11,9 @@ from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.scheduling import print_json, tell_notes
 from roadstead.cli.session import Session
+from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.run import Pod, RunInputs, RunPlan
+from roadstead.run import RunInputs, RunPlan
 
 NAMES_MAX = 5
 HINT_MAX_PODS = 20_000

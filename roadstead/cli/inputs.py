@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.fleet.trace import Trace
 from roadstead.report.result import InputDigest, digest_of_file
-from roadstead.run import Pod, RunInputs
+from roadstead.run import RunInputs
 
 RunningPod = tuple[PodIdentity, PodFacts, str]
 

@@ -15,6 +15,7 @@ from roadstead.cli.manifest_merge import expandable, joined
 from roadstead.cli.manifest_owners import cluster_facts
 from roadstead.cli.options import STDIN
 from roadstead.facts.compile import Interner, compile_node, compile_pod
+from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
 from roadstead.manifests.files import read_texts
@@ -23,7 +24,7 @@ from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.quantity import QuantityError
 from roadstead.report.result import InputDigest
-from roadstead.run import Pod, RunInputs
+from roadstead.run import RunInputs
 
 SOURCE_MAX_CHARS = 60
 

@@ -11,7 +11,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Asker, Victims
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import PodFacts, identity_of
 from roadstead.framework.victims import Candidate, Tried, Victim
 
 
@@ -25,7 +25,7 @@ def ask_extenders(extenders: Extenders | None, pod: PodInCycle, tried: Tried) ->
         return tried
     known = {victim.uid: victim for each in tried.candidates for victim in each.victims}
     asked = {each.node_name: _victims(each) for each in tried.candidates}
-    asker = Asker(_identity(pod.uid, pod.key), pod.info.facts)
+    asker = Asker(identity_of(pod.uid, pod.key), pod.info.facts)
     try:
         left = extenders.process_preemption(asker, asked)
     except ExtenderError as failure:
@@ -48,10 +48,5 @@ def _victims(candidate: Candidate) -> Victims:
 
 def _asker(victim: Victim) -> Asker:
     """A victim as it is told of: who it is, and its priority."""
-    identity = _identity(victim.uid, victim.key)
+    identity = identity_of(victim.uid, victim.key)
     return Asker(identity, PodFacts(identity.namespace, priority=victim.priority))
-
-
-def _identity(uid: str, key: str) -> PodIdentity:
-    namespace, _, name = key.rpartition("/")
-    return PodIdentity(uid, namespace, name)

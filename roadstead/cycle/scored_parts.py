@@ -18,6 +18,10 @@ from roadstead.framework.plugin import FilterResult
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 
+WORTH_S = 0.001
+"""What plugins must take for a class for workers to be asked: less than that, messages take longer.
+"""
+
 Column = tuple[str, str]
 """(plugin, point)."""
 

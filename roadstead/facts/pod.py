@@ -185,6 +185,10 @@ class PodIdentity:
         return pod_key(self.uid, f"{self.namespace}/{self.name}")
 
 
+Pod = tuple[PodIdentity, PodFacts]
+"""A pod: who it is, and what scheduling looks at."""
+
+
 def pod_key(uid: str, key: str) -> str:
     """A pod's key (namespace/name): its UID itself where that reads the same.
 
@@ -195,7 +199,7 @@ def pod_key(uid: str, key: str) -> str:
 
 def identity_of(uid: str, key: str) -> PodIdentity:
     """Who a pod is. key: namespace/name."""
-    namespace, _, name = key.partition("/")
+    namespace, _, name = key.rpartition("/")
     return PodIdentity(uid, namespace, name)
 
 

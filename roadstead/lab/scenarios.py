@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import Owner, PodAffinityTerm, PodFacts, PodIdentity, SpreadConstraint
+from roadstead.facts.pod import Owner, Pod, PodAffinityTerm, PodFacts, PodIdentity, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector, Requirement
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -29,8 +29,6 @@ APPS: Final = 5
 
 JOB_PODS: Final = 10
 """Pods of a job."""
-
-Pod = tuple[PodIdentity, PodFacts]
 
 
 def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:

@@ -1,1 +1,1 @@
-"""Local: pods decided in one process, without actors, on each of the paths that a run may take."""
+"""Local: runs without actors in one process, and pods decided on each path that a run may take."""

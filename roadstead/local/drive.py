@@ -1,26 +1,41 @@
-"""Drives what is decided in steps within one process, where nothing has to be waited for."""
+"""Drives steps in one process, where nothing has to be waited for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TypeVar
 
 from roadstead.cycle.needs import CallExtenders, Need, Phase, Prepare, Steps
 
 T = TypeVar("T")
+NeedT = TypeVar("NeedT")
+
+
+def drive(steps: Generator[NeedT, object, T], meet: Callable[[NeedT], object]) -> T:
+    """The result of steps whose needs are met one by one.
+
+    What `meet` raises is raised where the need was; steps that do not expect it there end with it.
+    """
+    with closing(steps):
+        answer: object = None
+        failure: Exception | None = None
+        while True:
+            try:
+                need = steps.send(answer) if failure is None else steps.throw(failure)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            answer = failure = None
+            try:
+                answer = meet(need)
+            except Exception as raised:
+                failure = raised
 
 
 def run_now(steps: Steps[T]) -> T:
     """The result of steps: extenders are called here, time stands still, nothing accelerates."""
-    with closing(steps):
-        answer: object = None
-        while True:
-            try:
-                need = steps.send(answer)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            answer = _met(need)
+    return drive(steps, _met)
 
 
 def _met(need: Need) -> object:

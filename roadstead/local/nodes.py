@@ -12,6 +12,7 @@ import numpy as np
 
 from roadstead.cache import ClusterState
 from roadstead.cache.row_versions import KnownVersions, RowVersion
+from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Decision
 from roadstead.cycle.tentative import Tentative
 from roadstead.facts.node_list import NodeList
@@ -22,16 +23,13 @@ from roadstead.storage import StorageChange
 
 
 class LocalNodes:
-    """A table that holds all that `state` does, and the placements that it has yet to hear of.
+    """A table with all that `state` holds, and the placements that were decided on it since."""
 
-    checks_versions: whether binds are refused for the version of their row.
-    """
-
-    def __init__(self, state: ClusterState, classes: PodClasses, *, checks_versions: bool) -> None:
+    def __init__(self, state: ClusterState, classes: PodClasses, settings: Settings) -> None:
         self.table = NodeTable(classes)
         self.tentative = Tentative(self.table)
         self._state = state
-        self._checks_versions = checks_versions
+        self._checks_versions = settings.conflicts == "version"
         self._versions = KnownVersions()
 
     def hold(self) -> None:
@@ -99,7 +97,7 @@ class LocalNodes:
         self.table.add_nodes(nodes, arrivals[len(arrivals) - len(nodes) :].astype(np.int64))
 
     def send_storage(self, changes: Sequence[StorageChange]) -> None:
-        """Claims changed: a scheduler hears of it with the next answer of the cache."""
+        """Claims changed: a scheduler receives that with the next answer of the cache."""
 
     def send_versions(self, rows: Sequence[RowVersion]) -> None:
         """Rows have new versions."""

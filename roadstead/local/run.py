@@ -10,18 +10,15 @@ decides what the actors decide with one scheduler, since it is made of the same 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import PodReport
-from roadstead.binder import BinderSettings, BindRequest
+from roadstead.binder import BindRequest
 from roadstead.binder.answers import BindAnswers, bind_answers
-from roadstead.binder.binder import Binder
-from roadstead.binder.binder_journal import RunDescription
 from roadstead.binder.pods import KeyedPod
-from roadstead.cache import Assumption, ClusterState, SchedulerCache
+from roadstead.cache import Assumption, SchedulerCache
 from roadstead.cache.answers import Assumed
 from roadstead.cycle.batch import Accelerator
 from roadstead.cycle.needs import CallExtenders, CatchUp, Prepare, WaitUntil
@@ -30,17 +27,16 @@ from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import identity_of, unnominated
+from roadstead.facts.pod import Pod, identity_of, unnominated
 from roadstead.framework.members import GroupMembers
 from roadstead.journal import Journal, NullJournal
+from roadstead.local.drive import drive
 from roadstead.local.nodes import LocalNodes
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.placements import TableStore
-from roadstead.queue import QueueSettings
-from roadstead.queue.nominations import Telling
+from roadstead.queue.nominations import QueueSteps, SendNominations
 from roadstead.queue.reports import NodeChange, PendingNote
-from roadstead.queue.scheduling_queue import SchedulingQueue
-from roadstead.run import Pod, RunPlan, build_narrower, build_profiles
+from roadstead.run import RunPlan, build_narrower, build_profiles
+from roadstead.run_parts import build_binder, build_cluster_state, build_queue
 from roadstead.scheduler.needs import (
     AskLease,
     AssumePods,
@@ -83,19 +79,13 @@ class LocalRun:
         self.now_s = 0.0
         self.failures: list[PodReport] = []
         self._accelerator, self._has_leased = accelerator, False
-        checks_versions = settings.conflicts == "version"
-        store = TableStore()
-        self.binder = Binder(
-            *(store, build_profiles(plan, store.table.classes), journal or NullJournal()),
-            RunDescription(plan.cluster, plan.config().profiles, plan.digest),
-            BinderSettings(checks_versions=checks_versions),
-        )
-        self.state = ClusterState.empty(plan.cluster.storage, plan.binding_profiles())
+        self.binder = build_binder(plan, journal or NullJournal())
+        self.state = build_cluster_state(plan)
         classes, members = PodClasses(), GroupMembers()
         profiles = build_profiles(plan, classes, members=members)
-        self.nodes = LocalNodes(self.state, classes, checks_versions=checks_versions)
+        self.nodes = LocalNodes(self.state, classes, settings)
         self.cache = SchedulerCache(self.state, self.nodes)
-        self.queue = _queue_of(plan)
+        self.queue = build_queue(plan)
         self._volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
         narrower = build_narrower(plan, caller_of)
         self.scheduler = Scheduler(
@@ -103,7 +93,8 @@ class LocalRun:
             CycleParts(self.nodes, settings, profiles, narrower),
             *(self._volumes, Extenders() if narrower is None else narrower.extenders),
             *(classes, members),
-            tell=self.failures.append,
+            profile=settings.scheduler_profiles[0],
+            on_failure=self.failures.append,
         )
 
     # The cluster, and pods that wait.
@@ -114,7 +105,7 @@ class LocalRun:
         changes = [NodeChange(known.get(each.name), each) for each in coming]
         self.binder.add_nodes(NodeList.of(coming))
         self.cache.add_nodes(NodeList.of(coming))
-        self._told(self.queue.observe(changes, (), (), self.now_s))
+        self._driven(self.queue.observe(changes, (), (), self.now_s))
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Nodes disappear; their pods stay bound to them."""
@@ -122,7 +113,7 @@ class LocalRun:
         changes = [NodeChange(known[name], None) for name in names if name in known]
         self.binder.remove_nodes(names)
         aside = self.cache.remove_nodes(names)
-        self._told(self.queue.observe(changes, aside, (), self.now_s))
+        self._driven(self.queue.observe(changes, aside, (), self.now_s))
 
     def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
         """Pods that run already, each on its node."""
@@ -139,7 +130,7 @@ class LocalRun:
     def submit(self, pods: Sequence[Pod]) -> tuple[str, ...]:
         """Pods wait to be placed; UIDs of those for which the queue has no room."""
         self.binder.add_pending([_keyed(each) for each in pods])
-        return self._told(self.queue.submit(pods, self.now_s)).refused
+        return self._driven(self.queue.submit(pods, self.now_s)).refused
 
     # Scheduling.
 
@@ -154,7 +145,7 @@ class LocalRun:
         """One lease, or one batch and all that follows from it."""
         self._has_leased = False
         self.queue.go_on(self.now_s)
-        return self._driven(self.scheduler.step(self.now_s))
+        return drive(self.scheduler.step(self.now_s), self._met)
 
     @property
     def next_s(self) -> float | None:
@@ -174,23 +165,6 @@ class LocalRun:
 
     # Needs, met at once.
 
-    def _driven(self, steps: Generator[Need, object, T]) -> T:
-        """The result of steps; what a need raises is raised where it was."""
-        with closing(steps):
-            answer: object = None
-            failure: Exception | None = None
-            while True:
-                try:
-                    need = steps.send(answer) if failure is None else steps.throw(failure)
-                except StopIteration as end:
-                    result: T = end.value
-                    return result
-                answer = failure = None
-                try:
-                    answer = self._met(need)
-                except Exception as raised:
-                    failure = raised
-
     def _met(self, need: Need) -> object:
         match need:
             case AssumePods() | SettlePods() | NominatePods():
@@ -198,7 +172,7 @@ class LocalRun:
             case BindPods():
                 return self._bound(need)
             case BindBeside(steps):
-                return self._driven(steps)
+                return drive(steps, self._met)
             case EvictPods(_, uids, preemptor, node_name):
                 gone = self.binder.evict(uids, preemptor, node_name)
                 return [(identity_of(uid, key), facts) for uid, key, facts in gone]
@@ -221,8 +195,8 @@ class LocalRun:
             return self._leased(need)
         if isinstance(need, RenewLeases):
             return self.queue.renew(need.lease_ids, self.now_s)
-        told = need.lease_id, need.done, need.given_back, need.notes, need.gone
-        self._told(self.queue.report(*told, self.now_s))
+        about = need.lease_id, need.done, need.given_back, need.notes, need.gone
+        self._driven(self.queue.report(*about, self.now_s))
         self.queue.go_on(self.now_s)
         return None
 
@@ -253,7 +227,7 @@ class LocalRun:
         elif isinstance(need, SettlePods):
             freed = self.cache.settle(need.forget, need.finish, need.confirm, need.rows, self.now_s)
             if freed:
-                self._told(self.queue.observe((), freed, (), self.now_s))
+                self._driven(self.queue.observe((), freed, (), self.now_s))
         else:
             pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
             nodes = [n.node_name for n in need.nominations]
@@ -275,32 +249,13 @@ class LocalRun:
         ]
         return bind_answers(self.binder.bind(requests, need.volumes))
 
-    def _told(self, steps: Telling[T]) -> T:
-        """The result of steps between which the cache hears of nominations."""
-        with closing(steps):
-            say = None
-            while True:
-                try:
-                    say = next(steps) if say is None else steps.send(self.now_s)
-                except StopIteration as end:
-                    result: T = end.value
-                    return result
-                self.cache.nominate(say.pods, say.nodes, [False] * len(say.pods))
+    def _driven(self, steps: QueueSteps[T]) -> T:
+        """The result of the queue's steps, whose nominations the cache receives."""
+        return drive(steps, self._nominated)
 
-
-def _queue_of(plan: RunPlan) -> SchedulingQueue:
-    settings, config, members = plan.settings, plan.config(), GroupMembers(is_known=True)
-    return SchedulingQueue(
-        build_profiles(plan, PodClasses(), members=members),
-        members,
-        plan.cluster,
-        QueueSettings(
-            max_pods=settings.bounds.queue_max_pods,
-            lease_s=settings.deadlines.lease_s,
-            backoff_initial_s=config.pod_initial_backoff_s,
-            backoff_max_s=config.pod_max_backoff_s,
-        ),
-    )
+    def _nominated(self, need: SendNominations) -> float:
+        self.cache.nominate(need.pods, need.nodes, [False] * len(need.pods))
+        return self.now_s
 
 
 def _keyed(pod: Pod) -> KeyedPod:

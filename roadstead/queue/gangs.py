@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.framework.members import GroupMembers
@@ -17,8 +17,6 @@ from roadstead.framework.profile import Profile
 from roadstead.queue.core import QueueCore
 from roadstead.queue.events import PodEvents
 from roadstead.queue.pods import QueuedPod
-
-Pod = tuple[PodIdentity, PodFacts]
 
 
 class Gangs:

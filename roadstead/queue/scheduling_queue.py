@@ -5,8 +5,8 @@
                  │           └── events ◄───────────┴── observe, leave, owner_ends
                  └── what others of a gang, and nominations, allow
 
-Synchronous, without a clock. What the cache must hear comes out as steps (`Telling`): whoever calls
-has it told before the next step. Follows PriorityQueue of upstream
+Synchronous, without a clock. Nominations for the cache come out as steps (`QueueSteps`): the caller
+sends each before the next step. Follows PriorityQueue of upstream
 (pkg/scheduler/backend/queue/scheduling_queue.go, 1.34), with leases in place of Pop.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.fact_changes import seen_pod
 from roadstead.framework.hint_map import HintMap, SeenEvent
@@ -27,7 +27,7 @@ from roadstead.queue.core import Among, QueueCore
 from roadstead.queue.events import PodEvents, node_events, pod_events
 from roadstead.queue.gang_turns import GangTurns
 from roadstead.queue.gangs import Gangs
-from roadstead.queue.nominations import Nominations, Pod, Telling
+from roadstead.queue.nominations import QueueNominations, QueueSteps
 from roadstead.queue.pods import AddResult, LeaseBatch, PodState, QueueSettings, RequeueReason
 from roadstead.queue.reports import GivenBack, NodeChange, PendingNote, PodChange
 from roadstead.queue.retries import Retries
@@ -69,7 +69,7 @@ class SchedulingQueue:
         self._wakes = 0
         self._gangs = Gangs(*(profiles.values(), self.core, members, self._events, self._happened))
         self._gang_turns = GangTurns(self.core, members)
-        self.nominations = Nominations(self.core, self._events, self._happened)
+        self.nominations = QueueNominations(self.core, self._events, self._happened)
 
     def gate(self, facts: PodFacts) -> Status:
         """What PreEnqueue of a pod's profile says."""
@@ -82,7 +82,7 @@ class SchedulingQueue:
 
     # Pods come and go.
 
-    def submit(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> Telling[AddResult]:
+    def submit(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> QueueSteps[AddResult]:
         """Take pods; those that come again are known already, and updated if they changed."""
         news = self._news(pods, revision)
         # All of a batch are there before the first of them meets its gate.
@@ -99,7 +99,7 @@ class SchedulingQueue:
         answer = self.core.add(news, now_s)
         self._happened(self._events.waiting(members), now_s)
         self._note_gated(news, classes)
-        yield from self.nominations.tell()
+        yield from self.nominations.send_changes()
         return answer
 
     def _news(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
@@ -167,7 +167,7 @@ class SchedulingQueue:
         gone: Iterable[Pod],
         now_s: float,
         revision: int = 0,
-    ) -> Telling[None]:
+    ) -> QueueSteps[None]:
         """What became of leased pods. gone: evicted ones, as of a revision."""
         for note in notes:
             self._notes[note.uid] = note
@@ -177,17 +177,17 @@ class SchedulingQueue:
             back = [self._retries.requeue(lease_id, each) for each in given_back]
             lost = self.nominations.losing(back)
             answer = self.core.requeue(lease_id, back, now_s)
-            self.nominations.not_heard(given_back, answer.stale)
+            self.nominations.note_stale(given_back, answer.stale)
             lost = {uid: lost[uid] for uid in answer.applied if uid in lost}
             # The room that was kept for them is there for others, as if they had left it.
             self._happened(
                 self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
             )
             self._free(given_back, now_s)
-            yield from self.nominations.tell()
-            yield from self.nominations.say_what_holds()
+            yield from self.nominations.send_changes()
+            yield from self.nominations.send_corrections()
         self.leave(gone, now_s, revision)
-        yield from self.nominations.tell()
+        yield from self.nominations.send_changes()
 
     def _done(self, lease_id: int, done: Sequence[str], now_s: float) -> None:
         self._members.bind(done)
@@ -243,16 +243,16 @@ class SchedulingQueue:
         gone: Iterable[Pod],
         pods: Iterable[PodChange],
         now_s: float,
-    ) -> Telling[None]:
+    ) -> QueueSteps[None]:
         """Nodes came, left or changed; pods left their nodes, or changed there."""
         left = self._events.gone(facts for _, facts in gone)
         self._happened([*node_events(nodes), *left, *pod_events(pods)], now_s)
-        yield from self.nominations.tell()
+        yield from self.nominations.send_changes()
 
     def _happened(
         self, events: Sequence[SeenEvent], now_s: float, among: Among | None = None
     ) -> None:
-        """Tells the core of those events that some plugin registered."""
+        """Hand the core those events that some plugin registered."""
         interesting = [each for each in events if self.hints.is_of_interest(each.event)]
         if interesting:
             self.core.move(interesting, now_s, among)
@@ -260,30 +260,30 @@ class SchedulingQueue:
     # Schedulers that were replaced.
 
     def lent_to(self, owner: str, epoch: int) -> tuple[str, ...]:
-        """Pods that are lent to earlier lives of a scheduler, or were until their lease ended."""
-        lent = self.core.lent_to(owner, epoch)
-        overdue = self._overdue.get(owner, set()).difference(lent)
-        return (*lent, *sorted(overdue))
+        """Pods that earlier lives of a scheduler lease, or did until the lease ended."""
+        leased = self.core.lent_to(owner, epoch)
+        overdue = self._overdue.get(owner, set()).difference(leased)
+        return (*leased, *sorted(overdue))
 
     def owner_ends(
-        self, owner: str, epoch: int, word: Mapping[str, str | None], now_s: float
-    ) -> Telling[None]:
+        self, owner: str, epoch: int, node_of: Mapping[str, str | None], now_s: float
+    ) -> QueueSteps[None]:
         """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back.
 
-        word: uid → node, "" for a pod that is not bound, None for one that is gone. What it had
+        node_of: uid → node, "" for a pod that is not bound, None for one that is gone. What it had
         assumed is free again.
         """
-        lent = self.core.lent_to(owner, epoch)
-        left = [uid for uid, node in word.items() if node]
+        leased = self.core.lent_to(owner, epoch)
+        left = [uid for uid, node in node_of.items() if node]
         bound = self._known(left)
-        freed = self._known(uid for uid in word if not word[uid])
+        freed = self._known(uid for uid in node_of if not node_of[uid])
         self._members.bind(left)
         self.core.assigned(left)
-        self.core.delete(uid for uid in lent if uid in word and word[uid] is None)
+        self.core.delete(uid for uid in leased if uid in node_of and node_of[uid] is None)
         self.core.revoke(owner, epoch, now_s)
         self._overdue.pop(owner, None)
         self._happened([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
-        yield from self.nominations.tell()
+        yield from self.nominations.send_changes()
 
     def _known(self, uids: Iterable[str]) -> list[PodFacts]:
         return [facts for uid in uids if (facts := self.core.facts_of(uid)) is not None]

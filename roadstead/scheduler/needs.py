@@ -16,14 +16,12 @@ from roadstead.attempts.pods import Attempt
 from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import Assumed
 from roadstead.cycle import needs as of_cycle
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import Pod, PodFacts
 from roadstead.facts.pod_groups import GroupKey
 from roadstead.queue.reports import GivenBack, PendingNote
 from roadstead.storage.news import BoundVolumes
 
 T = TypeVar("T")
-
-Pod = tuple[PodIdentity, PodFacts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from roadstead.cycle.jobs import job_of
 from roadstead.cycle.needs import READ_CLOCK, called, time_after
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
-from roadstead.facts.pod import PodIdentity
+from roadstead.facts.pod import Pod, identity_of
 from roadstead.protocol.status import unschedulable
 from roadstead.queue.reports import GivenBack, PendingNote
 from roadstead.scheduler.figures import Figures
@@ -45,7 +45,6 @@ from roadstead.scheduler.needs import (
     AssumePods,
     BindBeside,
     BindPods,
-    Pod,
     ReportPods,
     SettlePods,
     Steps,
@@ -74,9 +73,10 @@ _OUTCOMES = {
 class Performer:
     """Performs the effects of one scheduler's core.
 
-    tell: hears of attempts that fail. seq: the last change of the cluster that must be on the table
-    for the next batch. reads_failed: something that was decided on the state as read was refused
-    since. figures: what the scheduler did, of which this counts the binder's answers.
+    on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
+    must be on the table for the next batch. reads_failed: something that was decided on the state
+    as read was refused since. figures: what the scheduler did, of which this counts the binder's
+    answers.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Performer:
         settings: Settings,
         volumes: SchedulerVolumes,
         extenders: Extenders,
-        tell: Callable[[PodReport], None],
+        on_failure: Callable[[PodReport], None],
     ) -> None:
         self.seq = 0
         self.reads_failed = False
@@ -93,7 +93,7 @@ class Performer:
         self._core = core
         self._volumes = volumes
         self._extenders = extenders
-        self._tell = tell
+        self._on_failure = on_failure
         self._news: dict[str, int] = {}
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
@@ -104,7 +104,7 @@ class Performer:
         gone: Sequence[Pod] = ()
         notes = _notes(effects)
         for report in _failures(effects):
-            self._tell(report)
+            self._on_failure(report)
         forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
         freed = {attempt.uid for attempts in forgotten for attempt in attempts}
         for effect in effects:
@@ -171,7 +171,7 @@ class Performer:
         if answer is None:
             yield from self.perform(self._core.lost([a.token for a in attempts]))
             return
-        self._take_note(attempts, answer)
+        self._record(attempts, answer)
         yield from self.perform(self._core.bind_answered(_answers(answer)))
 
     def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
@@ -183,14 +183,14 @@ class Performer:
             tuple(job_of(a.facts) for a in attempts) if whole else (),
         )
 
-    def _take_note(self, attempts: Sequence[Attempt], told: BindAnswers) -> None:
-        """What answers of the binder say beside how attempts end."""
-        causes = dict.fromkeys(told.tokens, "")
-        causes |= {told.tokens[place]: cause for place, cause, _, _ in told.refused}
+    def _record(self, attempts: Sequence[Attempt], answer: BindAnswers) -> None:
+        """Count an answer, and keep the versions of rows that are in it."""
+        causes = dict.fromkeys(answer.tokens, "")
+        causes |= {answer.tokens[place]: cause for place, cause, _, _ in answer.refused}
         self.figures.answered(attempts, causes)
-        self.reads_failed |= bool(told.refused)
+        self.reads_failed |= bool(answer.refused)
         if self._checks_versions:
-            version_of = {each.token: each.row_version for each in told.answers}
+            version_of = {each.token: each.row_version for each in answer.answers}
             for each in attempts:
                 if each.token in version_of:
                     known = self._news.get(each.node_name, 0)
@@ -202,7 +202,7 @@ class Performer:
         for attempt in attempts:
             if not self._extenders.binder_of(attempt.facts):
                 continue
-            target = _identity(attempt), attempt.facts, attempt.node_name
+            target = identity_of(attempt.uid, attempt.key), attempt.facts, attempt.node_name
             try:
                 yield from called(self._extenders, partial(self._extenders.bind, *target))
             except ExtenderError as failure:
@@ -222,23 +222,18 @@ class Performer:
         return gone
 
 
-def _identity(attempt: Attempt) -> PodIdentity:
-    namespace = attempt.facts.namespace
-    return PodIdentity(attempt.uid, namespace, attempt.key.removeprefix(f"{namespace}/"))
-
-
 def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
     return tuple((attempt.uid, attempt.token) for attempt in attempts)
 
 
-def _answers(told: BindAnswers) -> list[BindAnswer]:
+def _answers(answer: BindAnswers) -> list[BindAnswer]:
     found = [
         BindAnswer(token, BindOutcome.BOUND, node)
-        for token, node in zip(told.tokens, told.nodes, strict=True)
+        for token, node in zip(answer.tokens, answer.nodes, strict=True)
     ]
-    for place, cause, reasons, _ in told.refused:
+    for place, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
-        found[place] = BindAnswer(told.tokens[place], outcome, "", ", ".join((cause, *reasons)))
+        found[place] = BindAnswer(answer.tokens[place], outcome, "", ", ".join((cause, *reasons)))
     return found
 
 

@@ -17,7 +17,8 @@ from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Effect, Nominate, Nomination
 from roadstead.attempts.pods import PodState
 from roadstead.cache.answers import Assumed
-from roadstead.scheduler.needs import EvictPods, NominatePods, Pod, Steps, answer_of_cache
+from roadstead.facts.pod import Pod
+from roadstead.scheduler.needs import EvictPods, NominatePods, Steps, answer_of_cache
 
 PREEMPTED = "preempted"
 
@@ -40,8 +41,8 @@ def carry_out(
             gone += cast("list[Pod]", (yield ask))
     uids = tuple(identity.uid for identity, _ in gone)
     effects += core.deleted(uids)
-    told = NominatePods(effect.nominations, uids, known_changes)
-    return effects, gone, (yield from answer_of_cache(told))
+    need = NominatePods(effect.nominations, uids, known_changes)
+    return effects, gone, (yield from answer_of_cache(need))
 
 
 def _sort_out(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:

@@ -22,7 +22,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.lanes import Lane
 from roadstead.cycle.needs import READ_CLOCK, UnsettledError, time_after
-from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
+from roadstead.cycle.scheduling_cycle import CycleParts, Decided, SchedulingCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_info import PodClasses
@@ -46,7 +46,7 @@ class Scheduler:
     """Leases, decides, and has done what follows.
 
     parts: what it decides with; its nodes are kept up to date by its driver. profile: whose pods it
-    gets, "" for all. tell: hears of attempts that fail.
+    gets, "" for all. on_failure: see `Performer`.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Scheduler:
         members: GroupMembers,
         *,
         profile: str = "",
-        tell: Callable[[PodReport], None],
+        on_failure: Callable[[PodReport], None],
     ) -> None:
         settings, thinking = parts.settings, Thinking(parts.settings.decision_time)
         self.core = core
         self.cycle = SchedulingCycle(parts, thinking)
-        self.performer = Performer(core, settings, volumes, extenders, tell)
+        self.performer = Performer(core, settings, volumes, extenders, on_failure)
         self.leasing = Leasing(
             *(core, self.performer, settings, parts.profiles, classes, members),
             profile=profile,
@@ -90,14 +90,18 @@ class Scheduler:
             self.cycle.drop()
             performer.reads_failed = False
         began_s = now_s = yield from time_after(READ_CLOCK)
+        decided: Decided | None = None
+        unsettled = ""
         try:
-            decisions, settled = yield from self.cycle.decide(lane, pods, now_s)
-        except UnsettledError as unsettled:
-            return BatchDone(len(pods), unsettled=str(unsettled))
-        finally:
-            performer.figures.passed_on = self.cycle.passed_on
+            decided = yield from self.cycle.decide(lane, pods, now_s)
+        except UnsettledError as failure:
+            unsettled = str(failure)
         now_s = yield from time_after(READ_CLOCK)
         performer.figures.busy_s += now_s - began_s
+        performer.figures.passed_on = self.cycle.passed_on
+        if decided is None:
+            return BatchDone(len(pods), unsettled=unsettled)
+        decisions, settled = decided
         lane.cycle.settled(len(pods), settled)
         performer.figures.decided += len(decisions)
         yield from performer.perform(self.core.decided(decisions, lane.cycle.row_versions))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors.cache import actor as cache_actor
+from roadstead import run_parts
 from roadstead.actors.cache import encoding
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
@@ -88,7 +88,7 @@ async def test_the_queue_learns_of_the_room_that_expired_assumptions_leave():
 
 async def test_more_assumptions_expire_at_once_than_pods_that_are_gone_are_remembered(monkeypatch):
     few = CacheSettings(max_gone_remembered=1)
-    monkeypatch.setattr(cache_actor, "CacheSettings", lambda **_: few)
+    monkeypatch.setattr(run_parts, "CacheSettings", lambda **_: few)
     world = await World().assuming("a", "b", "c")
 
     await world.cache.recovery.expire()

@@ -9,7 +9,8 @@ from roadstead.actors.names import CACHE
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.scheduler import kernel_loader
-from roadstead.actors.scheduler.driver import Driver, drive
+from roadstead.actors.scheduler.driver import Driver
+from roadstead.actors.steps import drive
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.needs import Pause

@@ -8,8 +8,8 @@ from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import Leased, Renewed, RunningPods, Settle, node_batch
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
-from roadstead.actors.scheduler.driver import drive
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
+from roadstead.actors.steps import drive
 from roadstead.attempts.effects import PodReport, Report, ReportKind
 from roadstead.binder.answers import BindAnswer
 from roadstead.cache.answers import Assumed

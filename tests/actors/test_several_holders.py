@@ -6,9 +6,9 @@ from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.scheduler import held_nodes
-from roadstead.actors.scheduler.driver import drive
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING
+from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.needs import ApplyWaiting, Pause, UnsettledError
 from roadstead.cycle.scheduling_cycle import decide_held

@@ -8,12 +8,13 @@ from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.plain import PlainCycle
+from roadstead.facts.pod import Pod
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.report.result import PendingPod, Placement
-from roadstead.run import Pod, Progress, RunInputs, RunOutcome, RunPlan, build_profiles
+from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, build_profiles
 
 Tell = Callable[[Progress], None]
 

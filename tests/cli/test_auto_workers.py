@@ -40,6 +40,7 @@ def ticking(step_s):
         (0.3, 64, 64, "plugins take 100.0 ms"),
         (0.3, 1, 0, "no two cores are free"),
         (0.0003, 4, 0, "workers would take longer to start"),
+        (0.0, 4, 0, "plugins take 0.0 ms"),
     ],
 )
 def test_there_are_as_many_as_pay(step_s, cores, workers, why):

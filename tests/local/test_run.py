@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.needs import CatchUp, UnsettledError
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
@@ -124,6 +125,26 @@ def test_what_leaves_makes_room():
     run.remove_nodes(["n1"])
     run.submit(pods_of("c"))
     assert run.run(31.0) == 0
+
+
+def test_a_batch_whose_changes_do_not_come_is_begun_again_and_its_time_counts(monkeypatch):
+    run = LocalRun(plan_of())
+    run.add_nodes([node("n1")])
+    run.submit(pods_of("a"))
+    met, late = run._met, [UnsettledError("no change in 2 s")]
+
+    def meet(need):
+        if isinstance(need, CatchUp) and late:
+            run.now_s += 2.0
+            raise late.pop()
+        return met(need)
+
+    monkeypatch.setattr(run, "_met", meet)
+    assert run.step() is None
+    assert run.step().unsettled == "no change in 2 s"
+
+    assert run.scheduler.performer.figures.busy_s == 2.0
+    assert run.run(0.0) == 1
 
 
 def test_its_journal_holds_by_the_checker():

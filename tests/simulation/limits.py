@@ -9,10 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from roadstead.actors.binder import actor as binder_actor
-from roadstead.actors.cache import actor as cache_actor
+from roadstead import run_parts
 from roadstead.actors.cache import recovery as cache_recovery
-from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import scorers
 from roadstead.binder import binder_journal, verification
@@ -42,9 +40,9 @@ class Shrunk:
         """Actors that are built meanwhile have these limits."""
         with ExitStack() as stack:
             for module, name, settings in (
-                (binder_actor, "BinderSettings", self.binder),
-                (queue_actor, "QueueSettings", self.queue),
-                (cache_actor, "CacheSettings", self.cache),
+                (run_parts, "BinderSettings", self.binder),
+                (run_parts, "QueueSettings", self.queue),
+                (run_parts, "CacheSettings", self.cache),
                 (scheduler, "AttemptsCore", {"max_remembered": self.max_remembered}),
             ):
                 put = _with(getattr(module, name), settings)

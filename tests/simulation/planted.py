@@ -38,7 +38,7 @@ from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
 from roadstead.queue.gangs import Gangs
 from roadstead.queue.lending import Lending
-from roadstead.queue.nominations import Nominations
+from roadstead.queue.nominations import QueueNominations
 from roadstead.revisions import Revisions
 from roadstead.scheduler import preempting
 from roadstead.scheduler.needs import NominatePods
@@ -455,7 +455,7 @@ def _forgetting_nominations(self, entry, facts, now_s, events):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), seed=30491, within=1, found=30491)
 def a_nomination_counts_though_its_lease_was_over(put):
-    put(Nominations, "not_heard", lambda self, back, stale: None)
+    put(QueueNominations, "note_stale", lambda self, back, stale: None)
 
 
 @bug(kinds=("changes",), within=60, found=0)

@@ -10,6 +10,7 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
+from roadstead import run_parts
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import encoding, recovery
 from roadstead.actors.messages import (
@@ -58,7 +59,7 @@ async def problems_of(plan, scenario, drawn):
         "max_gone_remembered": draw.choice((1, 4, 1000)),
     }
     with (
-        patch.object(cache_actor, "CacheSettings", lambda **_: CacheSettings(**settings)),
+        patch.object(run_parts, "CacheSettings", lambda **_: CacheSettings(**settings)),
         patch.object(encoding, "PAGE", draw.choice((1, 3, 5000))),
         patch.object(recovery, "COMPARE_S", 2.0),
         patch.object(recovery, "COMPARE_MOST", draw.choice((8, 100_000))),

@@ -1,0 +1,57 @@
+"""Builds the parts of a run from its plan: queue, cache state, binder.
+
+The actors build theirs by it, each in its process, and `LocalRun` all of them in one.
+"""
+
+from __future__ import annotations
+
+from roadstead.binder import BinderSettings
+from roadstead.binder.binder import Binder
+from roadstead.binder.binder_journal import RunDescription
+from roadstead.cache import CacheSettings, ClusterState
+from roadstead.framework.members import GroupMembers
+from roadstead.journal import Journal
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.placements import TableStore
+from roadstead.queue import QueueSettings
+from roadstead.queue.scheduling_queue import SchedulingQueue
+from roadstead.run import RunPlan, build_profiles
+
+
+def build_queue(plan: RunPlan) -> SchedulingQueue:
+    """The empty queue of a run."""
+    settings, config, members = plan.settings, plan.config(), GroupMembers(is_known=True)
+    return SchedulingQueue(
+        build_profiles(plan, PodClasses(), members=members),
+        members,
+        plan.cluster,
+        QueueSettings(
+            max_pods=settings.bounds.queue_max_pods,
+            lease_s=settings.deadlines.lease_s,
+            backoff_initial_s=config.pod_initial_backoff_s,
+            backoff_max_s=config.pod_max_backoff_s,
+            by_profile=settings.scheduler_profiles[0] != "",
+        ),
+    )
+
+
+def build_cluster_state(plan: RunPlan) -> ClusterState:
+    """The cluster of a run as its cache knows it, without nodes."""
+    return ClusterState.empty(
+        plan.cluster.storage,
+        plan.binding_profiles(),
+        CacheSettings(bind_s=plan.settings.deadlines.assume_s),
+        partitions=plan.settings.part_count,
+    )
+
+
+def build_binder(plan: RunPlan, journal: Journal) -> Binder:
+    """The binder of a run, recovered from its journal where that holds records."""
+    store = TableStore()
+    return Binder(
+        store,
+        build_profiles(plan, store.table.classes),
+        journal,
+        RunDescription(plan.cluster, plan.config().profiles, plan.digest),
+        BinderSettings(checks_versions=plan.settings.conflicts == "version"),
+    )
