@@ -291,7 +291,10 @@ class AttemptsCore(Outcomes):
     def _effects(self, out: Outbox) -> list[Effect]:
         """The effects of a call, once all that plugins said of waiting pods in it is heeded.
 
-        It ends: each word that has a consequence takes a pod on, and none takes one back.
+        It ends: each word that has a consequence takes a pod on, and none takes one back. Binds go
+        out in the order in which they were decided: the pod that completes a gang comes to its end
+        before those that waited for it, and the binder, which asks filters again, would meet it
+        without the pods that its decision counted on.
         """
         while words := [word for room in self._rooms for word in room.take()]:
             for word in words:
@@ -303,6 +306,8 @@ class AttemptsCore(Outcomes):
                     record.refusal = record.refusal or status
                 for uid in self._ledger.waiting_for(word):
                     self._reject(uid, status, out)
+        if len(out.bind) > 1:
+            out.bind.sort(key=self._ledger.order)
         return out.effects()
 
     def _allow(self, uid: str, plugin: str, out: Outbox) -> None:

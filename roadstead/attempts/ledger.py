@@ -10,6 +10,7 @@ from roadstead.attempts.pods import (
     LIVE,
     TABLE,
     TRYING,
+    Attempt,
     BindOutcome,
     CycleCounts,
     PodEvent,
@@ -59,6 +60,10 @@ class Ledger:
         """The names of attempts, never given before."""
         first, self._last_attempt = self._last_attempt + 1, self._last_attempt + count
         return [f"{self._token_prefix}{number}" for number in range(first, first + count)]
+
+    def order(self, attempt: Attempt) -> int:
+        """Which attempt of this scheduler it is: they are numbered as they are decided."""
+        return int(attempt.token.removeprefix(self._token_prefix))
 
     def find(self, uid: str) -> PodRecord | None:
         return self.live.get(uid) or self.ended.get(uid)

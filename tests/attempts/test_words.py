@@ -38,13 +38,13 @@ def waiting(*uids):
     return world
 
 
-def test_a_permitted_pod_takes_those_along_that_its_plugin_allows():
+def test_a_permitted_pod_takes_those_along_that_its_plugin_allows_in_order_of_decision():
     world = waiting("u1", "u2")
     world.speaks["permit A last"] = lambda: [world.room.allow(uid, "A") for uid in ("u2", "u1")]
 
     effects = world.accept(*world.place("last"))
 
-    assert tokens(Bind, effects) == ["s/1/3", "s/1/2", "s/1/1"]
+    assert tokens(Bind, effects) == ["s/1/1", "s/1/2", "s/1/3"]
     world.core.validate()
 
 

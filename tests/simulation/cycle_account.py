@@ -64,8 +64,10 @@ class _Plain:
         self.attempts = {kind: [] for kind in (Forget, Assume, AskBinder, Bind, Confirm)}
         self.nominations, self.done, self.back, self.reports = [], {}, {}, []
 
-    def listed(self):
+    def listed(self, given):
+        """given: all tokens, in the order in which they were given; binds go out in that order."""
         found = []
+        self.attempts[Bind].sort(key=lambda attempt: given.index(attempt.token))
         for kind, attempts in self.attempts.items():
             if attempts and kind is Bind:
                 found.append(FinishBinding(tuple(attempts)))

@@ -119,7 +119,7 @@ class ShadowCycle(CycleAccount):
             self.problems.append(f"shadow of {self._prefix}: {name}: {text}")
 
     def _compare(self, name, effects):
-        wanted = self._out.listed()
+        wanted = self._out.listed([*self._attempts])
         if effects != wanted:
             pairs = zip([*effects, None], [*wanted, None], strict=False)
             first = next((pair for pair in pairs if pair[0] != pair[1]), (effects, wanted))
