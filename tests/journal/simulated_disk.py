@@ -58,10 +58,11 @@ class SimulatedFile:
 class SimulatedDisk:
     """contents: what the system shows. durable: how much of it survives a crash for certain.
 
-    short_writes: the share of writes that take less than they are given. removing: is told of a
-    file before it goes. asked: how often to keep what. fault: see `simulation/disk_faults.py`; met:
-    whether it has happened. lied: what was durable is not any more. unsafe: files of which a sync
-    failed. shortened: whether a write took less than it said.
+    short_writes: the share of writes that take less than they are given. removing: is called with
+    a file before it goes; renaming: with the name that a file is about to get. asked: how often to
+    keep what. fault: see `simulation/disk_faults.py`; met: whether it has happened. lied: what was
+    durable is not any more. unsafe: files of which a sync failed. shortened: whether a write took
+    less than it said.
     """
 
     place = "simulated"
@@ -73,6 +74,7 @@ class SimulatedDisk:
         self.short_writes, self.opened = short_writes, []
         self.locked = self.lied = False
         self.removing = lambda name: None
+        self.renaming = lambda to: None
         self.asked, self.steps = Counter(), 0
         self.fault, self.met, self.unsafe = None, False, set()
         self.shortened = False
@@ -128,6 +130,7 @@ class SimulatedDisk:
 
     def rename(self, name, to):
         self.fails("rename")
+        self.renaming(to)
         self._lose(to)
         self.contents[to] = self.contents.pop(name)
         self.durable[to] = self.durable.pop(name)

@@ -43,7 +43,7 @@ class ShadowJournal:
         self._file, self._told, self._grown = None, 0, 0
         self._is_due, self._alike = False, None
         self.should_stand, self._opened = None, len(disk.opened)
-        disk.removing = self._removed
+        disk.removing, disk.renaming = self._removed, self._named
 
     @classmethod
     def begun(cls, disk, limits, problems):
@@ -238,6 +238,14 @@ class ShadowJournal:
         if before is not None:
             tokens = min(TOKENS_KEPT, self.limits.binder.get("max_tokens", TOKENS_KEPT))
             self.problems += before.lost(Kept.of(Reader(self._disk).records()), tokens)
+
+    def _named(self, name):
+        """What a snapshot or segment bears the digest of must be durable before it has its name."""
+        disk = self._disk
+        segments = sorted(each for each in disk.contents if SEGMENT.fullmatch(each))
+        for last in segments[-1:]:
+            if last != name and disk.durable.get(last, 0) < len(disk.contents[last]):
+                self.wrong(f"{name} follows {last}, of which something may be lost")
 
     def _removed(self, name):
         """What is left must say all that was durable, also if the machine stops now."""
