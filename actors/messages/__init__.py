@@ -63,6 +63,7 @@ from roadstead.actors.messages.queueing import (
 )
 from roadstead.actors.messages.stream import (
     APPLY,
+    RANK,
     SCORE,
     STORAGE,
     VERSION,
@@ -87,6 +88,7 @@ __all__ = [
     "PENDING",
     "PREEMPTED",
     "QUEUE_STATE",
+    "RANK",
     "RENEW",
     "REPORT",
     "RUN",

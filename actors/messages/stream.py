@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.actors.seam import Nothing, method
-from roadstead.cycle.messages import ScoreAnswer, ScoreAsk
+from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.storage import StorageChange
@@ -78,3 +78,4 @@ def nodes_batch(
 
 APPLY = method("apply", DeltaBatch, Nothing)
 SCORE = method("score", ScoreAsk, ScoreAnswer)
+RANK = method("rank", RankAsk, RankAnswer)

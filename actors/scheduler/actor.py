@@ -14,9 +14,9 @@ from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import ActorStatus, DeltaBatch
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.names import index_of
+from roadstead.actors.runtime.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.driver import Driver
 from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.actors.scheduler.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scorers import Scorers
 from roadstead.actors.seam import NOTHING, Directory, Nothing, failure_out

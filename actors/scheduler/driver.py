@@ -12,8 +12,8 @@ import time
 from collections.abc import Coroutine, Sequence
 
 from roadstead.actors.binder.order import SendOrder, Turn
+from roadstead.actors.runtime.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.actors.scheduler.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.outside import call_outside
 from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scorers import NEAR, Scorers
@@ -25,6 +25,7 @@ from roadstead.cycle.needs import (
     ApplyWaiting,
     CallExtenders,
     CatchUp,
+    ListBest,
     Pause,
     Phase,
     Prepare,
@@ -32,6 +33,7 @@ from roadstead.cycle.needs import (
     ScoreClasses,
     WaitUntil,
 )
+from roadstead.kernel.lists import BestRows
 from roadstead.scheduler.needs import BindBeside, BindPods, Need, Steps
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
@@ -106,6 +108,8 @@ class Driver:
         match need:
             case ReadClock():
                 return clock_s()
+            case ListBest():
+                return await self._list_best(need)
             case CallExtenders(extenders, work):
                 return await call_outside(extenders, work)
             case BindBeside(steps):
@@ -144,6 +148,9 @@ class Driver:
         coming = scheduler.core.undecided(len(pods) + NEAR)
         waiting = scheduler.cycle.on_lane(lane, coming)
         await self._renewing(self._scorers.ask(lane.cycle, pods, waiting[len(pods) :]))
+
+    async def _list_best(self, need: ListBest) -> BestRows | None:
+        return None if self._scorers is None else await self._scorers.list_best(need)
 
     async def _sleep_until(self, at_s: float) -> None:
         """Sleep, for longer than leases last if need be."""

@@ -1,8 +1,8 @@
-"""WorkerActor: a process that scores its part of the nodes for the schedulers.
+"""WorkerActor: a process that looks at its part of the nodes for the schedulers.
 
 It follows the same changes as they do, keeps every Nth node by arrival, and answers what users'
-plugins say of classes there. Nothing rests on it: a scheduler asks the plugins itself where a
-worker is late, lost, or knows of other nodes.
+plugins say of classes there, and which nodes are the best for them. Nothing rests on it: a
+scheduler looks itself where a worker is late, lost, or knows of other nodes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import numpy as np
 from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus, DeltaBatch
 from roadstead.actors.names import index_of
+from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.actors.seam import Directory, Nothing
 from roadstead.actors.worker.table_follower import TableFollower
-from roadstead.cycle.messages import ScoreAnswer, ScoreAsk
+from roadstead.cycle.listed import LISTED_ROWS
+from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
+from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.node import NodeFacts
 from roadstead.nodes.pod_info import PodClasses, PodInfo
@@ -43,13 +46,15 @@ class WorkerActor(TableFollower):
         self._plan = plan
         self._index, self._count = index_of(name), plan.settings.workers
         self._profile_table()
-        self._scored = 0
-        self._scoring_s = 0.0
+        self._kernel = KernelLoader(name, enabled=plan.settings.kernel)
+        self._scored = self._ranked = 0
+        self._scoring_s = self._ranking_s = 0.0
 
     def _profile_table(self) -> None:
         profiles = build_profiles(self._plan, self.table.classes)
         self._storage = next(iter(profiles.values())).storage
         self._scorer = Scorer(self.table, profiles)
+        self._ranker = Ranker(self._scorer.own, self.table, profiles)
 
     def _needs(self, seq: int) -> bool:
         """A worker that missed changes is filled again while it lives."""
@@ -80,6 +85,24 @@ class WorkerActor(TableFollower):
             self.applied, len(self.table), self._scorer.digest, touched, classes, spent_s
         )
 
+    async def rank(self, ask: RankAsk) -> RankAnswer:
+        """The best rows for classes of one pod each, of the table as of the ask's change or later.
+
+        All of it of one state: nothing is awaited once that change is there.
+        """
+        await self._reach(ask.seq)
+        began = time.perf_counter()
+        accelerator = self._kernel.accelerator(len(ask.classes))
+        names = self.touched.since(ask.seq)
+        if names is None or accelerator is None or accelerator.code is None:
+            return RankAnswer(len(self.table), self._scorer.digest, None)
+        touched = self._scorer.arrivals_of({name for name in names if self.table.has_node(name)})
+        answer = self._ranker.rank(ask, accelerator, touched)
+        self._ranking_s += time.perf_counter() - began
+        self._ranked += len(ask.classes)
+        log(self._name, "ranked", classes=len(ask.classes), applied=self.applied)
+        return answer
+
     def _is_mine(self, arrival: int) -> bool:
         return arrival % self._count == self._index
 
@@ -87,6 +110,9 @@ class WorkerActor(TableFollower):
         known = max(0, self.applied + 1 - batch.first_seq)
         news = batch.came[known:]
         arrivals = np.frombuffer(batch.came_at, np.int64)[known:]
+        if len(arrivals) and arrivals[-1] >= LISTED_ROWS:
+            # It is there when the first lists are asked for.
+            self._kernel.accelerator(WORTHWHILE_PODS)
         mine = np.flatnonzero(arrivals % self._count == self._index)
         if len(mine):
             self.table.add_nodes(news.at(mine), arrivals[mine])
@@ -134,8 +160,12 @@ class WorkerActor(TableFollower):
 
     async def status(self, _: Nothing) -> ActorStatus:
         return ActorStatus(
-            f"held {len(self.table)} nodes; had applied {self.applied} changes and scored "
-            f"{self._scored} classes",
-            timings_s=(("score", self._scoring_s),),
-            counts=(("nodes", len(self.table)), ("classes scored", self._scored)),
+            f"held {len(self.table)} nodes; had applied {self.applied} changes, scored "
+            f"{self._scored} classes and ranked its nodes for {self._ranked}",
+            timings_s=(("score", self._scoring_s), ("rank", self._ranking_s)),
+            counts=(
+                ("nodes", len(self.table)),
+                ("classes scored", self._scored),
+                ("classes ranked", self._ranked),
+            ),
         )

@@ -1,8 +1,8 @@
-"""How many workers `--workers auto` has: by what plugins take, kinds of pods and free cores.
+"""How many workers `--workers auto` has: by nodes, kinds of pods, what plugins take, free cores.
 
-Workers ask users' plugins about new kinds of pods, each on its part of the nodes. That pays where
-asking takes longer than messages, often enough to make up for the start of processes, and where
-cores are free for them.
+Workers look at their part of the nodes for new kinds of pods: they ask users' plugins, or, of large
+fleets, list the best nodes. That pays where looking takes longer than messages, often enough to
+make up for the start of processes, and where cores are free for them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roadstead.config.settings import Settings
+from roadstead.cycle.listed import LISTED_ROWS
 from roadstead.cycle.scored_parts import WORTH_S
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.pod import PodFacts
@@ -28,6 +29,10 @@ STARTS_S = 2.0
 
 SAMPLE_NODES, SAMPLE_KINDS = 200, 3
 """On how many nodes, and with how many kinds of pods, plugins are tried."""
+
+ROW_S, ASKED_S = 7e-9, 1e-4
+"""What the kernel takes for a node and a new kind of pods, and a scheduler for a kind that workers
+list the best nodes for (`docs/performance.md`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,10 @@ def choose_workers(
 ) -> Chosen:
     """The number of workers that makes a run faster, 0 where none does. cores: free for them."""
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
-    if not any(map(answered_elsewhere, profiles.values())):
-        return Chosen(0, "no plugin of yours looks at one node at a time")
+    asks_plugins = any(map(answered_elsewhere, profiles.values()))
+    has_lists = _has_lists(plan, len(inputs.nodes))
+    if not asks_plugins and not has_lists:
+        return Chosen(0, "no plugin of yours looks at one node at a time, and nodes are few")
     if cores < 2:
         why = (
             "all actors share this process"
@@ -67,16 +74,29 @@ def choose_workers(
         return Chosen(0, f"{why}, so that none would be faster")
     # By object first: to compare facts takes longer, and a million pods share fifty.
     facts = {id(facts): facts for _, facts in inputs.pending}.values()
-    asked = [each for each in dict.fromkeys(facts) if each.scheduler_name in profiles]
+    asked = [each for each in dict.fromkeys(facts) if has_lists or each.scheduler_name in profiles]
     if not asked or not inputs.nodes:
         return Chosen(0, "there is nothing to ask plugins about")
-    each_s = _cost_s(plan, inputs, asked, clock_s)
-    text = f"plugins take {each_s * 1000:.1f} ms for a kind of pod, of which there are {len(asked)}"
-    workers = max(1, min(cores, math.ceil(each_s / WORTH_S)))
-    saved_s = len(asked) * (each_s * (1 - 1 / workers) - WORTH_S)
+    if asks_plugins:
+        each_s, own_s = _cost_s(plan, inputs, asked, clock_s), WORTH_S
+        what = f"plugins take {each_s * 1000:.1f} ms for a kind of pod"
+    else:
+        each_s, own_s = len(inputs.nodes) * ROW_S, ASKED_S
+        what = f"a look at {len(inputs.nodes):,} nodes takes some {each_s * 1000:.1f} ms for each"
+        what += " kind of pod"
+    text = f"{what}, of which there are {len(asked)}"
+    workers = max(1, min(cores, math.ceil(each_s / own_s)))
+    saved_s = len(asked) * (each_s * (1 - 1 / workers) - own_s)
     if workers < 2 or saved_s < STARTS_S:
         return Chosen(0, f"{text}: workers would take longer to start")
     return Chosen(workers, text)
+
+
+def _has_lists(plan: RunPlan, nodes: int) -> bool:
+    """Whether workers would list the best nodes of a run without plugins of the user."""
+    settings = plan.settings
+    decides = settings.kernel and settings.tie_break == "random" and not plan.plugins
+    return decides and nodes >= LISTED_ROWS and settings.concurrency != "partitioned"
 
 
 def _cost_s(

@@ -118,9 +118,10 @@ concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
         "--workers",
         type=WorkersType(),
         metavar="N|auto",
-        help="Have N processes ask your plugins about new kinds of pods, each on its part of the "
-        "nodes [default: 0]. It pays where a plugin is slow; decisions stay the same. auto: as "
-        "many as pay, by what your plugins take, kinds of pods and free cores.",
+        help="Have N processes look at new kinds of pods, each on its part of the nodes [default: "
+        "0]: they ask your plugins, or list the best of 20,000 nodes and more. It pays where a "
+        "plugin is slow, or hardly two pods are alike; decisions stay the same. auto: as many as "
+        "pay, by nodes, kinds of pods, what your plugins take and free cores.",
     ),
     click.option(
         "--partitions",

@@ -24,9 +24,10 @@ from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.tie_break import Chooser
 from roadstead.framework.victims import DryRun, Tried
+from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.keeper import KernelKeeper
-from roadstead.kernel.kernel import Decided, Kernel, KernelClass
+from roadstead.kernel.kernel import Decided, Kernel
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
@@ -132,9 +133,7 @@ class BatchRun:
         if self.table.nominations:
             accelerator.coverage.by_reference["nominated pods"] += 1
             return []
-        if self._kernel is None:
-            self._kernel = self._admit(code)
-        kernel, why_not = self._kernel, self._why_not
+        kernel, why_not = self._admit(code), self._why_not
         if why := why_not(kernel, pods[0].signature):
             accelerator.coverage.by_reference[why] += 1
             return []
@@ -151,17 +150,14 @@ class BatchRun:
         return self._run(pods, accelerator.coverage)
 
     def _admit(self, code: CompiledCode) -> Kernel:
-        """A kernel for those classes that nothing outside of the profile has a say in."""
-        classes = {
-            signature: _kernel_class(each)
-            for signature, each in self._classes.items()
-            if each.run.narrowing is None
-            and not each.run.error
-            and each.run.filter_failure() is None
-        }
+        """The kernel of this batch, for the classes that it may decide."""
+        if self._kernel is not None:
+            return self._kernel
+        classes = kernel_classes(self._classes)
         may_keep = self._kernels is not None and len(classes) == len(self._classes)
         kernels = self._kernels if self._kernels is not None and may_keep else KernelKeeper()
-        return kernels.take(code, self.table, classes, self._chooser)
+        self._kernel = kernels.take(code, self.table, classes, self._chooser)
+        return self._kernel
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         return kernel.why_not(signature)
@@ -290,6 +286,15 @@ class BatchRun:
     def _names(self, rows: Rows) -> tuple[str, ...]:
         names = sorted((self.table.columns.names[row] for row in rows), key=str.encode)
         return tuple(names[:MAX_NAMED_BEST])
+
+
+def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, KernelClass]:
+    """Those classes that nothing outside of the profile has a say in, as a kernel takes them."""
+    return {
+        signature: _kernel_class(each)
+        for signature, each in classes.items()
+        if each.run.narrowing is None and not each.run.error and each.run.filter_failure() is None
+    }
 
 
 def _kernel_class(each: ClassInput) -> KernelClass:

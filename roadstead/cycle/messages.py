@@ -60,7 +60,7 @@ class PluginColumn:
 class ScoreAnswer:
     """Worker → scheduler, of the table after change `seq`.
 
-    rows, digest: which rows these are (see `roadstead.cycle.scorer.digest_of`).
+    rows, digest: which rows these are (see `roadstead.cycle.worker_rows.digest_of`).
     touched: int64[k], arrivals of rows that changed since the ask's `seq`; None where unknown.
     classes: no column of a plugin that said Skip, or failed. spent_s: with the plugins.
     """
@@ -71,3 +71,42 @@ class ScoreAnswer:
     touched: bytes | None
     classes: tuple[tuple[PluginColumn, ...], ...]
     spent_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RankAsk:
+    """Scheduler → worker: the best of your rows for classes of one pod each. Twice is no harm.
+
+    seq: the number of the last change that the scheduler's table holds. apart: int64[k], arrivals
+    of rows that it has otherwise, which are left out. draws: uint64[class]. most: rows of each.
+    """
+
+    seq: int
+    apart: bytes
+    classes: tuple[bytes, ...]
+    draws: bytes
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankAnswer:
+    """Worker → scheduler, of rows that neither `apart` nor `touched` leave out.
+
+    rows, digest: which rows the worker has. touched: int64[k], arrivals of rows that changed since
+    the ask's `seq`; None where unknown, or where the worker is behind it.
+    places, totals: int32[class, most + 1], the best rows by their places in order of arrival, and
+    their totals; the last of them bounds what is not listed, by its total and its rank.
+    counts: int64[class], how many of them there are. ranks: uint64[class], the last one's.
+    told: int64[class, 3], the highest total, how many rows have it, how many are feasible.
+    is_told: bool[class], whether the class is one of which lists may decide.
+    """
+
+    rows: int
+    digest: int
+    touched: bytes | None
+    places: bytes = b""
+    totals: bytes = b""
+    counts: bytes = b""
+    ranks: bytes = b""
+    told: bytes = b""
+    is_told: bytes = b""

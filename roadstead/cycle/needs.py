@@ -16,6 +16,8 @@ from typing import TypeAlias, TypeVar, cast
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.lanes import Lane
 from roadstead.extenders.chain import Extenders
+from roadstead.kernel.arrays import U64
+from roadstead.kernel.lists import BestRows
 from roadstead.protocol.errors import RoadsteadError
 
 T = TypeVar("T")
@@ -80,6 +82,17 @@ class ScoreClasses:
 
 
 @dataclass(frozen=True, slots=True)
+class ListBest:
+    """Workers may list the best rows for pods, each the only one of its class in a batch.
+
+    draws: uint64[pod]. Answer: `BestRows` of the table as it stands, or None.
+    """
+
+    pods: Sequence[PodInCycle]
+    draws: U64
+
+
+@dataclass(frozen=True, slots=True)
 class CallExtenders:
     """Work that calls extenders over HTTP. Answer: its result."""
 
@@ -97,7 +110,7 @@ class Phase:
 TimeNeed: TypeAlias = CatchUp | ApplyWaiting | ReadClock | WaitUntil | Pause | ScoreClasses
 """Those that are answered with the time once they are met."""
 
-Need: TypeAlias = TimeNeed | Prepare | CallExtenders | Phase
+Need: TypeAlias = TimeNeed | Prepare | ListBest | CallExtenders | Phase
 Steps: TypeAlias = Generator[Need, object, T]
 """Needs, one after another, and a result."""
 
@@ -113,6 +126,13 @@ def accelerator_for(pods: int) -> Steps[Accelerator | None]:
     """The accelerator for a batch that is about to begin."""
     answer = yield Prepare(pods)
     assert answer is None or isinstance(answer, Accelerator), f"{answer!r} accelerates nothing"
+    return answer
+
+
+def listed_by(need: ListBest) -> Steps[BestRows | None]:
+    """The best rows for pods, as far as workers listed them."""
+    answer = yield need
+    assert answer is None or isinstance(answer, BestRows), f"{answer!r} lists nothing"
     return answer
 
 

@@ -26,6 +26,7 @@ from roadstead.cycle.narrowing import Narrower, NarrowTask
 from roadstead.cycle.needs import (
     ApplyWaiting,
     CatchUp,
+    ListBest,
     Pause,
     Phase,
     ReadClock,
@@ -34,6 +35,7 @@ from roadstead.cycle.needs import (
     WaitUntil,
     accelerator_for,
     called,
+    listed_by,
     time_after,
 )
 from roadstead.cycle.partitions import Partition
@@ -41,6 +43,7 @@ from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
+from roadstead.cycle.whole import WholeBatch
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -189,7 +192,9 @@ class SchedulingCycle:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
         decide = partial(self._decide_on, lane, pods, is_fresh=is_fresh)
-        return (yield from decide_held(self._nodes, lane.cycle, pods, decide))
+        # Workers know nothing of a scheduler's own nodes.
+        asks = self._parts.shorten is not None and not lane.is_own
+        return (yield from decide_held(self._nodes, lane.cycle, pods, decide, asks_workers=asks))
 
     def _decide_on(
         self, lane: Lane, pods: Sequence[PodInCycle], batch: BatchRun, *, is_fresh: bool
@@ -241,6 +246,8 @@ def decide_held(
     cycle: TableCycle,
     pods: Sequence[PodInCycle],
     decide: Callable[[BatchRun], Steps[Decided]],
+    *,
+    asks_workers: bool = False,
 ) -> Steps[Decided]:
     """A batch on a table that nothing else changes meanwhile; `decide` decides its pods."""
     nodes.hold()
@@ -249,6 +256,8 @@ def decide_held(
         batch = cycle.begin(pods)
         if isinstance(batch, NarrowTask):
             batch = cycle.narrowed((yield from called(batch.narrower.extenders, batch.run)))
+        elif asks_workers and isinstance(batch, WholeBatch):
+            yield from _take_lists(batch, pods)
         decisions, settled = yield from decide(batch)
         batch.settle()
         nodes.tentative.note(decisions)
@@ -258,6 +267,14 @@ def decide_held(
         nodes.release()
     yield from time_after(ApplyWaiting())
     return decisions, settled
+
+
+def _take_lists(batch: WholeBatch, pods: Sequence[PodInCycle]) -> Steps[None]:
+    """Has workers list the best rows of classes that are new and come once."""
+    if new := batch.unlisted(pods):
+        best = yield from listed_by(ListBest(new, batch.draws(new)))
+        if best is not None:
+            batch.take_lists(best, len(pods))
 
 
 def after_failure(

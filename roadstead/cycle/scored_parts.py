@@ -1,8 +1,8 @@
 """ScoredParts: the answers of several workers for their rows, as one answer for a table's rows.
 
-Worker k of n holds the nodes whose arrival number leaves k when divided by n. Its table may be
-ahead of the scheduler's or behind: rows that changed between the two are asked again by the
-scheduler itself, and so are all rows of a worker that did not answer, or speaks of other nodes.
+A worker's table may be ahead of the scheduler's or behind: rows that changed between the two are
+asked again by the scheduler itself, and so are all rows of a worker that did not answer, or speaks
+of other nodes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from roadstead.cycle.messages import PluginColumn, ScoreAnswer
-from roadstead.cycle.scorer import digest_of, unpacked
+from roadstead.cycle.scorer import unpacked
+from roadstead.cycle.worker_rows import WorkerRows
 from roadstead.framework.given import FILTER, Given, merged
 from roadstead.framework.plugin import FilterResult
 from roadstead.nodes.columns import I64, Bools
@@ -27,24 +28,11 @@ Column = tuple[str, str]
 
 
 class ScoredParts:
-    """The rows of each of some workers on a table that holds all nodes."""
+    """What is put together for a table that holds all nodes. rows: those of each worker."""
 
     def __init__(self, table: NodeTable, workers: int) -> None:
         self._table = table
-        self._workers = workers
-        self._version = -1
-        self._rows: list[Rows] = []
-        self._digests: list[int] = []
-
-    def asked(self) -> list[int]:
-        """The workers that hold any rows."""
-        self._divide()
-        return [worker for worker, rows in enumerate(self._rows) if len(rows)]
-
-    def most_rows(self) -> int:
-        """How many rows a worker holds at most."""
-        self._divide()
-        return max(map(len, self._rows))
+        self.rows = WorkerRows(table, workers)
 
     def put_together(
         self,
@@ -60,7 +48,6 @@ class ScoredParts:
         is all; by default the present one.
         """
         version = self._table.version if version is None else version
-        self._divide()
         redo: Bools = np.ones(len(self._table), np.bool_)
         useful: dict[int, ScoreAnswer] = {}
         for worker, answer in answers.items():
@@ -68,7 +55,7 @@ class ScoredParts:
             if names is None or answer.touched is None or not self._agrees(worker, answer, classes):
                 continue
             useful[worker] = answer
-            redo[self._rows[worker]] = False
+            redo[self.rows.of(worker)] = False
             arrivals = np.frombuffer(answer.touched, np.int64)
             redo[np.flatnonzero(np.isin(self._table.arrivals, arrivals))] = True
             redo[self._table.rows_of(n for n in names if self._table.has_node(n))] = True
@@ -77,7 +64,7 @@ class ScoredParts:
         return [self._given(useful, place, redo, version) for place in range(classes)]
 
     def _agrees(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
-        same = (answer.rows, answer.digest) == (len(self._rows[worker]), self._digests[worker])
+        same = self.rows.agrees(worker, answer.rows, answer.digest)
         return same and len(answer.classes) == classes
 
     def _given(
@@ -88,11 +75,11 @@ class ScoredParts:
         for worker, answer in useful.items():
             for column in answer.classes[place]:
                 told = by_column.setdefault((column.plugin, column.point), [])
-                told.append((self._rows[worker], column))
+                told.append((self.rows.of(worker), column))
         whole = {key: told for key, told in by_column.items() if len(told) == len(useful)}
         filters = {key[0]: self._filter(told) for key, told in whole.items() if key[1] == FILTER}
         scores = {key[0]: self._scores(told) for key, told in whole.items() if key[1] != FILTER}
-        return Given(self._version, version, redo, filters, scores)
+        return Given(self.rows.node_version, version, redo, filters, scores)
 
     def _scores(self, told: Sequence[tuple[Rows, PluginColumn]]) -> I64:
         parts = [(rows, unpacked(column, len(rows))) for rows, column in told]
@@ -108,13 +95,3 @@ class ScoredParts:
             part = FilterResult(codes, tuple(each.status() for each in column.statuses))
             result = merged(result, part, rows, count)
         return result
-
-    def _divide(self) -> None:
-        if self._version == self._table.node_version:
-            return
-        arrivals: I64 = self._table.arrivals
-        order = np.argsort(arrivals, kind="stable")
-        worker_of = arrivals[order] % self._workers
-        self._rows = [order[worker_of == worker] for worker in range(self._workers)]
-        self._digests = [digest_of(arrivals[rows]) for rows in self._rows]
-        self._version = self._table.node_version

@@ -7,11 +7,11 @@ pod and row alone; all others, and all that is shared between rows, stay with th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from zlib import crc32
 
 import numpy as np
 
 from roadstead.cycle.messages import PluginColumn, WireStatus
+from roadstead.cycle.worker_rows import OwnRows
 from roadstead.facts.wire import facts_in
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.given import FILTER, answered_elsewhere
@@ -20,16 +20,11 @@ from roadstead.framework.plugin import FilterPlugin, Plugin, ScorePlugin
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import NodeTable, Rows
+from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import Status
 
 _KINDS = (np.int8, np.int16, np.int32, np.int64)
 _KIND_OF = {np.dtype(kind).itemsize: kind for kind in _KINDS}
-
-
-def digest_of(arrivals: I64) -> int:
-    """What two tables compare to know that they speak of the same rows. arrivals: in order."""
-    return crc32(arrivals.astype(np.int64).tobytes())
 
 
 class Scorer:
@@ -37,16 +32,13 @@ class Scorer:
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self.table = table
+        self.own = OwnRows(table)
         self._profiles = profiles
-        self._order: Rows = np.zeros(0, np.intp)
-        self._ordered = -1
-        self._digest = digest_of(np.zeros(0, np.int64))
 
     @property
     def digest(self) -> int:
         """Of the rows in order of arrival."""
-        self._sort()
-        return self._digest
+        return self.own.digest
 
     def arrivals_of(self, names: set[str]) -> I64:
         """When those of these nodes arrived that are here: int64[k]."""
@@ -59,7 +51,6 @@ class Scorer:
         state = CycleState(node_count)
         plugins = answered_elsewhere(profile)
         unprepared = _prepare(profile, state, pod)
-        self._sort()
         found = (
             self._column(plugin, point, state, pod)
             for plugin, point in plugins
@@ -84,14 +75,8 @@ class Scorer:
                 values = plugin.score(state, pod, self.table)
         except PluginFailure:
             return None
-        size, data = packed(values if len(values) == 1 else values[self._order])
+        size, data = packed(values if len(values) == 1 else values[self.own.order])
         return PluginColumn(plugin.name, point, size, data, tuple(map(WireStatus.of, statuses)))
-
-    def _sort(self) -> None:
-        if self._ordered != self.table.node_version:
-            self._order = np.argsort(self.table.arrivals, kind="stable")
-            self._digest = digest_of(self.table.arrivals[self._order])
-            self._ordered = self.table.node_version
 
 
 def _prepare(profile: Profile, state: CycleState, pod: PodInfo) -> set[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from roadstead.cycle.alone import Alone
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
+from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle, kernel_classes
 from roadstead.cycle.class_memory import ClassMemory, most_classes, most_together, within
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.narrowing import Narrower, NarrowTask, RosterOf
@@ -30,6 +30,7 @@ from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel.keeper import KernelKeeper
+from roadstead.kernel.kernel import Kernel
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
@@ -178,18 +179,10 @@ class TableCycle:
         KeyError for a pod of no profile.
         """
         self._alone = None
-        first: dict[Hashable, PodInCycle] = {}
-        for pod in pods:
-            first.setdefault(pod.signature, pod)
         narrows = self.narrows(pods[0])
         if narrows and not self.searches(pods[0]):
             return self._look(pods[0])
-        classes = {
-            signature: self._held_of(
-                signature, pod, self._profiles[pod.info.facts.scheduler_name]
-            ).given
-            for signature, pod in first.items()
-        }
+        classes = self._classes_of(pods)
         if narrows and self._narrower is not None:
             return SearchingBatch(
                 self.table,
@@ -209,6 +202,25 @@ class TableCycle:
             accelerator=self.accelerator,
             kernels=self._kernels,
         )
+
+    def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:
+        """A kernel of its own for the classes of some pods that nobody decides on this table."""
+        accelerator = self.accelerator
+        assert accelerator is not None, "there is a kernel"
+        assert accelerator.code is not None, "and its code"
+        classes = kernel_classes(self._classes_of(pods))
+        return Kernel(accelerator.code, self.table, classes, self._chooser)
+
+    def _classes_of(self, pods: Sequence[PodInCycle]) -> dict[Hashable, ClassInput]:
+        first: dict[Hashable, PodInCycle] = {}
+        for pod in pods:
+            first.setdefault(pod.signature, pod)
+        return {
+            signature: self._held_of(
+                signature, pod, self._profiles[pod.info.facts.scheduler_name]
+            ).given
+            for signature, pod in first.items()
+        }
 
     def _look(self, pod: PodInCycle) -> BatchRun | NarrowTask:
         """Filter for a pod that extenders look at, which goes alone."""

@@ -154,6 +154,35 @@ class Log(NamedTuple):
     alive: I64
 
 
+class Lists(NamedTuple):
+    """Best rows of classes, found elsewhere on the same state, and the rows that changed since.
+
+    of_class: int64[class], its line; -1 for none. rows, totals: int64, int32[line, k], the best
+    rows in order, END where there are fewer, and their totals without what normalization adds.
+    told: int64[line, 4]: the highest total, how many rows have it, how many are feasible, the
+    highest total of a row that is not listed. bound: uint64[line], the highest rank among those.
+    draws: uint64[line], the draw of these ranks.
+    counts: int64[2]: rows that changed; those first of them of which the lists say nothing.
+    changed: int64[capacity], these rows; slot: int64[row], the place of a row there or -1; of no
+    row where there are no lists. before: how the others stood, from slot counts[1] on.
+    line: int64[capacity], 0, 1, …. now, was: int32[capacity], to work on.
+    """
+
+    of_class: I64
+    rows: I64
+    totals: I32
+    told: I64
+    bound: U64
+    draws: U64
+    counts: I64
+    changed: I64
+    slot: I64
+    before: Numbers
+    line: I64
+    now: I32
+    was: I32
+
+
 class Piece(NamedTuple):
     """Numbers of some rows, in the order of places. capacity, taken: float64[resource, place], of
     the resources that are in use: bool[resource].

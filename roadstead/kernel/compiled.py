@@ -15,18 +15,20 @@ from roadstead.kernel.arrays import (
     NEW,
     NO_ROW,
     NOWHERE,
+    Lists,
     Log,
     Numbers,
     Specs,
     Totals,
 )
 from roadstead.kernel.compiled_build import build, is_usual, raise_high, raise_top, renormalize
+from roadstead.kernel.compiled_lists import decide_listed, keep, list_best
 from roadstead.kernel.compiled_relations import count, decide
 from roadstead.kernel.compiled_rows import evaluate
 from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, place_of_bucket, rank_of
 from roadstead.kernel.relation_arrays import Relations
 
-__all__ = ["build", "catch_up", "renormalize", "run"]
+__all__ = ["build", "catch_up", "list_best", "renormalize", "run"]
 
 _ZERO = np.uint64(0)
 
@@ -236,7 +238,13 @@ def _best_sampled(
 
 @compiled
 def run(
-    numbers: Numbers, specs: Specs, totals: Totals, rel: Relations, log: Log, start: int
+    numbers: Numbers,
+    specs: Specs,
+    totals: Totals,
+    rel: Relations,
+    lists: Lists,
+    log: Log,
+    start: int,
 ) -> tuple[int, int]:
     """Decides pods from `start` on: (how far it came, why it came back)."""
     for pod in range(start, log.classes.shape[0]):
@@ -251,9 +259,12 @@ def run(
             reason, row = _best_sampled(numbers, specs, totals, log, pod, c)
         elif reason == DONE:
             reason, row = _best(numbers, totals, log, pod, c)
+        elif reason == NEW and lists.of_class[c] >= 0:
+            reason, row = decide_listed(numbers, specs, totals, lists, log, pod, c)
         if reason != DONE:
             return pod, reason
         log.row[pod] = row
+        keep(numbers, lists, row)
         _place(numbers, specs, c, row)
         count(rel, rel.face[c], row)
         log.changed[log.length[0]] = row

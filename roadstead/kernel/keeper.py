@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.kernel import Kernel, KernelClass
+from roadstead.kernel.admitted import KernelClass
+from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 

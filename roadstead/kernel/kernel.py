@@ -12,17 +12,19 @@ feasible row.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, Log, new_piece
-from roadstead.kernel.cover import ClassSpec, SpecMaker, why_not
+from roadstead.kernel.admitted import Admitted, KernelClass, Model
+from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, U64, Log, new_piece
+from roadstead.kernel.cover import SpecMaker, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
+from roadstead.kernel.listing import Listed, Listing
+from roadstead.kernel.lists import BestRows
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.relations import HANDLED
@@ -39,26 +41,6 @@ _NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
 _PLUGIN_FAILED = "a plugin failed"
 _FOR_GOOD = (_NO_NODE, _OUT_OF_RANGE)
 REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE}
-
-
-@dataclass(frozen=True, slots=True)
-class KernelClass:
-    """A class of a batch, with what looks across nodes.
-
-    evaluation: its own, or that of another class of its kind, which can tell all but its numbers.
-    """
-
-    evaluation: Evaluation
-    pod: PodInfo
-    filters: Summaries = field(default_factory=dict)
-    scores: Summaries = field(default_factory=dict)
-
-    def is_same(self, other: KernelClass) -> bool:
-        """Whether both were made of the same objects."""
-        mine, theirs = (
-            (id(each.evaluation), id(each.filters), id(each.scores)) for each in (self, other)
-        )
-        return mine == theirs
 
 
 class KernelPod(Protocol):
@@ -104,30 +86,6 @@ class Sampling:
     to_find: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """What classes with one evaluation share. index: its line among models.
-
-    why_not: why they are not covered; "" if they are. known: what plugins knew of them.
-    """
-
-    index: int
-    first: KernelClass
-    why_not: str
-    still: Still | None = None
-    known: Hashable = None
-    specs: SpecMaker | None = None
-
-
-class _Admitted(NamedTuple):
-    """A covered class. line: its place in all arrays."""
-
-    line: int
-    each: KernelClass
-    spec: ClassSpec
-    model: _Model
-
-
 class Kernel:
     """Decides runs of pods of some classes over one table that holds all nodes.
 
@@ -145,14 +103,17 @@ class Kernel:
         self._table = table
         self._tie_break = chooser.tie_break
         self._why: dict[Hashable, str] = {}
-        self._admitted: dict[Hashable, _Admitted] = {}
+        self._admitted: dict[Hashable, Admitted] = {}
         self._pending: list[tuple[int, KernelPod]] = []
+        self._listing: Listing | None = None
         stills, models = self._admit(classes)
         self._covered = list(self._admitted.values())
         if self._covered:
             self._lay_out(stills, models, chooser)
+            numbers = self._mirror.numbers
+            self._listing = Listing(code, len(self._covered), numbers, self._totals)
 
-    def _lay_out(self, stills: Sequence[Still], models: Sequence[_Model], chooser: Chooser) -> None:
+    def _lay_out(self, stills: Sequence[Still], models: Sequence[Model], chooser: Chooser) -> None:
         table = self._table
         specs = [each.spec for each in self._covered]
         ports = {port: 0 for spec in specs for port in spec.ports}
@@ -181,10 +142,10 @@ class Kernel:
 
     def _admit(
         self, classes: Mapping[Hashable, KernelClass]
-    ) -> tuple[Sequence[Still], Sequence[_Model]]:
+    ) -> tuple[Sequence[Still], Sequence[Model]]:
         """Finds out which classes are covered; what NODE facts say of them, each thing once."""
         stills: dict[Hashable, Still] = {}
-        models: dict[int, _Model] = {}
+        models: dict[int, Model] = {}
         covered = 0
         for signature, each in classes.items():
             model = models.get(id(each.evaluation))
@@ -197,30 +158,30 @@ class Kernel:
             else:
                 assert model.specs is not None
                 spec = model.specs.of(each.pod)
-                self._admitted[signature] = _Admitted(len(self._admitted), each, spec, model)
+                self._admitted[signature] = Admitted(len(self._admitted), each, spec, model)
         return list(stills.values()), [each for each in models.values() if not each.why_not]
 
-    def _model(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> _Model:
+    def _model(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> Model:
         try:
             return self._examined(each, index, stills)
         except PluginFailure:
-            return _Model(index, each, _PLUGIN_FAILED)
+            return Model(index, each, _PLUGIN_FAILED)
 
-    def _examined(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> _Model:
+    def _examined(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> Model:
         evaluation = each.evaluation
         evaluation.restart(len(self._table), each.filters)
         evaluation.restart_scores(each.scores)
         why = why_not(evaluation, HANDLED)
         if why:
-            return _Model(index, each, why)
+            return Model(index, each, why)
         key = key_of(evaluation)
         still = stills.get(key)
         found = still_of(evaluation) if still is None else still
         if isinstance(found, str):
-            return _Model(index, each, found)
+            return Model(index, each, found)
         stills[key] = found
         known = evaluation.profile.known_state(evaluation.pod)
-        return _Model(index, each, "", found, known, SpecMaker(evaluation))
+        return Model(index, each, "", found, known, SpecMaker(evaluation))
 
     def why_not(self, signature: Hashable) -> str:
         """Why pods of a signature are not decided here, as things stand; "" if they are."""
@@ -247,6 +208,8 @@ class Kernel:
     def resume(self) -> None:
         """A new batch begins on the same table, which others may have changed: rows came free."""
         assert not self._pending, "a batch begins before the last one was told to the table"
+        if self._listing is not None:
+            self._listing.drop()
         for signature in [s for s, why in self._why.items() if why in _FOR_GOOD]:
             del self._why[signature]
 
@@ -265,10 +228,12 @@ class Kernel:
 
     def _through(self, log: Log) -> tuple[int, str]:
         """(how many pods were decided, why not more)."""
+        assert self._listing is not None, "a kernel that covers a class may list"
         done = 0
         while True:
             done, reason = self._code.run(
-                self._mirror.numbers, self._specs, self._totals, self._relations, log, done
+                *(self._mirror.numbers, self._specs, self._totals, self._relations),
+                *(self._listing.lists, log, done),
             )
             if reason == NEW:
                 self._build(log.classes[done:])
@@ -284,6 +249,8 @@ class Kernel:
     def _refresh(self, pods: int) -> None:
         """Takes over what the table learned from elsewhere, and makes room in the log."""
         changed: list[int] = [] if self._pending else self._mirror.refresh().tolist()
+        if changed and self._listing is not None:
+            self._listing.drop()
         length = int(self._length[0])
         needed = length + len(changed) + pods
         if needed > len(self._changed):
@@ -322,8 +289,11 @@ class Kernel:
 
     def _build(self, coming: I64) -> None:
         """Finds the totals of the next classes that have none."""
-        wanted = dict.fromkeys(coming.tolist())
-        new = [c for c in wanted if not self._totals.built[c]][:BUILD_AT_ONCE]
+        assert self._listing is not None, "a kernel that covers a class may list"
+        built, listed = self._totals.built, self._listing.lists.of_class >= 0
+        first, *later = dict.fromkeys(coming.tolist())
+        later = [c for c in later if not (built[c] or listed[c])]
+        new = [first, *later[: BUILD_AT_ONCE - 1]]
         self._code.build(
             self._mirror.numbers,
             self._specs,
@@ -367,6 +337,67 @@ class Kernel:
         totals.usual[model], totals.usual_norm[model, :groups] = alive > 0, norm
         totals.has_usual[model] = True
         return ""
+
+    def unlisted(self) -> list[Hashable]:
+        """The new classes of which the best rows may be found elsewhere.
+
+        Of each, pod and row say all; what is known beside them stays with whoever has all rows.
+        """
+        if self._tie_break.kind != "random":
+            return []
+        return [
+            signature
+            for signature, each in self._admitted.items()
+            if signature not in self._why and self._is_plain(each)
+        ]
+
+    def _is_plain(self, admitted: Admitted) -> bool:
+        asked, still = admitted.each, admitted.model.still
+        assert still is not None
+        is_new, groups = not self._totals.built[admitted.line], still.raw.shape[1]
+        has_more = (
+            asked.filters
+            or asked.scores
+            or asked.pod.facts.volumes
+            or asked.evaluation.pre_filter.node_names is not None
+            or self._relations.of_class[admitted.line] >= 0
+        )
+        return is_new and not has_more and groups == 1
+
+    def take_lists(self, best: BestRows, placements: int) -> None:
+        """The best rows of classes that were new, on the state that the table has now.
+
+        placements: how many pods are decided before the table changes otherwise, at most.
+        """
+        assert self._listing is not None, "lists are of classes that are covered"
+        lines = [self._admitted[signature].line for signature in best.signatures]
+        said = [self._says_what_is_added(line) for line in lines]
+        self._listing.take(best, lines, said, placements)
+
+    def _says_what_is_added(self, c: int) -> bool:
+        """Whether it is known what normalization adds to all rows of a class of one group."""
+        totals, model = self._totals, self._covered[c].model.index
+        if totals.has_usual[model] and totals.usual[model, 0]:
+            return True
+        alive = np.zeros(totals.alive.shape[1], np.int64)
+        alive[0] = 1
+        return not self._find_usual(c, alive)
+
+    def list_best(self, signatures: Sequence[Hashable], draws: U64, most: int) -> Listed:
+        """The best rows of classes on this table; none of one of which it may not be said."""
+        plain = set(self.unlisted())
+        known = [self._admitted[s].line if s in plain else -1 for s in signatures]
+        lines = np.array([line for line in known if line >= 0], np.int64)
+        for start in range(0, len(lines), BUILD_AT_ONCE):
+            self._build(lines[start : start + BUILD_AT_ONCE])
+        if self._listing is None:
+            return Listed.room(len(signatures), most)
+        return self._listing.list_best(known, draws, most)
+
+    def leave_out(self, rows: Rows) -> None:
+        """These rows take no pod: others look at them. Before any totals are found."""
+        if self._covered:
+            self._totals.passes[:, self._mirror.numbers.place_of[rows]] = False
 
     def best_rows(self, signature: Hashable, total: int) -> Rows:
         """The rows that were the best for the last pod of a run."""

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
@@ -15,14 +15,27 @@ from typing import Protocol, cast
 import numpy as np
 
 from roadstead.kernel.apart import TOTALS, compile_apart, start_compiling
-from roadstead.kernel.arrays import BUCKETS, GROUP, Log, Numbers, Piece, Specs, Totals, new_piece
+from roadstead.kernel.arrays import (
+    BUCKETS,
+    GROUP,
+    U64,
+    Lists,
+    Log,
+    Numbers,
+    Piece,
+    Specs,
+    Totals,
+    new_piece,
+)
+from roadstead.kernel.lists import no_lists
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
 
 SOURCES = (
-    *("compiled.py", "compiled_build.py", "compiled_relations.py", "compiled_rows.py"),
+    *("compiled.py", "compiled_build.py", "compiled_lists.py", "compiled_relations.py"),
+    "compiled_rows.py",
     *("jit.py", "arrays.py", "relation_arrays.py"),
 )
 """Modules whose changes are changes of machine code."""
@@ -48,9 +61,10 @@ class Dispatcher(Protocol):
 class CompiledCode:
     """The compiled functions; see `roadstead.kernel.compiled`. started_s: how long loading took."""
 
-    run: Callable[[Numbers, Specs, Totals, Relations, Log, int], tuple[int, int]]
+    run: Callable[[Numbers, Specs, Totals, Relations, Lists, Log, int], tuple[int, int]]
     build: Callable[[Numbers, Specs, Totals, I64, int, Piece], None]
     renormalize: Callable[[Numbers, Specs, Totals, int, I32], None]
+    list_best: Callable[[Numbers, Totals, int, np.uint64, I64, I32, U64], tuple[int, int, int]]
     started_s: float = 0.0
 
 
@@ -80,16 +94,20 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     except RuntimeError:
         _cache_nowhere()
         from roadstead.kernel import compiled
-    code = CompiledCode(compiled.run, compiled.build, compiled.renormalize)
+    code = _code_of(compiled)
     is_kept = _is_kept([Path(compiled.__file__).with_name(name) for name in SOURCES])
     if tell is not None and not is_kept:
         tell("compiling the kernel, once for this machine; the reference decides meanwhile")
         compile_apart()
     warm_up_totals(code)
     warm_up_run(code)
-    found = CompiledCode(code.run, code.build, code.renormalize, time.perf_counter() - started)
+    found = replace(code, started_s=time.perf_counter() - started)
     _here[:] = [found]
     return found
+
+
+def _code_of(compiled: ModuleType) -> CompiledCode:
+    return CompiledCode(compiled.run, compiled.build, compiled.renormalize, compiled.list_best)
 
 
 def compiled_of() -> ModuleType:
@@ -130,7 +148,7 @@ def compile_here(part: str = "") -> None:
 
     Without, another process compiles that half meanwhile.
     """
-    code = CompiledCode(compiled_of().run, compiled_of().build, compiled_of().renormalize)
+    code = _code_of(compiled_of())
     if part == TOTALS:
         warm_up_totals(code)
         return
@@ -144,12 +162,17 @@ def warm_up_totals(code: CompiledCode) -> None:
     numbers, specs, totals, _ = _nothing()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0, new_piece(2))
     code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
+    code.list_best(
+        *(numbers, totals, 0, np.uint64(0)),
+        *(np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.uint64)),
+    )
 
 
 def warm_up_run(code: CompiledCode) -> None:
     """Likewise of what decides pods."""
     numbers, specs, totals, log = _nothing()
-    code.run(numbers, specs, totals, with_classes(_no_relations(), np.zeros(1, np.int64)), log, 0)
+    relations = with_classes(_no_relations(), np.zeros(1, np.int64))
+    code.run(numbers, specs, totals, relations, no_lists(1, numbers), log, 0)
 
 
 def _no_relations() -> Relations:

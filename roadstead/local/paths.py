@@ -11,16 +11,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
-from roadstead.cycle.messages import ScoreAnswer
+from roadstead.cycle.listed import best_rows
+from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer
 from roadstead.cycle.narrowing import Narrower, NarrowTask
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.preempting import conclude
+from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scheduling_cycle import after_failure
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.whole import WholeBatch
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
 from roadstead.facts.wire import facts_out
@@ -174,6 +179,8 @@ class BesidePath(PlainPath):
         batch = self._beside.begin(pods)
         if isinstance(batch, NarrowTask):
             batch = self._beside.narrowed(batch.run())
+        elif isinstance(batch, WholeBatch):
+            self._have_listed(batch, pods)
         decisions: list[Decision] = []
         run: list[Decision] = []
         for pod in pods:
@@ -196,6 +203,9 @@ class BesidePath(PlainPath):
                 self._cycle.bind_volumes(each.pod, each.node_name)
         return decisions
 
+    def _have_listed(self, batch: WholeBatch, pods: Sequence[PodInCycle]) -> None:
+        """There is nobody to list the best rows of new classes."""
+
     def _after(self, batch: BatchRun, decision: Decision) -> Decision:
         """The decision with PostFilter's answer."""
         profile = self.profiles[decision.pod.info.facts.scheduler_name]
@@ -213,6 +223,10 @@ class BesidePath(PlainPath):
             self.table.remove_pod(each.node_name, each.pod.info, uid=each.pod.uid)
 
 
+MOST_LISTED = 4
+"""Rows that a worker of `WorkersPath` lists of a class."""
+
+
 class WorkersPath(BesidePath):
     """As `BesidePath`, with workers that score for it: every message packed and unpacked.
 
@@ -223,7 +237,12 @@ class WorkersPath(BesidePath):
         super().__init__(profiles_of, way)
         self._parts = ScoredParts(self.table, workers)
         tables = [NodeTable(PodClasses()) for _ in range(workers)]
-        self._workers = [Scorer(table, profiles_of(table.classes)) for table in tables]
+        profiles = [profiles_of(table.classes) for table in tables]
+        self._workers = [Scorer(*each) for each in zip(tables, profiles, strict=True)]
+        self._rankers = [
+            Ranker(worker.own, worker.table, own)
+            for worker, own in zip(self._workers, profiles, strict=True)
+        ]
         self._worker_of: dict[str, NodeTable] = {}
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
@@ -270,12 +289,30 @@ class WorkersPath(BesidePath):
             return
         classes = [facts_out(pod.info.facts) for pod in pods]
         answers = {
-            number: self._answer(self._workers[number], classes) for number in self._parts.asked()
+            number: self._answer(self._workers[number], classes)
+            for number in self._parts.rows.asked()
         }
         touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
         given = self._parts.put_together(answers, touched, len(pods))
         for pod, each in zip(pods, given or (), strict=False):
             self._beside.give(pod.signature, each)
+
+    def _have_listed(self, batch: WholeBatch, pods: Sequence[PodInCycle]) -> None:
+        """Workers list the best rows, few of them, so that other rows are looked at, too."""
+        new, accelerator = batch.unlisted(pods), self._beside.accelerator
+        if not new or accelerator is None:
+            return
+        draws, none = batch.draws(new), np.zeros(0, np.int64)
+        classes = tuple(facts_out(pod.info.facts) for pod in new)
+        ask = RankAsk(0, b"", classes, draws.tobytes(), MOST_LISTED)
+        answers: dict[int, RankAnswer] = {}
+        for worker in self._parts.rows.asked():
+            answer = self._rankers[worker].rank(ask, accelerator, none)
+            answers[worker] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
+        signatures = [pod.signature for pod in new]
+        best = best_rows(self._parts.rows, answers, signatures, draws, MOST_LISTED, none)
+        if best is not None:
+            batch.take_lists(best, len(pods))
 
     def _answer(self, worker: Scorer, classes: Sequence[bytes]) -> ScoreAnswer:
         columns = tuple(worker.columns(each, len(self.table)) for each in classes)

@@ -8,7 +8,7 @@ from roadstead.actors.messages import ADD_NODES, node_batch
 from roadstead.actors.names import CACHE
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.scheduler import kernel_loader
+from roadstead.actors.runtime import kernel_loader
 from roadstead.actors.scheduler.driver import Driver
 from roadstead.actors.steps import drive
 from roadstead.config.settings import Settings

@@ -3,7 +3,7 @@ import pytest
 
 from roadstead.actors.runs import bench_run
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.scheduler import kernel_loader
+from roadstead.actors.runtime import kernel_loader
 from roadstead.actors.seam import RunFailedError
 from roadstead.bench.catalog import built_in, choose
 from roadstead.bench.figures import figures_of

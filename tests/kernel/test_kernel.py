@@ -15,10 +15,10 @@ from roadstead.framework.plugin import Handle, Reads, ScorePlugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel import keeper
+from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.arrays import BUCKETS
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.jit import bucket_at, place_of_bucket
-from roadstead.kernel.kernel import KernelClass
 from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadstead.actors.scheduler import kernel_loader
-from roadstead.actors.scheduler.kernel_loader import WORTHWHILE_PODS, KernelLoader
+from roadstead.actors.runtime import kernel_loader
+from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.kernel import start
 
 

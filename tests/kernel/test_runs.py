@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.actors.runs import client
-from roadstead.actors.scheduler import kernel_loader
+from roadstead.actors.runtime import kernel_loader
 from roadstead.kernel.start import load
 from tests.actors import fleets
 from tests.actors.world import identity, inputs_of, placed, plan_of, run_inline

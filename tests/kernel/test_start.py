@@ -35,7 +35,7 @@ def interpreted():
         sys.modules.update(kept)
         for name in _COMPILED:
             setattr(sys.modules["roadstead.kernel"], name, kept[f"roadstead.kernel.{name}"])
-    return CompiledCode(module.run, module.build, module.renormalize)
+    return CompiledCode(module.run, module.build, module.renormalize, module.list_best)
 
 
 @settings(deadline=None)

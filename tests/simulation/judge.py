@@ -89,6 +89,8 @@ class Judge:
         if before is None or before.facts == facts:
             return
         info = self._classes.info(facts)
+        # It is the last one of its node now, as on the table: victims are tried in that order.
+        del self._placed[uid]
         self._placed[uid] = info, name, key
         if name in self._table.node_names():
             self._table.remove_pod(name, before, uid=uid)

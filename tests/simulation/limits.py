@@ -56,6 +56,8 @@ class Shrunk:
                 stack.enter_context(patch.object(module, name, most))
             # Whether to ask workers must not hang on how long they took.
             stack.enter_context(patch.object(scorers, "WORTH_S", 0.0))
+            for name, number in (("LISTED_ROWS", 1), ("FEWEST_RANKED", 1), ("MOST_RANKED", 3)):
+                stack.enter_context(patch.object(scorers, name, number))
             stack.enter_context(patch.object(binder_journal, "SNAPSHOT_BYTES", self.snapshot_bytes))
             yield
 

@@ -14,7 +14,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.jobs import Thinking
-from roadstead.cycle.needs import CatchUp, Phase, Prepare, ScoreClasses, WaitUntil
+from roadstead.cycle.needs import CatchUp, ListBest, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
 from roadstead.facts.pod import GroupMembership, PodIdentity
@@ -164,6 +164,9 @@ class _World:
             answer = None
             if isinstance(need, Phase):
                 continue
+            if isinstance(need, ListBest):
+                self._expect(self._may_list(need), f"needs {need}")
+                continue
             name = type(need).__name__
             self._expect(_is_like(need, wanted), f"needs {need}, not {wanted}")
             is_held = name == "Pause"
@@ -174,6 +177,14 @@ class _World:
             self._meet(need)
             wanted = account.send(self._now_s)
             answer = self._accelerator if isinstance(need, Prepare) else self._now_s
+
+    def _may_list(self, need):
+        """Workers are asked while nothing moves, about pods of this batch on all nodes."""
+        asked = set(_uids(need.pods)) <= set(_uids(self._pods)) and len(need.pods) == len(
+            need.draws
+        )
+        is_own = self._is_own(need.pods[0])
+        return asked and not is_own and self._few is not None and self._nodes.is_held
 
     def _meet(self, need):
         self._now_s = max(self._now_s, getattr(need, "at_s", 0.0))

@@ -24,6 +24,7 @@ from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_held
 from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.whole import WholeBatch
 from roadstead.facts.pod import PodIdentity, Volume, unnominated
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
@@ -465,6 +466,9 @@ class _Ramble:
         decided = []
 
         def decide(batch):
+            may_list = cycle.accelerator is not None and self._bounds is None
+            if may_list and isinstance(batch, WholeBatch):
+                self._workers.have_listed(batch, pods, self._held, cycle.accelerator)
             while len(decided) < len(pods):
                 coming = pods[len(decided) :]
                 if run := self._run_of(batch, coming):

@@ -3,7 +3,9 @@ classes; what is put together of their answers is what the plugins say of the sc
 
 import numpy as np
 
-from roadstead.cycle.messages import ScoreAnswer
+from roadstead.cycle.listed import best_rows
+from roadstead.cycle.messages import RankAsk, ScoreAnswer
+from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.wire import facts_out
@@ -23,11 +25,13 @@ class Workers:
         self._table, self._draw, self.problems = table, draw, []
         count = draw.randint(1, 3)
         self._parts = ScoredParts(table, count)
-        self._tables, self._scorers = [], []
+        self._tables, self._scorers, self._rankers = [], [], []
         for _ in range(count):
             classes = PodClasses()
-            self._tables.append(NodeTable(classes))
-            self._scorers.append(Scorer(self._tables[-1], build_profiles(plan, classes)))
+            table, profiles = NodeTable(classes), build_profiles(plan, classes)
+            self._tables.append(table)
+            self._scorers.append(Scorer(table, profiles))
+            self._rankers.append(Ranker(self._scorers[-1].own, table, profiles))
         self._late = [[] for _ in range(count)]
 
     def tell(self, deltas, arrivals):
@@ -57,7 +61,7 @@ class Workers:
 
     def asked(self, profile, info, held):
         """What is found of a class; None where nothing is of use."""
-        answers, touched, asked = {}, {}, self._parts.asked()
+        answers, touched, asked = {}, {}, self._parts.rows.asked()
         holders = {int(each) % len(self._tables) for each in self._table.arrivals}
         if set(asked) != holders:
             self.problems.append(f"workers {asked} are asked, {holders} hold rows")
@@ -80,6 +84,30 @@ class Workers:
         elif any(not self._late[worker] for worker in answers):
             self.problems.append("what a worker says is of no use, though it knows all")
         return found and found[0]
+
+    def have_listed(self, batch, pods, held, accelerator):
+        """Lists of those workers that have all changes, for a batch to decide by."""
+        new, draw = batch.unlisted(pods), self._draw
+        if not new:
+            return
+        draws, most = batch.draws(new), draw.randint(1, 4)
+        apart = self._table.rows_of(held.tentative.nodes())
+        arrivals = self._table.arrivals[apart].astype(np.int64).tobytes()
+        ask = RankAsk(
+            0, arrivals, tuple(facts_out(p.info.facts) for p in new), draws.tobytes(), most
+        )
+        answers = {}
+        for worker in self._parts.rows.asked():
+            if self._late[worker] or draw.random() < 0.15:
+                continue
+            table = self._tables[worker]
+            names = [name for name in table.node_names() if draw.random() < 0.1]
+            touched = table.arrivals[table.rows_of(names)].astype(np.int64)
+            answers[worker] = self._rankers[worker].rank(ask, accelerator, touched)
+        signatures = [each.signature for each in new]
+        best = best_rows(self._parts.rows, answers, signatures, draws, most, apart)
+        if best is not None:
+            batch.take_lists(best, len(pods))
 
     def _compare(self, profile, info, given, answers):
         told_by_all = set.intersection(

@@ -1,0 +1,73 @@
+"""Ranker: a worker's part of deciding: the best of its rows for classes of one pod each.
+
+It decides nothing: a scheduler puts the lists of all workers together, looks itself at rows that
+changed since, and at all rows where the lists do not say enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.messages import RankAnswer, RankAsk
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.worker_rows import OwnRows
+from roadstead.facts.wire import facts_in
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.arrays import U64
+from roadstead.kernel.listing import Listed
+from roadstead.nodes.columns import I64
+from roadstead.nodes.table import NodeTable, Rows
+
+AT_ONCE = 512
+"""Classes whose totals are kept at a time."""
+
+
+class Ranker:
+    """The rows of one worker, and the profiles of its process."""
+
+    def __init__(self, own: OwnRows, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
+        self._own = own
+        self._table = table
+        self._profiles = profiles
+        self._cycle = TableCycle(table, profiles, TieBreak("random"))
+
+    def rank(self, ask: RankAsk, accelerator: Accelerator, touched: I64) -> RankAnswer:
+        """The best rows of classes. touched: arrivals of rows that changed since the ask's change.
+
+        KeyError for a class of no profile.
+        """
+        self._cycle.accelerator = accelerator
+        apart = np.concatenate([np.frombuffer(ask.apart, np.int64), touched])
+        left_out = np.flatnonzero(np.isin(self._table.arrivals, apart))
+        pods = [self._pod(place, facts) for place, facts in enumerate(ask.classes)]
+        draws = np.frombuffer(ask.draws, np.uint64)
+        parts = [
+            self._list(pods[start : start + AT_ONCE], draws[start:], ask.most, left_out)
+            for start in range(0, len(pods), AT_ONCE)
+        ]
+        places = np.append(self._own.places(), -1).astype(np.int32)
+        return RankAnswer(
+            rows=len(self._table),
+            digest=self._own.digest,
+            touched=touched.tobytes(),
+            places=b"".join(places[part.rows].tobytes() for part in parts),
+            totals=b"".join(part.totals.tobytes() for part in parts),
+            counts=b"".join(part.counts.tobytes() for part in parts),
+            ranks=b"".join(part.ranks[:, -1].tobytes() for part in parts),
+            told=b"".join(part.told.tobytes() for part in parts),
+            is_told=b"".join(part.is_told.tobytes() for part in parts),
+        )
+
+    def _list(self, pods: Sequence[PodInCycle], draws: U64, most: int, left_out: Rows) -> Listed:
+        kernel = self._cycle.kernel_of(pods)
+        kernel.leave_out(left_out)
+        return kernel.list_best([pod.signature for pod in pods], draws, most)
+
+    def _pod(self, place: int, facts: bytes) -> PodInCycle:
+        info = self._table.classes.info(facts_in(facts))
+        profile = self._profiles[info.facts.scheduler_name]
+        return PodInCycle(f"{place}", "", info, profile.class_of(info, f"{place}"))

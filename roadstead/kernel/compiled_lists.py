@@ -1,0 +1,170 @@
+"""The compiled part that decides by lists: the best rows of a class, found elsewhere on other rows.
+
+A list is of one state of its rows. Rows that changed since are evaluated twice, as they stood then
+and as they stand now; all others are listed, or no better than the bound. Where the best row is not
+better than the bound, the list says nothing, and the totals of all rows are found here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadstead.kernel.arrays import (
+    BUCKETS,
+    DONE,
+    END,
+    GROUP,
+    NEW,
+    NOWHERE,
+    U64,
+    Lists,
+    Log,
+    Numbers,
+    Specs,
+    Totals,
+)
+from roadstead.kernel.compiled_rows import evaluate
+from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, rank_of
+from roadstead.nodes.columns import I32, I64
+
+MOST_CHANGED = 8192
+"""With more rows to evaluate than this for one pod, a look at all rows of the table costs less."""
+
+HIGHEST, MANY, FEASIBLE, BOUND = 0, 1, 2, 3
+"""Columns of `Lists.told`."""
+
+
+@inlined
+def keep(numbers: Numbers, lists: Lists, row: int) -> None:
+    """Notes a row that is about to change and how it stands, where there are lists."""
+    if lists.slot.shape[0] == 0 or lists.slot[row] >= 0:
+        return
+    place, before = lists.counts[0], lists.before
+    at = place - lists.counts[1]
+    lists.counts[0] = place + 1
+    lists.slot[row], lists.changed[place] = place, row
+    for resource in range(numbers.requested.shape[1]):
+        before.allocatable[at, resource] = numbers.allocatable[row, resource]
+        before.requested[at, resource] = numbers.requested[row, resource]
+    before.nonzero[at, 0], before.nonzero[at, 1] = numbers.nonzero[row, 0], numbers.nonzero[row, 1]
+    before.pod_count[at], before.pod_limit[at] = numbers.pod_count[row], numbers.pod_limit[row]
+    before.place_of[at] = numbers.place_of[row]
+    for port in range(numbers.blocked.shape[1]):
+        before.blocked[at, port] = numbers.blocked[row, port]
+
+
+@internal
+def decide_listed(
+    numbers: Numbers, specs: Specs, totals: Totals, lists: Lists, log: Log, pod: int, c: int
+) -> tuple[int, int]:
+    """(DONE and the row for a pod of a class that has a list, or NEW where it does not say)."""
+    line, count, apart = lists.of_class[c], lists.counts[0], lists.counts[1]
+    if count > MOST_CHANGED:
+        return NEW, -1
+    now, was = lists.now[:count], lists.was[: count - apart]
+    evaluate(numbers, specs, totals, c, lists.changed[:count], now)
+    evaluate(lists.before, specs, totals, c, lists.line[: count - apart], was)
+    told = lists.told[line]
+    feasible, equal = told[FEASIBLE], told[MANY]
+    for place in range(count - apart):
+        feasible -= was[place] != NOWHERE
+        equal -= was[place] == told[HIGHEST]
+    highest = np.int64(NOWHERE)
+    for place in range(count):
+        feasible += now[place] != NOWHERE
+        highest = max(highest, now[place])
+    rows, listed = lists.rows[line], lists.totals[line]
+    for k in range(rows.shape[0]):
+        if rows[k] != END and lists.slot[rows[k]] < 0:
+            highest = max(highest, listed[k])
+    if highest == NOWHERE or highest < told[BOUND]:
+        return NEW, -1
+    found, ties, rank = _first(numbers, lists, log, line, int(highest), pod)
+    if highest == told[BOUND]:
+        # Rows that are not listed are as good: one of them may be the first of the draw.
+        is_first = log.draws[pod] == lists.draws[line] and rank > lists.bound[line]
+        if highest != told[HIGHEST] or not is_first:
+            return NEW, -1
+        for place in range(count):
+            equal += now[place] == highest
+        ties = equal
+    log.best[pod], log.feasible[pod] = ties, feasible
+    log.total[pod] = highest + totals.usual_norm[specs.model[c], 0]
+    return DONE, found
+
+
+@inlined
+def _first(
+    numbers: Numbers, lists: Lists, log: Log, line: int, highest: int, pod: int
+) -> tuple[int, int, np.uint64]:
+    """(the first row of the draw among those seen with a total, how many they are, its rank)."""
+    draw, use_draws = log.draws[pod], log.use_draws[0]
+    found, ties, best = np.int64(-1), np.int64(0), np.uint64(0)
+    rows, listed = lists.rows[line], lists.totals[line]
+    for k in range(rows.shape[0] + lists.counts[0]):
+        is_listed = k < rows.shape[0]
+        at = k if is_listed else k - rows.shape[0]
+        row = rows[at] if is_listed else lists.changed[at]
+        if is_listed and (row == END or lists.slot[row] >= 0):
+            continue
+        if (listed[at] if is_listed else lists.now[at]) != highest:
+            continue
+        ties += 1
+        rank = rank_of(numbers.order[numbers.place_of[row]], draw, use_draws)
+        if found < 0 or rank > best:
+            found, best = row, rank
+    return int(found), int(ties), best
+
+
+@inlined
+def _enter(
+    totals: I32, ranks: U64, places: I64, count: int, total: int, rank: np.uint64, place: int
+) -> None:
+    """Puts a row into a sorted list that has room for one more."""
+    at = count
+    while at > 0 and (totals[at - 1] < total or (totals[at - 1] == total and ranks[at - 1] < rank)):
+        totals[at], ranks[at], places[at] = totals[at - 1], ranks[at - 1], places[at - 1]
+        at -= 1
+    totals[at], ranks[at], places[at] = total, rank, place
+
+
+@compiled
+def list_best(
+    numbers: Numbers, totals: Totals, c: int, draw: np.uint64, places: I64, listed: I32, ranks: U64
+) -> tuple[int, int, int]:
+    """Lists the best rows of a class that is built, by total, then rank.
+
+    (how many, the highest total, how many rows have it). places, listed, ranks: of k + 1 rows, the
+    last one the best that finds no room among the k.
+    """
+    highest, many = np.int64(NOWHERE), np.int64(0)
+    for group in range(BUCKETS // GROUP):
+        highest = max(highest, totals.high[c, group])
+    for group in range(BUCKETS // GROUP):
+        many += totals.many[c, group] if totals.high[c, group] == highest else 0
+    total, top, most = totals.total[c], totals.top[c], places.shape[0]
+    if highest == NOWHERE:
+        return 0, int(highest), 0
+    # Where so many are equal that they alone fill the list, their order is that of the draw.
+    in_order = many >= most
+    count = 0
+    for back in range(BUCKETS):
+        bucket = np.int64(back)
+        if in_order:
+            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), draw, True)
+        if count == most:
+            if top[bucket] < listed[most - 1]:
+                continue
+            if in_order and listed[most - 1] == highest:
+                break
+        for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+            if total[place] == NOWHERE or (count == most and total[place] < listed[most - 1]):
+                continue
+            rank = rank_of(numbers.order[place], draw, True)
+            if count == most:
+                if total[place] == listed[most - 1] and rank < ranks[most - 1]:
+                    continue
+                count -= 1
+            _enter(listed, ranks, places, count, total[place], rank, place)
+            count += 1
+    return count, int(highest), int(many)

@@ -1,0 +1,88 @@
+"""Listing: the best rows of classes, in place of a look at all rows.
+
+Who holds some of the rows lists the best of them (`list_best`). Who holds all of them takes such
+lists (`take`), and the kernel decides by them as long as they say enough; see `compiled_lists`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.kernel.arrays import NOWHERE, U64, Numbers, Totals
+from roadstead.kernel.lists import BestRows, lay_out, no_lists
+from roadstead.kernel.start import CompiledCode
+from roadstead.nodes.columns import I32, I64, Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The best rows of classes, one more than asked for: the last one bounds what is not listed.
+
+    rows: int64[class, k + 1]; totals: int32, ranks: uint64 of the same. counts: int64[class], how
+    many they are. told: int64[class, 3]: the highest total, rows that have it, feasible rows.
+    is_told: bool[class].
+    """
+
+    rows: I64
+    totals: I32
+    ranks: U64
+    counts: I64
+    told: I64
+    is_told: Bools
+
+    @classmethod
+    def room(cls, classes: int, most: int) -> Listed:
+        """For so many classes, of which nothing is told yet."""
+        shape = classes, most + 1
+        return cls(
+            np.full(shape, -1, np.int64),
+            np.full(shape, NOWHERE, np.int32),
+            np.zeros(shape, np.uint64),
+            np.zeros(classes, np.int64),
+            np.zeros((classes, 3), np.int64),
+            np.zeros(classes, np.bool_),
+        )
+
+
+class Listing:
+    """The lists of one kernel."""
+
+    def __init__(self, code: CompiledCode, classes: int, numbers: Numbers, totals: Totals) -> None:
+        self._code = code
+        self._classes = classes
+        self._numbers = numbers
+        self._totals = totals
+        self.lists = no_lists(classes, numbers)
+
+    def take(
+        self, best: BestRows, lines: Sequence[int], are_good: Sequence[bool], placements: int
+    ) -> None:
+        """Lists to decide by. lines: of their classes; of those that are not good, none is used."""
+        of_class = np.full(self._classes, -1, np.int64)
+        for place, (line, is_good) in enumerate(zip(lines, are_good, strict=True)):
+            if is_good:
+                of_class[line] = place
+        self.lists = lay_out(best, of_class, self._numbers, placements)
+
+    def drop(self) -> None:
+        """The table has changed otherwise than by placements of the kernel."""
+        if len(self.lists.slot):
+            self.lists = no_lists(self._classes, self._numbers)
+
+    def list_best(self, lines: Sequence[int], draws: U64, most: int) -> Listed:
+        """The best rows of classes whose totals are known; -1 for a class of which none are."""
+        found = Listed.room(len(lines), most)
+        for place, line in enumerate(lines):
+            if line < 0:
+                continue
+            count, highest, many = self._code.list_best(
+                *(self._numbers, self._totals, line, draws[place]),
+                *(found.rows[place], found.totals[place], found.ranks[place]),
+            )
+            found.rows[place, :count] = self._numbers.row_at[found.rows[place, :count]]
+            found.counts[place], found.is_told[place] = count, True
+            found.told[place] = highest, many, self._totals.feasible[line]
+        return found

@@ -1,0 +1,101 @@
+"""Lists: the best rows of classes, as others found them, laid out for the compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.kernel.arrays import U64, Lists, Numbers
+from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.table import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class BestRows:
+    """The best rows of some classes, on the state that a table has now; see `arrays.Lists`.
+
+    rows: int64[class, k]; totals: int32[class, k]; told: int64[class, 4]; bound: uint64[class].
+    draws: uint64[class], of the ranks. apart: rows that were left out.
+    """
+
+    signatures: Sequence[Hashable]
+    rows: I64
+    totals: I32
+    told: I64
+    bound: U64
+    draws: U64
+    apart: Rows
+
+
+def no_lists(classes: int, numbers: Numbers) -> Lists:
+    """For so many classes of which none has a list."""
+    resources, ports = numbers.requested.shape[1], numbers.blocked.shape[1]
+    return _lists(
+        np.full(classes, -1, np.int64),
+        (np.zeros((0, 0), np.int64), np.zeros((0, 0), np.int32), np.zeros((0, 4), np.int64)),
+        (np.zeros(0, np.uint64), np.zeros(0, np.uint64)),
+        (np.zeros(0, np.int64), np.zeros(0, np.int64), 0),
+        (resources, ports),
+    )
+
+
+def lay_out(best: BestRows, of_class: I64, numbers: Numbers, placements: int) -> Lists:
+    """of_class: int64[class of the kernel]. placements: how many rows may change at most."""
+    apart = len(best.apart)
+    changed = np.zeros(apart + placements, np.int64)
+    changed[:apart] = best.apart
+    slot = np.full(len(numbers.row_at), -1, np.int64)
+    slot[best.apart] = np.arange(apart)
+    return _lists(
+        of_class,
+        (best.rows, best.totals, best.told),
+        (best.bound, best.draws),
+        (changed, slot, apart),
+        (numbers.requested.shape[1], numbers.blocked.shape[1]),
+    )
+
+
+def _lists(
+    of_class: I64,
+    found: tuple[I64, I32, I64],
+    ranks: tuple[U64, U64],
+    changes: tuple[I64, I64, int],
+    widths: tuple[int, int],
+) -> Lists:
+    (rows, totals, told), (bound, draws), (changed, slot, apart) = found, ranks, changes
+    capacity = len(changed)
+    return Lists(
+        of_class=of_class,
+        rows=rows,
+        totals=totals,
+        told=told,
+        bound=bound,
+        draws=draws,
+        counts=np.array([apart, apart], np.int64),
+        changed=changed,
+        slot=slot,
+        before=_room(capacity - apart, *widths),
+        line=np.arange(capacity, dtype=np.int64),
+        now=np.zeros(capacity, np.int32),
+        was=np.zeros(capacity, np.int32),
+    )
+
+
+def _room(rows: int, resources: int, ports: int) -> Numbers:
+    """Room for the numbers of some rows, which stand in no order."""
+    none = np.zeros(0, np.int64)
+    return Numbers(
+        allocatable=np.zeros((rows, resources), np.int64),
+        requested=np.zeros((rows, resources), np.int64),
+        nonzero=np.zeros((rows, 2), np.int64),
+        pod_count=np.zeros(rows, np.int64),
+        pod_limit=np.zeros(rows, np.int64),
+        order=np.zeros(0, np.uint64),
+        row_at=none,
+        place_of=np.zeros(rows, np.int64),
+        begin=none,
+        bucket=np.zeros(0, np.int32),
+        blocked=np.zeros((rows, ports), np.bool_),
+    )

@@ -1,0 +1,153 @@
+"""Workers that list the best nodes: decisions are the same, whatever becomes of them."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from roadstead.actors.scheduler import scorers
+from roadstead.actors.seam import NOTHING
+from roadstead.actors.supervisor import supervisor
+from roadstead.actors.worker.actor import WorkerActor
+from roadstead.config.settings import Settings
+from roadstead.fleet.generate import generate_fleet
+from roadstead.kernel.start import load
+from roadstead.run import RunPlan
+from tests.actors.world import inputs_of, placed, run_inline
+from tests.peculiar_plugins import config_with
+
+
+@pytest.fixture(autouse=True)
+def _small_fleets_are_worth_it(monkeypatch):
+    load()
+    monkeypatch.setattr(scorers, "LISTED_ROWS", 1)
+    monkeypatch.setattr(scorers, "FEWEST_RANKED", 1)
+    monkeypatch.setattr(scorers, "MOST_RANKED", 3)
+
+
+def fleet(nodes=40, pods=300):
+    """Pods of which hardly two are alike."""
+    trace = generate_fleet(nodes, pods, 1)
+    pods = [
+        (identity, replace(facts, labels=(("n", str(number)),)))
+        for number, (identity, facts) in enumerate(trace.pods())
+    ]
+    return inputs_of(trace.nodes(), pods)
+
+
+def run(workers, **settings):
+    given = Settings(runtime="inline", workers=workers, **{"batch": 32, **settings})
+    return run_inline(fleet(), RunPlan(given, config_with(), "mine.yaml"))
+
+
+def listed_to(actors):
+    return sum(each._scorers.listed for name, each in actors.items() if name.startswith("sched"))
+
+
+def said(outcome):
+    return placed(outcome), {each.pod: each.message for each in outcome.pending}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_any_number_of_workers_gives_the_decisions_of_none(workers):
+    alone, _ = run(0)
+    outcome, actors = run(workers)
+
+    assert said(outcome) == said(alone)
+    assert listed_to(actors) >= 200
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schedulers": 2, "staleness_s": 0.05},
+        {"schedulers": 2, "mode": "partitioned"},
+        {"schedulers": 2, "conflicts": "version"},
+    ],
+)
+def test_several_schedulers_ask_them_and_lose_no_pod(settings):
+    outcome, actors = run(2, **settings)
+
+    decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
+    assert sorted(decided) == sorted(each.key for each, _ in fleet().pending)
+    if settings.get("mode") != "partitioned":
+        assert listed_to(actors)
+
+
+def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
+    async def never(self, ask):
+        await asyncio.sleep(3600)
+
+    alone, _ = run(0)
+    monkeypatch.setattr(WorkerActor, "rank", never)
+    outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
+
+    assert said(outcome) == said(alone)
+    assert actors["scheduler-0"]._scorers.missed
+    assert not listed_to(actors)
+
+
+def test_a_worker_that_takes_no_changes_costs_time_and_nothing_else(monkeypatch):
+    async def never(self, batch):
+        await asyncio.sleep(3600)
+
+    alone, _ = run(0)
+    monkeypatch.setattr(WorkerActor, "apply", never)
+    outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
+
+    assert said(outcome) == said(alone)
+    assert not listed_to(actors)
+
+
+def test_a_worker_that_is_behind_is_waited_for_within_the_deadline(monkeypatch):
+    class Slow(WorkerActor):
+        async def apply(self, batch):
+            await asyncio.sleep(0.002)
+            return await super().apply(batch)
+
+    alone, _ = run(0)
+    monkeypatch.setattr(supervisor, "WorkerActor", Slow)
+    outcome, actors = run(2)
+
+    assert said(outcome) == said(alone)
+    assert listed_to(actors)
+
+
+def test_without_the_kernel_nobody_is_asked():
+    outcome, actors = run(2, kernel=False)
+
+    assert said(outcome) == said(run(0, kernel=False)[0])
+    assert not listed_to(actors)
+
+
+def test_for_few_nodes_or_few_classes_nobody_waits_for_workers(monkeypatch):
+    monkeypatch.setattr(scorers, "LISTED_ROWS", 41)
+    assert not listed_to(run(1)[1])
+
+    monkeypatch.setattr(scorers, "LISTED_ROWS", 1)
+    monkeypatch.setattr(scorers, "FEWEST_RANKED", 33)
+    assert not listed_to(run(1)[1])
+
+
+def test_a_batch_with_lists_is_short(monkeypatch):
+    monkeypatch.setattr(scorers, "NEAR_RANKED", 8)
+    asked = []
+    original = WorkerActor.rank
+
+    async def counted(self, ask):
+        asked.append(len(ask.classes))
+        return await original(self, ask)
+
+    monkeypatch.setattr(WorkerActor, "rank", counted)
+    outcome, _ = run(1)
+
+    assert said(outcome) == said(run(0)[0])
+    assert max(asked) <= 8
+
+
+def test_what_a_worker_ranked_stands_in_what_it_says_of_itself():
+    _, actors = run(1)
+
+    status = asyncio.run(actors["worker-0"].status(NOTHING))
+    assert dict(status.counts)["classes ranked"] >= 200
+    assert "ranked its nodes for" in status.text

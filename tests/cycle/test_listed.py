@@ -1,0 +1,310 @@
+"""Lists of workers: a batch with them is decided as one that looks at all rows."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.config.model import default_config
+from roadstead.cycle import listed
+from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.listed import best_rows
+from roadstead.cycle.messages import RankAnswer, RankAsk
+from roadstead.cycle.ranker import Ranker
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.worker_rows import OwnRows, WorkerRows
+from roadstead.facts.pod import HostPort, PodAffinityTerm, Volume
+from roadstead.facts.selectors import LabelSelector
+from roadstead.facts.wire import facts_out
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from tests.builders import node, pod, require, taint
+
+NAME = "default-scheduler"
+NOTHING = np.zeros(0, np.int64)
+CPUS = 500, 1000, 2000, 4000
+
+
+class Side:
+    """A table with a profile of its own: a scheduler's, or a worker's."""
+
+    def __init__(self, tie_break=None):
+        self.table = NodeTable(PodClasses())
+        self.profile = Profile(
+            default_config().profiles[0], in_tree_registry(), Handle(self.table.classes)
+        )
+        self.cycle = TableCycle(
+            self.table, {NAME: self.profile}, tie_break or TieBreak("random", 7)
+        )
+        self.cycle.accelerator = Accelerator(load(), Coverage())
+        self.own = OwnRows(self.table)
+        self.ranker = Ranker(self.own, self.table, {NAME: self.profile})
+
+    def place(self, name, facts, uid=""):
+        self.table.add_pod(name, self.table.classes.info(facts), uid=uid or f"{name}-{facts}")
+
+    def pods(self, facts, prefix="p"):
+        infos = [self.table.classes.info(each) for each in facts]
+        return [
+            PodInCycle(f"{prefix}{n}", f"ns/{prefix}{n}", info, self.profile.class_of(info, f"{n}"))
+            for n, info in enumerate(infos)
+        ]
+
+
+class Fleet:
+    """Nodes at a scheduler and at some workers, and a second scheduler that asks nobody."""
+
+    def __init__(self, nodes, workers, tie_break=None):
+        self.ours, self.alone = Side(tie_break), Side(tie_break)
+        self.workers = [Side() for _ in range(workers)]
+        for arrival, each in enumerate(nodes):
+            for side in (self.ours, self.alone, self.workers[arrival % workers]):
+                side.table.add_node(each, arrival)
+        self.rows = WorkerRows(self.ours.table, workers)
+
+    def worker_of(self, name):
+        return self.workers[int(name[1:]) % len(self.workers)]
+
+    def ask(self, batch, pods, most, apart=(), touched=()):
+        """What the workers list for the new classes of a batch. apart, touched: names of nodes."""
+        new = batch.unlisted(pods)
+        draws = batch.draws(new)
+        rows = self.ours.table.rows_of(apart)
+        arrivals = self.ours.table.arrivals[rows].astype(np.int64).tobytes()
+        ask = RankAsk(
+            0, arrivals, tuple(facts_out(p.info.facts) for p in new), draws.tobytes(), most
+        )
+        answers = {}
+        for number, side in enumerate(self.workers):
+            here = [name for name in touched if side.table.has_node(name)]
+            changed = side.table.arrivals[side.table.rows_of(here)].astype(np.int64)
+            answer = side.ranker.rank(ask, Accelerator(load(), Coverage()), changed)
+            answers[number] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
+        return answers, [each.signature for each in new], draws, rows
+
+    def lists(self, batch, pods, most, apart=(), touched=()):
+        answers, signatures, draws, rows = self.ask(batch, pods, most, apart, touched)
+        return best_rows(self.rows, answers, signatures, draws, most, rows)
+
+
+def decided(side, pods, best=None, batch=None):
+    """What comes of each pod, as far as the kernel decides it."""
+    batch = batch or side.cycle.begin(pods)
+    if best is not None:
+        batch.take_lists(best, len(pods))
+    found = batch.decide_run(pods)
+    batch.settle()
+    side.table.validate()
+    return [(d.node_name, d.feasible, d.total, d.best_size) for d in found], batch
+
+
+def built(batch):
+    return int(batch._kernel._totals.built.sum())
+
+
+nodes_of = st.lists(
+    st.tuples(st.sampled_from(CPUS), st.sampled_from([1, 2, 8]), st.booleans()),
+    min_size=1,
+    max_size=12,
+)
+shapes = st.tuples(
+    st.sampled_from([0, 100, 101, 300, 700, 1500]), st.sampled_from([0, 64, 200]), st.booleans()
+)
+
+
+def node_of(number, shape):
+    cpu, pods, is_tainted = shape
+    taints = (taint("k", "v", "NoSchedule"),) if is_tainted and number % 3 == 0 else ()
+    return node(f"n{number}", cpu=cpu, memory=cpu << 21, pods=pods, taints=taints)
+
+
+def pod_of(shape):
+    cpu, mib, has_port = shape
+    ports = (HostPort("0.0.0.0", "TCP", 80),) if has_port else ()
+    return pod(cpu=cpu, memory=mib << 20, host_ports=ports)
+
+
+@given(
+    nodes_of,
+    st.lists(shapes, min_size=1, max_size=10),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.data(),
+)
+def test_a_batch_with_lists_is_decided_as_without(nodes, pods, workers, most, data):
+    fleet = Fleet([node_of(n, each) for n, each in enumerate(nodes)], workers)
+    names = [f"n{number}" for number in range(len(nodes))]
+    some = st.lists(st.sampled_from(names), max_size=3, unique=True)
+    apart, touched = data.draw(some, label="apart"), data.draw(some, label="touched")
+    for name in data.draw(some, label="full"):
+        for side in (fleet.ours, fleet.alone, fleet.worker_of(name)):
+            side.place(name, pod(cpu=400))
+    for name in apart:
+        fleet.ours.place(name, pod(cpu=200))
+        fleet.alone.place(name, pod(cpu=200))
+    for name in touched:
+        fleet.worker_of(name).place(name, pod(cpu=450))
+    facts = [pod_of(each) for each in pods]
+    batch = fleet.ours.cycle.begin(mine := fleet.ours.pods(facts))
+    best = fleet.lists(batch, mine, most, apart, touched)
+
+    found, _ = decided(fleet.ours, mine, best, batch)
+
+    assert found == decided(fleet.alone, fleet.alone.pods(facts))[0]
+
+
+def fleet_of(count, workers, **how):
+    nodes = [node(f"n{n}", cpu=4000, pods=20, labels={"zone": "z"}) for n in range(count)]
+    return Fleet(nodes, workers, **how)
+
+
+def distinct(count):
+    return [pod(cpu=100 + number) for number in range(count)]
+
+
+def test_lists_of_equal_nodes_say_enough_for_every_pod():
+    fleet = fleet_of(300, 3)
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(distinct(40)))
+
+    found, batch = decided(fleet.ours, pods, fleet.lists(batch, pods, 64), batch)
+
+    assert found == decided(fleet.alone, fleet.alone.pods(distinct(40)))[0]
+    assert len(found) == 40
+    assert not built(batch)
+
+
+def test_of_a_class_that_is_told_nothing_all_rows_are_looked_at():
+    fleet = Fleet([node("n0", cpu=8000), *(node(f"n{n}", cpu=4000) for n in range(1, 9))], 1)
+    facts = [pod(cpu=600 + number) for number in range(6)]
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
+    best = fleet.lists(batch, pods, 1)
+
+    found, batch = decided(fleet.ours, pods, best, batch)
+
+    assert found == decided(fleet.alone, fleet.alone.pods(facts))[0]
+    assert 0 < built(batch) < 6
+
+
+def plain_and_others():
+    term = PodAffinityTerm("zone", LabelSelector((require("a", "In", "b"),)), ("default",), None)
+    disk = Volume("v", "gcePersistentDisk", (("pdName", "disk"),))
+    return [
+        pod(cpu=100),
+        pod(cpu=101, labels={"a": "b"}, pod_anti_affinity=(term,)),
+        pod(cpu=102, volumes=(disk,)),
+        pod(cpu=103),
+        pod(cpu=103),
+    ]
+
+
+def test_lists_are_asked_for_classes_that_come_once_and_hang_on_pod_and_row_alone():
+    fleet = fleet_of(4, 1)
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(plain_and_others()))
+
+    assert [pod.uid for pod in batch.unlisted(pods)] == ["p0"]
+
+
+def test_a_class_that_is_known_needs_no_list():
+    fleet = fleet_of(4, 1)
+    decided(fleet.ours, pods := fleet.ours.pods([pod(cpu=100)]))
+
+    assert fleet.ours.cycle.begin(pods).unlisted(pods) == []
+
+
+def test_nobody_is_asked_where_the_first_by_name_is_taken_or_pods_are_nominated():
+    by_name = fleet_of(4, 1, tie_break=TieBreak("first"))
+    pods = by_name.ours.pods([pod(cpu=100)])
+    assert by_name.ours.cycle.begin(pods).unlisted(pods) == []
+
+    fleet = fleet_of(4, 1)
+    fleet.ours.table.nominate("n1", fleet.ours.table.classes.info(pod(cpu=200)))
+    pods = fleet.ours.pods([pod(cpu=100)])
+    assert fleet.ours.cycle.begin(pods).unlisted(pods) == []
+
+
+def test_a_worker_leaves_classes_alone_that_look_across_its_nodes():
+    fleet = fleet_of(4, 2)
+    term = PodAffinityTerm("zone", LabelSelector((require("a", "In", "b"),)), ("default",), None)
+    fleet.workers[0].place("n0", pod(labels={"x": "y"}, pod_anti_affinity=(term,)))
+    facts = [pod(cpu=100), pod(cpu=101, labels={"a": "b"})]
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
+
+    best = fleet.lists(batch, pods, 4)
+
+    assert [each.signature for each in pods[:1]] == best.signatures
+
+
+def test_rows_of_a_worker_that_knows_other_nodes_or_answers_not_are_looked_at_here(monkeypatch):
+    fleet = fleet_of(6, 3)
+    fleet.workers[1].table.remove_node("n4")
+    facts = distinct(5)
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
+    answers, signatures, draws, rows = fleet.ask(batch, pods, 4)
+    del answers[2]
+
+    best = best_rows(fleet.rows, answers, signatures, draws, 4, rows)
+
+    names = [fleet.ours.table.columns.names[row] for row in best.apart]
+    assert sorted(names) == ["n1", "n2", "n4", "n5"]
+    found, _ = decided(fleet.ours, pods, best, batch)
+    assert found == decided(fleet.alone, fleet.alone.pods(facts))[0]
+    monkeypatch.setattr(listed, "MOST_APART", 3)
+    assert best_rows(fleet.rows, answers, signatures, draws, 4, rows) is None
+
+
+def test_without_any_answer_that_is_of_use_there_are_no_lists():
+    fleet = fleet_of(6, 2)
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(distinct(2)))
+    answers, signatures, draws, rows = fleet.ask(batch, pods, 4)
+    silent = {worker: RankAnswer(each.rows, each.digest, None) for worker, each in answers.items()}
+
+    assert best_rows(fleet.rows, silent, signatures, draws, 4, rows) is None
+    assert best_rows(fleet.rows, {}, signatures, draws, 4, rows) is None
+
+
+def test_an_answer_that_does_not_fit_its_question_is_refused():
+    fleet = fleet_of(6, 1)
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(distinct(2)))
+    answers, signatures, draws, rows = fleet.ask(batch, pods, 4)
+
+    with pytest.raises(ValueError, match="reshape"):
+        best_rows(fleet.rows, answers, signatures, draws, 5, rows)
+
+
+def test_lists_hold_until_the_table_changes_otherwise():
+    fleet = fleet_of(50, 2)
+    facts = distinct(12)
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
+    batch.take_lists(fleet.lists(batch, pods, 8), len(pods))
+    twin = fleet.alone.cycle.begin(same := fleet.alone.pods(facts))
+    first = batch.decide_run(pods[:6]), twin.decide_run(same[:6])
+    # One by the reference, which places it on the table itself.
+    second = batch.decide(pods[6]), twin.decide(same[6])
+    third = batch.decide_run(pods[7:]), twin.decide_run(same[7:])
+
+    for mine, theirs in (first, ([second[0]], [second[1]]), third):
+        assert [d.node_name for d in mine] == [d.node_name for d in theirs]
+        assert [d.feasible for d in mine] == [d.feasible for d in theirs]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_large_batches_of_pods_that_fill_their_nodes(seed):
+    draw = random.Random(seed)
+    nodes = [node(f"n{n}", cpu=draw.choice(CPUS), pods=draw.choice([2, 5])) for n in range(400)]
+    fleet = Fleet(nodes, 4)
+    facts = [pod(cpu=draw.randrange(1, 900), memory=draw.randrange(1, 9) << 20) for _ in range(300)]
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
+
+    found, batch = decided(fleet.ours, pods, fleet.lists(batch, pods, 16), batch)
+
+    assert found == decided(fleet.alone, fleet.alone.pods(facts))[0]
+    assert built(batch) < 300
