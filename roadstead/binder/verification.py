@@ -103,6 +103,9 @@ class Verifier:
 
         True only where that is found quickly; False says nothing. KeyError as `verify`.
         """
+        if len(pods) == 1:
+            # Columns of one row cost ten times what the row does.
+            return self.verify(pods[0], node_names[0]).is_success
         try:
             return self._verify_all(pods, node_names)
         except PluginFailure:

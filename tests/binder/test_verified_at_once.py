@@ -236,9 +236,18 @@ def test_pods_that_a_users_plugin_keeps_apart_are_not_let_through_at_once(plugin
 def test_a_class_that_was_never_seen_is_looked_at_pod_by_pod():
     _, binder = both(*fleet())
 
-    binder.bind(0, [("small", "n0")])
+    binder.bind(0, [("small", "n0"), ("small", "n0")])
 
     assert binder.whole == 0
+
+
+def test_a_pod_alone_is_looked_at_once_whatever_is_known_of_it():
+    table = table_of(*fleet())
+    verifier = Verifier(table, {"default-scheduler": profile_of({"preFilter": []}, plugins=[])})
+
+    assert verifier.verify_all([pod()], ["n0"])
+    with pytest.raises(KeyError):
+        verifier.verify_all([pod()], ["nowhere"])
 
 
 def test_a_class_of_which_many_come_is_found_out_at_once():
