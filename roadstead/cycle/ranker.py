@@ -22,8 +22,8 @@ from roadstead.kernel.listing import Listed
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 
-AT_ONCE = 512
-"""Classes whose totals are kept at a time."""
+AT_ONCE, MOST_CELLS = 512, 32_000_000
+"""Classes whose totals are kept at a time, and rows times classes of these: 128 MB."""
 
 
 class Ranker:
@@ -45,9 +45,10 @@ class Ranker:
         left_out = np.flatnonzero(np.isin(self._table.arrivals, apart))
         pods = [self._pod(place, facts) for place, facts in enumerate(ask.classes)]
         draws = np.frombuffer(ask.draws, np.uint64)
+        size = max(1, min(AT_ONCE, MOST_CELLS // max(1, len(self._table))))
         parts = [
-            self._list(pods[start : start + AT_ONCE], draws[start:], ask.most, left_out)
-            for start in range(0, len(pods), AT_ONCE)
+            self._list(pods[start : start + size], draws[start:], ask.most, left_out)
+            for start in range(0, len(pods), size)
         ]
         places = np.append(self._own.places(), -1).astype(np.int32)
         return RankAnswer(
