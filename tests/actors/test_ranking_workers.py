@@ -13,6 +13,7 @@ from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.kernel.start import load
 from roadstead.run import RunPlan
+from tests.actors.hampered_workers import SEVERAL, SlowToFollow, decided, given, never
 from tests.actors.world import inputs_of, placed, run_inline
 from tests.peculiar_plugins import config_with
 
@@ -36,8 +37,8 @@ def fleet(nodes=40, pods=300):
 
 
 def run(workers, **settings):
-    given = Settings(runtime="inline", workers=workers, **{"batch": 32, **settings})
-    return run_inline(fleet(), RunPlan(given, config_with(), "mine.yaml"))
+    settings = Settings(runtime="inline", workers=workers, **{"batch": 32, **settings})
+    return run_inline(fleet(), RunPlan(settings, config_with(), "mine.yaml"))
 
 
 def listed_to(actors):
@@ -57,27 +58,16 @@ def test_any_number_of_workers_gives_the_decisions_of_none(workers):
     assert listed_to(actors) >= 200
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"schedulers": 2, "staleness_s": 0.05},
-        {"schedulers": 2, "mode": "partitioned"},
-        {"schedulers": 2, "conflicts": "version"},
-    ],
-)
+@pytest.mark.parametrize("settings", SEVERAL)
 def test_several_schedulers_ask_them_and_lose_no_pod(settings):
     outcome, actors = run(2, **settings)
 
-    decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
-    assert sorted(decided) == sorted(each.key for each, _ in fleet().pending)
+    assert decided(outcome) == given(fleet())
     if settings.get("mode") != "partitioned":
         assert listed_to(actors)
 
 
 def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
-    async def never(self, ask):
-        await asyncio.sleep(3600)
-
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "rank", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
@@ -88,9 +78,6 @@ def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
 
 
 def test_a_worker_that_takes_no_changes_costs_time_and_nothing_else(monkeypatch):
-    async def never(self, batch):
-        await asyncio.sleep(3600)
-
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
@@ -100,13 +87,8 @@ def test_a_worker_that_takes_no_changes_costs_time_and_nothing_else(monkeypatch)
 
 
 def test_a_worker_that_is_behind_is_waited_for_within_the_deadline(monkeypatch):
-    class Slow(WorkerActor):
-        async def apply(self, batch):
-            await asyncio.sleep(0.002)
-            return await super().apply(batch)
-
     alone, _ = run(0)
-    monkeypatch.setattr(supervisor, "WorkerActor", Slow)
+    monkeypatch.setattr(supervisor, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
     assert said(outcome) == said(alone)

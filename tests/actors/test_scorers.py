@@ -15,6 +15,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan
+from tests.actors.hampered_workers import SEVERAL, SlowToFollow, decided, given, never
 from tests.actors.world import inputs_of, placed, run_inline
 from tests.peculiar_plugins import config_with, peculiar
 
@@ -36,8 +37,8 @@ def fleet(nodes=30):
 
 
 def plan_of(workers, plugins=PLUGINS, **settings):
-    given = Settings(runtime="inline", workers=workers, **{"batch": 16, **settings})
-    return RunPlan(given, config_with(*plugins), "mine.yaml", plugins=peculiar(*plugins))
+    settings = Settings(runtime="inline", workers=workers, **{"batch": 16, **settings})
+    return RunPlan(settings, config_with(*plugins), "mine.yaml", plugins=peculiar(*plugins))
 
 
 def run(workers, nodes=30, **settings):
@@ -77,26 +78,15 @@ def test_what_comes_while_a_batch_is_decided_does_not_hold_for_the_rows_it_took(
     assert given_to(actors) >= 90
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"schedulers": 2, "staleness_s": 0.05},
-        {"schedulers": 2, "mode": "partitioned"},
-        {"schedulers": 2, "conflicts": "version"},
-    ],
-)
+@pytest.mark.parametrize("settings", SEVERAL)
 def test_several_schedulers_ask_them_and_lose_no_pod(settings):
     outcome, actors = run(2, **settings)
 
-    decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
-    assert sorted(decided) == sorted(each.key for each, _ in fleet().pending)
+    assert decided(outcome) == given(fleet())
     assert given_to(actors)
 
 
 def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
-    async def never(self, ask):
-        await asyncio.sleep(3600)
-
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "score", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
@@ -107,9 +97,6 @@ def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
 
 
 def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
-    async def never(self, batch):
-        await asyncio.sleep(3600)
-
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2)
@@ -119,13 +106,8 @@ def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
 
 
 def test_a_worker_that_is_behind_is_heard_for_rows_that_stand_still(monkeypatch):
-    class Slow(WorkerActor):
-        async def apply(self, batch):
-            await asyncio.sleep(0.002)
-            return await super().apply(batch)
-
     alone, _ = run(0)
-    monkeypatch.setattr(supervisor, "WorkerActor", Slow)
+    monkeypatch.setattr(supervisor, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
     assert said(outcome) == said(alone)
@@ -150,8 +132,7 @@ def test_killed_in_the_middle_they_are_replaced_and_answer_again(monkeypatch, na
     outcome = ActorLauncher().run(fleet(), plan_of(2, batch=4, control="apart"), on_progress)
 
     assert len(kills) == len(names)
-    decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
-    assert sorted(decided) == sorted(each.key for each, _ in fleet().pending)
+    assert decided(outcome) == given(fleet())
     if names == ("worker-1",):
         assert said(outcome) == said(run(0, batch=4)[0])
 
