@@ -22,6 +22,7 @@ from roadstead.actors.scheduler.scorers import Scorers
 from roadstead.actors.seam import NOTHING, Directory, Nothing, failure_out
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import PodReport
+from roadstead.bench.machine import own_peak_bytes
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts
 from roadstead.extenders.caller import CallerOf
@@ -160,6 +161,12 @@ class SchedulerActor:
     def _log_failure(self, report: PodReport) -> None:
         log(self._name, f"attempt {report.kind}", pod=report.key, why=report.message)
 
+    def _memory(self) -> tuple[tuple[str, float], ...]:
+        """The most that the process held, where it is a scheduler's own."""
+        if self._plan.settings.runtime != "ray":
+            return ()
+        return (("memory_bytes", float(own_peak_bytes())),)
+
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()
         status = ActorStatus(
@@ -171,7 +178,7 @@ class SchedulerActor:
                 ("bound", counts.bound_total),
                 *self._kernel.coverage.counts(),
             ),
-            figures=self.figures.told(),
+            figures=(*self.figures.told(), *self._memory()),
         )
         if self.failure is None:
             return status

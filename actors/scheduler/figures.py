@@ -31,6 +31,7 @@ def work_of(name: str, profile: str, told: Mapping[str, float], over_s: float) -
         retries=count("retries"),
         passed_on=count("passed_on"),
         refused=causes,
+        memory_bytes=count("memory_bytes"),
     )
 
 

@@ -107,8 +107,13 @@ def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
     known = [each for each in peaks if each]
     if known:
         return sum(known), len(known)
+    return own_peak_bytes(proc), 1
+
+
+def own_peak_bytes(proc: Path = PROC) -> int:
+    """The most memory that this process ever held."""
     unit = 1 if sys.platform == "darwin" else _KIB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, 1
+    return _peak(proc, os.getpid()) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def processor_seconds(proc: Path = PROC, pid: int | None = None) -> dict[int, float]:

@@ -19,7 +19,8 @@ class SchedulerWork:
     from the beginning of a reading on, simulated thinking included. reads: how often it read the
     state. asked, bound: binds; refused: by the binder's cause. transactions: jobs whose binds were
     asked for together; conflicted: those of which one was refused. retries: pods that came again.
-    passed_on: pods that found nothing on nodes of its own.
+    passed_on: pods that found nothing on nodes of its own. memory_bytes: the most that its process
+    ever held; 0 where it has none of its own.
     """
 
     name: str
@@ -34,6 +35,7 @@ class SchedulerWork:
     retries: int
     passed_on: int
     refused: dict[str, int]
+    memory_bytes: int = 0
 
     @property
     def conflicts(self) -> int:
@@ -81,6 +83,11 @@ class Concurrency:
         return conflicted / succeeded if succeeded else None
 
     @property
+    def memory_bytes(self) -> int:
+        """What the process of the largest scheduler held at most; 0 where they have none."""
+        return max((each.memory_bytes for each in self.schedulers), default=0)
+
+    @property
     def retries(self) -> int:
         return sum(each.retries for each in self.schedulers)
 
@@ -121,5 +128,6 @@ def _document(work: SchedulerWork) -> dict[str, Json]:
         "conflicted": work.conflicted,
         "retries": work.retries,
         "passed_on": work.passed_on,
+        "memory_bytes": work.memory_bytes,
         "refused": dict(work.refused),
     }

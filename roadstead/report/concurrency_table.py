@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roadstead.report.concurrency import Concurrency
-from roadstead.report.units import percent
+from roadstead.report.units import human_bytes, percent
 
 
 def headline(concurrency: Concurrency) -> Text:
@@ -18,6 +18,8 @@ def headline(concurrency: Concurrency) -> Text:
         causes = ", ".join(f"{cause} {n:,}" for cause, n in concurrency.refused.items())
         text.append(f" ({causes})")
     text.append(f"; {concurrency.retries:,} retries")
+    if concurrency.memory_bytes:
+        text.append(f"; up to {human_bytes(concurrency.memory_bytes)} of memory for each process")
     return text
 
 

@@ -54,6 +54,17 @@ def test_conflicts_are_refusals_for_a_state_that_was_not_as_read():
     assert SHARED.retries == 7
 
 
+def test_the_memory_of_the_largest_process_is_told_where_it_is_known(result):
+    larger = replace(SHARED.schedulers[1], memory_bytes=3 << 30)
+    known = replace(SHARED, schedulers=(replace(larger, memory_bytes=1 << 30), larger))
+    told = replace(result, concurrency=known)
+
+    assert "up to 3 GiB of memory for each process" in " ".join(shown(told).split())
+    document = summary_document(summarize(told))["concurrency"]
+    assert [each["memory_bytes"] for each in document["schedulers"]] == [1 << 30, 3 << 30]
+    assert "of memory" not in shown(replace(result, concurrency=SHARED))
+
+
 def test_conflicts_per_transaction_are_counted_for_each_that_succeeded():
     assert SHARED.conflicts_per_transaction == 5 / 25
 
