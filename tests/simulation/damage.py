@@ -13,6 +13,7 @@ from roadstead.journal import JournalError
 from roadstead.journal.segments import Reader
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.plain_journal import FRAME_BYTES, HEADER_BYTES, PlainFile, PlainJournal, plain
+from tests.simulation.rewritten import rewritten
 
 TIMES = 6
 OLD_HEADER_BYTES = 36
@@ -107,10 +108,32 @@ def _replace(draw, contents):
     contents[target] = contents[_some(draw, contents)]
 
 
+def _displace(draw, contents):
+    """A file is that of another place in the journal, or of another journal."""
+    name, _ = _frames(draw, contents)
+    file = PlainFile(name).read(contents[name])
+    others = (
+        {"number": file.number + draw.choice((-1, 1, 2))},
+        {"before": file.before ^ 1},
+        {"number": file.number + 1, "before": file.before ^ 1},
+    )
+    header = draw.choice(others)
+    contents[name] = rewritten(contents[name], {key: max(0, n) for key, n in header.items()})
+
+
+def _contradict(draw, contents):
+    """A frame is whole, and does not say the records that it has, or those before it."""
+    name, _ = _frames(draw, contents)
+    frames = PlainFile(name).read(contents[name]).frames
+    place, what = draw.randrange(len(frames)), draw.choice(("first_lsn", "count"))
+    instead = max(0, getattr(frames[place], what) + draw.choice((-1, 1)))
+    contents[name] = rewritten(contents[name], frame=(place, {what: instead}))
+
+
 DAMAGES = (
     *(_flip, _flip, _zero, _misdirect, _drop, _remove),
     *(_drop_frame, _repeat_frame, _swap_frames, _cut, _cut, _cut_header, _replace),
-    *(_flip_head, _flip_head, _flip_head),
+    *(_flip_head, _flip_head, _flip_head, _displace, _displace, _contradict),
 )
 
 
@@ -151,9 +174,10 @@ def _vouched(journal, contents):
 
 
 def judged(contents):
-    """What a reader should say: (records, tail), or None where it must refuse.
+    """What a reader should say: (records, tail, closed), or None where it must refuse.
 
-    tail: (file, offset, bytes, first record, whether something vouches for what was there).
+    tail: (file, offset, bytes, first record, whether something vouches for what was there). closed:
+    (records, digest) of a writer that ended in order.
     """
     journal = PlainJournal(contents)
     only = journal.segments[-1] if len(journal.segments) == 1 else None
@@ -163,11 +187,12 @@ def judged(contents):
         is_next = int(only.name.removesuffix(".segment").rpartition("-")[2]) == journal.last_lsn + 1
         if not journal.problems and is_next:
             tail = only.name, 0, len(contents[only.name])
-            return journal.records, (*tail, journal.last_lsn + 1, False)
+            return journal.records, (*tail, journal.last_lsn + 1, False), journal.closed
         return None
     if journal.problems or (journal.tail and _vouched(journal, contents)):
         return None
-    return journal.records, journal.tail and (*journal.tail, journal.last_lsn + 1, False)
+    tail = journal.tail and (*journal.tail, journal.last_lsn + 1, False)
+    return journal.records, tail, journal.closed
 
 
 def unnoticed(disk, seed):
@@ -197,7 +222,8 @@ def read(contents, memo):
         return None if _is_read_so_far(other) else "nothing at all"
     tail = reader.tail
     told = tail and (tail.name, tail.offset, tail.size_bytes, tail.lsn, tail.was_durable)
-    return records, told
+    closed = reader.closed and (reader.closed.records, reader.closed.digest)
+    return records, told, closed
 
 
 def _is_read_so_far(disk):
@@ -210,4 +236,6 @@ def _is_read_so_far(disk):
 def _told(said):
     if isinstance(said, str):
         return said
-    return "that it is damaged" if said is None else f"{len(said[0])} records, cut: {said[1]}"
+    if said is None:
+        return "that it is damaged"
+    return f"{len(said[0])} records, cut and end: {said[1:]}"

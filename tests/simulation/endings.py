@@ -1,6 +1,7 @@
 """What is looked at when a run is over: one that came to its end, and one that could not."""
 
 import asyncio
+import random
 
 from roadstead.actors.names import BINDER
 from roadstead.actors.seam import NOTHING
@@ -17,6 +18,7 @@ from tests.simulation import (
     ramble_queue,
     ramble_stream,
     reborn,
+    senseless,
 )
 from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.damage import judged, read, unnoticed
@@ -99,4 +101,6 @@ def _of_other_journals(disk, seed):
     """The same records as other releases write them, and on a disk of the system."""
     yield from differences(disk.contents)
     if not any(name.endswith(".snapshot") for name in disk.names()):
-        yield from older.problems_of(list(Reader(disk).records()), seed)
+        records = list(Reader(disk).records())
+        yield from older.problems_of(records, seed)
+        yield from senseless.problems_of(records, random.Random(f"senseless {seed}"))

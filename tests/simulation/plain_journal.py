@@ -106,7 +106,7 @@ class PlainFile:
             if frame.kind == FIELDS:
                 self._fields(body)
             elif frame.kind == RECORDS:
-                self._take(frame, body)
+                self._take_all(frame, body)
             elif body:
                 self.problems.append(f"{self.name}: a mark with a body")
             self.offset = frame.end
@@ -148,6 +148,16 @@ class PlainFile:
         self._kinds, self._classes, names = msgpack.unpackb(body)
         self.fields = dict(names)
         self.began_bytes = self.frames[-1].end
+
+    def _take_all(self, frame, body):
+        known, is_whole = len(self.records), True
+        try:
+            self._take(frame, body)
+        except ValueError:
+            # Its columns are not of one length.
+            is_whole = False
+        if not is_whole or len(self.records) != known + frame.count:
+            self.problems.append(f"{self.name}: a frame does not hold its {frame.count} records")
 
     def _take(self, frame, body):
         columns = msgpack.unpackb(body)

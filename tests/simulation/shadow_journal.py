@@ -277,6 +277,15 @@ class ShadowJournal:
         if found.records != self._should(found.snapshot_lsn, found.last_lsn):
             self.wrong("a journal that ended holds other records than were appended")
 
+    def not_open(self, *calls):
+        """A journal that was not read yet, or that was closed, takes nothing."""
+        for call in calls:
+            try:
+                call()
+                self.wrong("a journal that is not open takes records")
+            except JournalError:
+                pass
+
     def closed(self):
         self.same("the folder of a journal that is closed", self._disk.locked, False)
         if not self.has_failed and len(self._disk.opened) > self._opened:
@@ -290,6 +299,7 @@ class WatchedJournal(FileJournal):
         super().__init__(disk, **how)
         self._shadow, self.has_failed = shadow, False
         shadow.same("the folder of a journal", disk.locked, True)
+        shadow.not_open(super().flush, lambda: FileJournal.append(self, []))
 
     def recovered_groups(self):
         self._shadow.opening()
@@ -330,3 +340,4 @@ class WatchedJournal(FileJournal):
     def close(self):
         super().close()
         self._shadow.closed()
+        self._shadow.not_open(super().flush, lambda: FileJournal.append(self, []))

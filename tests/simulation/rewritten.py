@@ -1,0 +1,34 @@
+"""A file of a journal written again with something else in it, and with checksums that are right.
+
+So it is whole by itself, and only what is before and behind it can show that it is not this one.
+"""
+
+import struct
+import zlib
+
+from tests.simulation.plain_journal import CONTINUED, FRAME_BYTES, HEADER_BYTES, PlainFile, chained
+
+
+def rewritten(data, header=None, frame=None):
+    """header: what its header says instead, of number and before. frame: (which one, what that says
+    instead, of first_lsn and count).
+
+    What follows its last frame stays as it is.
+    """
+    file, data = PlainFile("").read(data), bytes(data)
+    place, other = frame or (-1, {})
+    said = {"number": file.number, "before": file.before} | (header or {})
+    found = data[: HEADER_BYTES - 20] + struct.pack("<QQ", said["number"], said["before"])
+    found += struct.pack("<I", zlib.crc32(found))
+    segment = zlib.crc32(found)
+    digest = chained(said["before"], segment)
+    for number, each in enumerate(file.frames):
+        says = {"first_lsn": each.first_lsn, "count": each.count}
+        says |= other if number == place else {}
+        numbers = segment, says["first_lsn"], says["count"], digest, each.durable_bytes
+        body = data[each.offset + FRAME_BYTES : each.end]
+        checked = struct.pack("<BIQIQQ", each.kind, *numbers) + body
+        checksum = zlib.crc32(checked)
+        found += struct.pack("<4sII", b"\xf2RJ\n", len(body), checksum) + checked
+        digest = digest if each.kind == CONTINUED else chained(digest, checksum)
+    return found + data[file.offset :]
