@@ -9,6 +9,7 @@ import random
 from dataclasses import replace
 
 from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.pod import GroupMembership
 from roadstead.facts.pod_groups import PodGroup
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
@@ -71,14 +72,14 @@ class Sabotage:
             (self._bind_rightly, 8),
             (self._bind_wrongly, 3),
             (self._accept, 5),
-            (self._load, 1),
+            (self._load, 2),
             (self._update, 2),
             (self._release, 3),
             (self._evict, 3),
             (self._mark, 2),
             (self._change_node, 1),
             (self._repeat_a_number, 1),
-            (self._as_in_a_snapshot, 1),
+            (self._as_in_a_snapshot, 2),
         )
         weights = [weight for _, weight in events]
         for _ in range(EVENTS):
@@ -159,7 +160,7 @@ class Sabotage:
         self._compare(f"accept {uid}", {(record.lsn, each) for each in wanted})
 
     def _load(self):
-        uid = self._some("bound", "gone") if self._draw.random() < 0.6 else None
+        uid = self._some("pending", "bound", "gone") if self._draw.random() < 0.7 else None
         facts = self._recount.facts.get(uid)
         if uid is None or facts is None:
             uid, facts = self._stranger()
@@ -406,24 +407,45 @@ class Sabotage:
 
     def _as_in_a_snapshot(self):
         """Records without a number of their own: who is gone, who runs, which claims are bound."""
-        how = self._draw.choice(("gone", "runs", "claims"))
+        how = self._draw.choice(("gone", "runs", "gang", "claims"))
         if how == "gone":
-            uid = self._some("pending", "bound", "gone") or "default/before"
-            place = self._recount.places.get(uid)
-            if place:
-                self._filters.take(uid, place, self._recount.facts_there[uid])
-            self._take(RecordKind.DELETE, uid, self._any_node(), lsn=0, key=self._recount.key(uid))
+            self._was_gone()
         elif how == "runs":
-            uid, facts = self._stranger()
-            name = self._any_node()
-            token = self._draw.choice(("", f"before/{self._serial}"))
-            self._take(RecordKind.LOAD, uid, name, lsn=0, facts=facts, token=token, owner="earlier")
-            self._filters.put(uid, name, facts)
+            self._ran(*self._stranger())
+        elif how == "gang":
+            self._gang_before()
         else:
             change = wrong_claims.unasked(self._draw, self._account, ())
             self._take(RecordKind.STORAGE, subject=change, lsn=0)
             self._change_claims(change)
         self._compare(how, set())
+
+    def _was_gone(self):
+        uid = self._some("pending", "bound", "gone") or "default/before"
+        place = self._recount.places.get(uid)
+        if place:
+            self._filters.take(uid, place, self._recount.facts_there[uid])
+        self._take(RecordKind.DELETE, uid, self._any_node(), lsn=0, key=self._recount.key(uid))
+
+    def _ran(self, uid, facts, *, is_kept=False):
+        """is_kept: its bind was one of this run, whose token the snapshot has."""
+        name = self._any_node()
+        token = f"before/{self._serial}" if is_kept or self._draw.random() < 0.5 else ""
+        self._take(RecordKind.LOAD, uid, name, lsn=0, facts=facts, token=token, owner="earlier")
+        self._filters.put(uid, name, facts)
+
+    def _gang_before(self):
+        """Pods of a gang run, others that are gone may have been of it."""
+        draw, name = self._draw, f"kept{self._draw.randrange(3)}"
+        least = draw.choice((None, 2, 3, 3))
+        for _ in range(draw.choice((1, 1, 2))):
+            uid, facts = self._stranger()
+            uid = f"default/{uid.partition('/')[2]}"
+            group = GroupMembership(name, least)
+            facts = replace(facts, namespace="default", pod_group=group)
+            self._ran(uid, facts, is_kept=draw.random() < 0.7)
+        for _ in range(draw.choice((0, 1, 2))):
+            self._was_gone()
 
 
 def unreported(records, seed):

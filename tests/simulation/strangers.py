@@ -217,7 +217,7 @@ class Strangers:
         self._made = []
 
     def _some(self, make):
-        return tuple(make(self._draw) for _ in range(self._draw.choice((1, 1, 2))))
+        return tuple(make(self._draw) for _ in range(self._draw.choice((1, 1, 2, 3))))
 
     def _with_claims(self):
         return {"volumes": _volumes(self._draw, self._claims), "namespace": "default"}
@@ -231,8 +231,9 @@ class Strangers:
         """A pod, or one that is as another one was but for its priority."""
         draw = self._draw
         priority = draw.choice((0, 1, 10))
-        if self._made and draw.random() < 0.3:
-            return replace(draw.choice(self._made), priority=priority)
+        if self._made and draw.random() < 0.35:
+            # Rather one that may still wait.
+            return replace(draw.choice(self._made[-4:]), priority=priority)
         labels = {key: draw.choice(values) for key, values in (("app", "xyz"), ("rev", "12"))}
         facts = pod(
             cpu=draw.choice((0, 50, 50, 100, 400)),
@@ -257,9 +258,11 @@ class Strangers:
 
 
 def _reach(draw, hosts):
-    how = draw.randrange(4)
+    how = draw.randrange(6)
     if how < 2:
         return None
+    if how > 3:
+        return _terms(draw, hosts)
     if how == 2:
         return (term(require(ZONE, "In", draw.choice("ab"))),)
     return (term(require(HOSTNAME, "In", *draw.sample(hosts, min(2, len(hosts))))),)
@@ -332,7 +335,8 @@ def storage(draw, hosts):
         owner = None
         if draw.random() < 0.3:
             uid = draw.choice(("", f"uid-w{number}", "other"))
-            owner = ClaimReference("default", draw.choice((f"w{number}", "stray")), uid)
+            namespace = draw.choice(("default", "default", "default", "other"))
+            owner = ClaimReference(namespace, draw.choice((f"w{number}",) * 3 + ("stray",)), uid)
         volumes.append(_volume(draw, f"free{number}", hosts, claim=owner))
         chosen = draw.choice((None, None, None, None, draw.choice(hosts)))
         of_class = {"storage_class": favourite} if favourite and draw.random() < 0.7 else {}

@@ -184,12 +184,18 @@ def binding(draw, account, key, own):
     if account.maker(claim) not in (None, NO_PROVISIONER) and draw.random() < 0.5:
         return _bound(claim, _made(draw, account, claim))
     if how < 0.75:
-        volume = account.volumes[draw.choice(sorted(account.volumes))]
-        return _bound(claim, volume)
+        return _bound(claim, _some_volume(draw, account, claim))
     change = own or _bound(claim, _made(draw, account, claim))
     if how < 0.85:
         change = _bound(claim, _made(draw, account, claim))
     return _changed(draw, change) if draw.random() < 0.6 else change
+
+
+def _some_volume(draw, account, claim):
+    """A volume that is there; rather one that names a claim of this name already."""
+    named = {name for name, v in account.volumes.items() if v.claim and v.claim.name == claim.name}
+    chosen = named if named and draw.random() < 0.5 else account.volumes
+    return account.volumes[draw.choice(sorted(chosen))]
 
 
 def _made(draw, account, claim):
