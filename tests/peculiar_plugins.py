@@ -144,7 +144,10 @@ class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
 
 
 class IsMoody(FilterPlugin):
-    """Refuses some nodes, as it is in the mood for; it says when its mood is another one."""
+    """Refuses some nodes, or fails on some, as it is in the mood for.
+
+    It says when its mood is another one.
+    """
 
     name = "IsMoody"
     reads = Reads.NODE
@@ -159,8 +162,10 @@ class IsMoody(FilterPlugin):
         return IsMoody.mood
 
     def filter(self, state, pod, table):
-        refused = (_last_digits(table) % 3 == IsMoody.mood) & (IsMoody.mood > 0)
-        return FilterResult.refuse(refused, unschedulable("not in the mood"))
+        refused = _last_digits(table) % (1 + IsMoody.mood) == 1
+        fails = IsMoody.mood == 2
+        status = error("in no mood at all") if fails else unschedulable("not in the mood")
+        return FilterResult.refuse(refused, status)
 
 
 class FailsToScore(_Signed, PreScorePlugin, ScorePlugin):

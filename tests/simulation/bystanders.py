@@ -4,12 +4,13 @@ A judge asks them about some of the pods that it judges, each on a cluster of it
 anew for the question, and compares all that they say with what it found itself.
 """
 
+from collections import Counter
 from functools import cache
 from unittest.mock import patch
 
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.plain import PlainCycle
-from roadstead.facts.pod import PodIdentity
+from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.kernel import start as kernel_start
 from roadstead.kernel.coverage import Coverage
 from roadstead.nodes.pod_info import PodClasses
@@ -60,6 +61,12 @@ class Bystanders:
         decided += _nominated(decision)
         if decided != wanted:
             yield f"plain decides {pod.key}: {decided}, not {wanted}"
+        best = _best(view, decision.node_name) if path.names_best else ()
+        if decision.best != best:
+            yield f"plain names {decision.best} as the best for {pod.key}, not {best}"
+        left = _nominations_left(world, facts, decision.node_name)
+        if (found := _nominations(path.table, world)) != left:
+            yield f"plain leaves {found} nominated behind {pod.key}, not {left}"
         if decision.node_name is not None:
             wanted = self._taken(world, start, asked, decision)
             storage = next(iter(path.profiles.values())).storage
@@ -110,10 +117,14 @@ class Bystanders:
         self._asked += 1
         code = compiled() if self._asked % 2 else None
         accelerator = Accelerator(code, Coverage()) if code else None
+        names_best = self._asked % 3 == 0
         path = PlainCycle(
-            table, profiles, self._tie_break, narrower=narrower, accelerator=accelerator
+            *(table, profiles, self._tie_break),
+            name_best=names_best,
+            narrower=narrower,
+            accelerator=accelerator,
         )
-        path.classes, path.profiles = classes, profiles
+        path.classes, path.profiles, path.names_best = classes, profiles, names_best
         return path
 
 
@@ -121,6 +132,34 @@ def _asked(path, pod, facts):
     info = path.classes.info(facts)
     signature = path.profiles[facts.scheduler_name].class_of(info, pod.uid)
     return PodInCycle(pod.uid, pod.key, info, signature, pod.attempt, pod.draw)
+
+
+def _best(view, node_name):
+    """The best nodes by name; a lone node is the best, also where scoring it fails."""
+    if node_name is None:
+        return ()
+    return tuple(sorted(view["best"] or (node_name,), key=str.encode))
+
+
+def _nominations_left(world, facts, node_name):
+    """(node, facts) → how many are nominated, once a pod is placed: it gives its own up."""
+    left = Counter((name, unnominated(each)) for each, name in world[2])
+    own = facts.nominated_node_name, unnominated(facts)
+    if node_name is not None and left[own]:
+        left[own] -= 1
+    return +left
+
+
+def _nominations(table, world):
+    """The same, as a table has them."""
+    names = {name for _, name in world[2]}
+    return Counter(
+        {
+            (name, info.facts): count
+            for name in names
+            for info, count in table.nominations.to(name).items()
+        }
+    )
 
 
 def _nominated(decision):

@@ -8,7 +8,6 @@ nominations; users' plugins; searches of a few nodes; a partition that changes h
 
 import json
 import random
-from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -19,7 +18,6 @@ from roadstead.attempts.pods import BindAnswer, BindOutcome
 from roadstead.binder.verification import Verifier
 from roadstead.cache import CacheCore, CacheSettings, Placement
 from roadstead.cache.pods import Assumption
-from roadstead.cycle import class_memory
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_held
@@ -43,7 +41,7 @@ from tests.simulation.bystanders import compiled
 from tests.simulation.opinions import Opinions
 from tests.simulation.ramble_held import hear, nominations_at, nominations_of
 from tests.simulation.ramble_judge import ShownJudge
-from tests.simulation.ramble_lengths import Lengths, limits_of
+from tests.simulation.ramble_lengths import Lengths, small_limits
 from tests.simulation.ramble_workers import Workers
 from tests.simulation.shadow_verifier import ShadowVerifier
 
@@ -80,8 +78,7 @@ def problems_of(plan, scenario, drawn):
     ):
         for time in range(TIMES):
             draw = random.Random(f"ramble decisions {drawn} {time}")
-            limits = limits_of(draw)
-            with patch.multiple(class_memory, **limits) if limits else nullcontext():
+            with small_limits(draw):
                 if problems := _ramble(_Ramble(plan, scenario, draw)):
                     return [f"at random {time}, {each}" for each in problems[:2]]
     return []
@@ -99,7 +96,7 @@ def _ramble(ramble):
 def _plan(plan, draw, opinions):
     """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
     few = draw.choice((0, 1, 2, 3, 5))
-    chosen = draw.sample((*DECIDING, *ACROSS), few) if draw.random() < 0.8 else [IsMoody]
+    chosen = draw.sample((*DECIDING, *ACROSS), few) if draw.random() < 0.7 else [IsMoody]
     chosen += [Overshoots] if draw.random() < 0.15 else []
     names = [each.name for each in chosen]
     names = [name for name in names if name not in plan.config_text]

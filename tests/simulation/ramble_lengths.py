@@ -1,9 +1,11 @@
 """How many of the pods that wait a cycle decides at once, counted plainly, under small limits; and
 of which of their classes workers would be asked."""
 
+from contextlib import ExitStack, contextmanager
 from itertools import takewhile
+from unittest.mock import patch
 
-from roadstead.cycle import class_memory
+from roadstead.cycle import class_memory, table_cycle
 from roadstead.cycle.table_cycle import MAX_REACH
 from roadstead.framework.given import answered_elsewhere
 
@@ -16,11 +18,17 @@ LIMITS = {
 }
 
 
-def limits_of(draw):
-    """Limits of `roadstead.cycle.class_memory`, small ones in half of the rambles."""
-    if draw.random() < 0.5:
-        return {}
-    return {name: draw.choice(some) for name, some in LIMITS.items()}
+@contextmanager
+def small_limits(draw):
+    """Small limits of `roadstead.cycle.class_memory` in half of the rambles, and of what is kept of
+    what workers find."""
+    with ExitStack() as limited:
+        if draw.random() < 0.5:
+            limits = {name: draw.choice(some) for name, some in LIMITS.items()}
+            limited.enter_context(patch.multiple(class_memory, **limits))
+        most = draw.choice((1, 2, table_cycle.MOST_GIVEN))
+        limited.enter_context(patch.object(table_cycle, "MOST_GIVEN", most))
+        yield
 
 
 class Lengths:
