@@ -8,6 +8,8 @@ from roadstead.protocol.status import Code, Status, error
 WHY = "it does not please"
 STRANGER = "n-of-nobody"
 FAILS = "the extender is out of order"
+HUGE, MOST = 1 << 58, 1 << 60
+"""A score of some pods, and the bound of what is added to a total, which has to fit an int64."""
 
 
 class Opinions:
@@ -54,10 +56,14 @@ class Opinions:
         """node → what comes to its total, where there is something to compare."""
         if len(names) < 2:
             return {}
-        return {name: 10 * self.weight * self._score(uid, name) for name in names}
+        added = {name: 10 * self.weight * self._score(uid, name) for name in names}
+        return {name: max(-MOST, min(MOST, each)) for name, each in added.items()}
 
     def _score(self, uid, name):
-        return self._drawn(uid, name) // 8 % 11
+        score = self._drawn(uid, name) // 8 % 11
+        if self._drawn(uid, "scores") % 8 == 0:
+            return HUGE * (score % 3 - 1)
+        return score
 
     def keeps(self, uid, name):
         """Whether it leaves a node among the candidates of a preemption."""

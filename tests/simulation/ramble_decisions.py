@@ -39,6 +39,7 @@ from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, Overshoots, config
 from tests.simulation import sampling, wide
 from tests.simulation.bystanders import compiled
 from tests.simulation.opinions import Opinions
+from tests.simulation.ramble_coverage import Coverages
 from tests.simulation.ramble_held import hear, nominations_at, nominations_of
 from tests.simulation.ramble_judge import ShownJudge
 from tests.simulation.ramble_lengths import Lengths, small_limits
@@ -158,9 +159,9 @@ def _points(draw, names):
         yield "postFilter", {}
 
 
-def _larger(facts):
-    more = tuple((name, size + 50 * (name == "cpu")) for name, size in facts.requests)
-    return replace(facts, requests=more, nonzero_cpu_milli=facts.nonzero_cpu_milli + 50)
+def _larger(facts, by):
+    more = tuple((name, size + by * (name == "cpu")) for name, size in facts.requests)
+    return replace(facts, requests=more, nonzero_cpu_milli=facts.nonzero_cpu_milli + by)
 
 
 class _Ramble:
@@ -198,6 +199,7 @@ class _Ramble:
             sharers=sharers,
         )
         self._lengths = Lengths(self._cycle, self._profiles, sharers)
+        self._coverages = Coverages(self._cycle, self._profiles, self._coverage)
         self._workers = Workers(plan, self._held.table, draw)
         self._verifier = Verifier(self._held.table, profiles)
         self._shadow = ShadowVerifier(self._verifier)
@@ -240,8 +242,9 @@ class _Ramble:
         for number in range(draw.choice((0, 4, 12)) if pods else 0):
             who, facts = pods[draw.randrange(min(3, len(pods)))]
             again = PodIdentity(f"{who.uid}-{number}", who.namespace, f"{who.name}-{number}")
-            # Some of one kind, which differ in what they ask for.
-            self._facts[again] = _larger(facts) if draw.random() < 0.4 else facts
+            # Some of one kind, which differ in what they ask for, and in which nodes have it.
+            by = draw.choice((0, 0, 0, 50, 400))
+            self._facts[again] = _larger(facts, by) if by else facts
         self._attempts = dict.fromkeys(self._facts, 0)
 
     def step(self):
@@ -440,6 +443,8 @@ class _Ramble:
         if kernel != len(run) or not least <= others <= is_counted:
             text = f"{kernel} and {others} are counted of {len(run)} pods"
             self._judge.problems.append(text)
+        if self._coverages.wrongly_left_out(pods[0]):
+            self._judge.problems.append(f"{pods[0].key} is left out, and nothing fails it")
         return run
 
     def _decide(self):

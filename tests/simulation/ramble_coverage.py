@@ -1,0 +1,35 @@
+"""What is counted of pods that a kernel does not decide: why the reference decides them."""
+
+from roadstead.framework.evaluation import Evaluation
+from roadstead.protocol.status import Code
+from tests.simulation.naive import failure_of
+
+LEFT_OUT = "narrowed, or failed"
+FAILING = {"FailsOnSomeNodes", "IsMoody", "FailsToScore", "LikesDigits", "Overshoots"}
+"""Plugins of users that fail for some nodes or scores, at times: a kernel need not know yet that
+they would not any more."""
+
+
+class Coverages:
+    """Follows what one cycle counts while batches are decided."""
+
+    def __init__(self, cycle, profiles, coverage):
+        self._cycle, self._profiles, self._coverage = cycle, profiles, coverage
+        self._seen = 0
+
+    def wrongly_left_out(self, pod):
+        """Whether a pod was just left to the reference as if an extender had a say in it or a
+        filter failed, and neither is so."""
+        seen, self._seen = self._seen, self._coverage.by_reference[LEFT_OUT]
+        is_outside = self._cycle.narrows(pod) and not self._cycle.searches(pod)
+        return self._seen > seen and not is_outside and not self._fails(pod)
+
+    def _fails(self, pod):
+        profile, table = self._profiles[pod.info.facts.scheduler_name], self._cycle.table
+        names = {each.name for each in (*profile.filter, *(e.plugin for e in profile.score))}
+        if names & FAILING:
+            return True
+        evaluation = Evaluation(profile, pod.info, table)
+        evaluation.update(len(table), evaluation.own_filter_summaries())
+        is_error = evaluation.pre_filter.status.code is Code.ERROR
+        return is_error or failure_of(evaluation) is not None
