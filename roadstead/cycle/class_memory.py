@@ -49,9 +49,6 @@ class ClassMemory(Generic[T]):
         self._own: OrderedDict[Hashable, T] = OrderedDict()
         self._sharing: OrderedDict[Hashable, T] = OrderedDict()
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._own or key in self._sharing
-
     def get(self, key: Hashable) -> T | None:
         """What is kept of a class, which is used now."""
         for kept in (self._own, self._sharing):

@@ -32,14 +32,6 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/class_memory.py",
-        (
-            "whether workers are asked about a class; they and the scheduler's own plugins "
-            "say the same"
-        ),
-        (("ClassMemory.__contains__", "key in self._sharing", "key not in self._sharing"),),
-    ),
-    Same(
-        "roadstead/cycle/class_memory.py",
         "how many classes are kept, which are found anew where they are not",
         (
             ("most_classes", "1", "2"),
@@ -117,6 +109,14 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/narrowing.py",
+        "the roster is made again of the same nodes, since any change of one changes the version",
+        (
+            ("RosterOf.take", "if table.node_version != self._version: ...", "if True: ..."),
+            ("RosterOf.take", "self._version = table.node_version", "pass"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/narrowing.py",
         "the places of all nodes that PreFilter left over say the same as None",
         (("_Search._seen", "if len(self._visited) == len(self.considered): ...", "if False: ..."),),
     ),
@@ -170,6 +170,11 @@ SAME: tuple[Same, ...] = (
             ("Scorer._sort", "if self._ordered != self.table.node_version: ...", "if True: ..."),
             ("Scorer._sort", "self._ordered = self.table.node_version", "pass"),
         ),
+    ),
+    Same(
+        "roadstead/cycle/searching.py",
+        "a default; whoever begins such a batch says whether the best nodes are to be named",
+        (("SearchingBatch", "False", "True"),),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
@@ -244,6 +249,17 @@ SAME: tuple[Same, ...] = (
         (
             ("TableCycle.settled", "1", "2"),
             ("TableCycle.settled", "decided == asked", "decided != asked"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/tentative.py",
+        "before a node goes its pods leave it, also those that are set aside (`Delta`)",
+        (
+            (
+                "Tentative._bring_back",
+                "if self._table.has_node(node_name): ...",
+                "if True: ...",
+            ),
         ),
     ),
     Same(

@@ -43,6 +43,18 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/journal/fields.py",
+        "tuples of a fixed length hold texts, numbers and tuples of them, which need no adapter",
+        (
+            ("_adapter", "any(parts)", "all(parts)"),
+            (
+                "_adapter",
+                "if get_origin(kind) is tuple and arguments[-1:] != (Ellipsis,): ...",
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/journal/fields.py",
         "data whose checksum is right is of the class that its file says",
         (
             (
