@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
+from operator import countOf
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -233,11 +234,10 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
 
 def _leaves_decoder(kind: type) -> _Coder:
     """A sequence of one plain type, checked without a call per element."""
-    only = {kind}
     one_by_one = _sequence_decoder(_leaf_decoder(kind))
 
     def decode(data: object) -> object:
-        if type(data) is list and set(map(type, data)) <= only:
+        if type(data) is list and countOf(map(type, data), kind) == len(data):
             return tuple(data)
         return one_by_one(data)
 

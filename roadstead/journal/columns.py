@@ -68,6 +68,6 @@ class RecordColumns(Sequence[JournalRecord]):
         """Records of one kind that follow one another."""
         start = 0
         for kind, alike in groupby(self.kinds):
-            stop = start + sum(1 for _ in alike)
+            stop = start + len(list(alike))
             yield kind, self if stop - start == len(self) else self[start:stop]
             start = stop

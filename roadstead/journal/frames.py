@@ -25,9 +25,10 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TypeVar
 
 from roadstead.facts.pod import PodFacts
 from roadstead.journal.columns import RecordColumns
@@ -48,6 +49,8 @@ MAX_FRAME_RECORDS = 65_536
 _KINDS = tuple(RecordKind)
 _LIMITS = Limits(max_bytes=MAX_FRAME_BYTES, max_items=32 * MAX_FRAME_RECORDS, max_depth=8)
 NO_FACTS = -1
+
+Named = TypeVar("Named")
 
 
 class FrameError(RoadsteadError):
@@ -237,33 +240,42 @@ def decode(frame: Frame, table: FactsTable) -> RecordColumns:
     Raises FrameError, or the codec's error, where the body makes no sense.
     """
     body = from_wire(_Body, unpack(bytes(frame.body), _LIMITS, typed=True))
-    for kind, data in body.new_facts:
-        table.learn(kind, data)
+    for new in body.new_facts:
+        table.learn(*new)
     lsns = body.lsns or range(frame.first_lsn, frame.first_lsn + frame.count)
     columns = (lsns, body.uids, body.keys, body.nodes, body.tokens, body.owner, body.facts)
     if any(len(column) != frame.count for column in (body.kinds, *columns)):
         raise FrameError(f"a frame of {frame.count} records has columns of other lengths")
-    if not _all_in(body.owner, 0, len(body.owners)):
+    owner, kind, facts = set(body.owner), set(body.kinds), set(body.facts)
+    if not _all_in(owner, 0, len(body.owners)):
         raise FrameError("a frame names an owner that it does not list")
-    if not _all_in(body.facts, NO_FACTS, len(table.facts)):
+    if not _all_in(facts, NO_FACTS, len(table.facts)):
         raise FrameError("a frame names facts that its segment has not defined")
     kinds = table.builder.kinds
-    if not _all_in(body.kinds, 0, len(kinds)):
+    if not _all_in(kind, 0, len(kinds)):
         raise FrameError("a frame holds a record of no known kind")
-    known = {number: table.facts[number] for number in set(body.facts) if number != NO_FACTS}
+    known = {number: table.facts[number] for number in facts if number != NO_FACTS}
     pods = {number: each for number, each in known.items() if isinstance(each, PodFacts)}
     others = {number: each for number, each in known.items() if not isinstance(each, PodFacts)}
     return RecordColumns(
         lsns,
-        [kinds[kind] for kind in body.kinds],
+        _named(body.kinds, {number: kinds[number] for number in kind}),
         [uid or key for uid, key in zip(body.uids, body.keys, strict=True)],
         *(body.keys, body.nodes, body.tokens),
-        [body.owners[by][0] for by in body.owner],
-        [body.owners[by][1] for by in body.owner],
-        list(map(pods.get, body.facts)),
-        list(map(others.get, body.facts)) if others else [None] * frame.count,
+        _named(body.owner, {number: body.owners[number][0] for number in owner}),
+        _named(body.owner, {number: body.owners[number][1] for number in owner}),
+        _named(body.facts, {number: pods.get(number) for number in facts}),
+        _named(body.facts, {number: others.get(number) for number in facts}),
     )
 
 
-def _all_in(numbers: Sequence[int], low: int, end: int) -> bool:
+def _all_in(numbers: set[int], low: int, end: int) -> bool:
     return not numbers or (min(numbers) >= low and max(numbers) < end)
+
+
+def _named(numbers: Sequence[int], named: Mapping[int, Named]) -> list[Named]:
+    """What each number names; most columns name one thing throughout."""
+    things = list(named.values())
+    if all(each is things[0] for each in things):
+        return things[:1] * len(numbers)
+    return [named[number] for number in numbers]
