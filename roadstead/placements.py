@@ -256,7 +256,7 @@ class Placements:
             # What came with a message is another copy of each name.
             node_names, count = self.store.add_pods(node_names, facts), len(uids)
         self._pods.add_all(uids, node_names)
-        self._facts_of.update(zip(uids, facts, strict=True))
+        self._facts_of |= dict(zip(uids, facts, strict=True))
         assert len(node_of) == length + len(uids), "a pod is placed twice at once"
         self.version += count
         self.counted += count

@@ -84,8 +84,9 @@ class PodClasses:
 
     def infos_of(self, pods: Sequence[PodFacts]) -> list[PodInfo]:
         """As `info` for each; facts that are one object are looked up once."""
-        found = {key: self.info(facts) for key, facts in {id(each): each for each in pods}.items()}
-        return [found[id(each)] for each in pods]
+        ids = list(map(id, pods))
+        found = {key: self.info(facts) for key, facts in dict(zip(ids, pods, strict=True)).items()}
+        return [found[key] for key in ids]
 
 
 def _kind_of(facts: PodFacts) -> Hashable:

@@ -6,6 +6,7 @@ preemption, nominated pods and what-ifs stand on it, and plugins cannot tell it 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -250,12 +251,9 @@ class NodeTable(Table):
         Who they are is for `Residents` to be told.
         """
         add_each(self.columns.pods, rows, infos)
-        rows_of: dict[PodInfo, list[int]] = {}
+        rows_of: defaultdict[PodInfo, list[int]] = defaultdict(list)
         for row, info in zip(rows, infos, strict=True):
-            if info in rows_of:
-                rows_of[info].append(row)
-            else:
-                rows_of[info] = [row]
+            rows_of[info].append(row)
         for info, its_rows in rows_of.items():
             if len(its_rows) < FEW_PODS:
                 for row in its_rows:
