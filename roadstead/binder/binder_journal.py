@@ -68,6 +68,7 @@ class BinderJournal:
             return False
         runs = runs_of(self._journal.recovered_groups())
         found = recover(self._core, self._noted(runs))
+        self._outcomes.bound.update(found.bound)
         self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
         if self._journal.tail is not None:
             left_out = str(self._journal.tail)
@@ -79,13 +80,9 @@ class BinderJournal:
     def _noted(self, runs: Iterable[Run]) -> Iterator[Run]:
         for kind, run in runs:
             self._note_revisions(kind, run)
-            if kind in (RecordKind.BIND, RecordKind.LOAD):
-                bound = zip(run.uids, run.nodes, run.tokens, strict=True)
-                self._outcomes.recovered([(uid, node) for uid, node, token in bound if token])
-            elif kind in (RecordKind.EVICT, RecordKind.DELETE):
-                self._outcomes.recovered_gone(
-                    [GonePod(r.uid, r.key, r.node_name, r.owner) for r in run]
-                )
+            if kind in (RecordKind.EVICT, RecordKind.DELETE):
+                gone = [GonePod(r.uid, r.key, r.node_name, r.owner) for r in run]
+                self._outcomes.preempted += gone
             yield kind, run
 
     def _note_revisions(self, kind: RecordKind, run: RecordColumns) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roadstead.binder.pods import Released
@@ -37,13 +37,3 @@ class PodOutcomes:
         self.bound.pop(uid, None)
         preemptor, node_name = self._evictions.pop(uid, ("", effect.node_name))
         self.preempted.append(GonePod(uid, effect.key, node_name, preemptor))
-
-    def recovered(self, bound: Iterable[tuple[str, str]]) -> None:
-        """Pods were bound, (uid, node), by an earlier life."""
-        self.bound.update(bound)
-
-    def recovered_gone(self, pods: Sequence[GonePod]) -> None:
-        """Pods went during an earlier life."""
-        self.preempted += pods
-        for pod in pods:
-            self.bound.pop(pod.uid, None)

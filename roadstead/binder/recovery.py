@@ -15,8 +15,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from operator import attrgetter
+from typing import cast
 
 from roadstead.binder.core import BinderCore
 from roadstead.binder.outcomes import GonePod
@@ -69,10 +70,13 @@ NOTHING_BESIDE = Beside()
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What stood in a journal. told: subjects that are not of the core, in order."""
+    """What stood in a journal. told: subjects that are not of the core, in order. bound: pod UID →
+    node, in commit order, of pods that were bound under a token and are still there.
+    """
 
     records: int
     told: tuple[Subject, ...]
+    bound: Mapping[str, str]
 
 
 _HERE = COUNTED | {PodState.PENDING}
@@ -167,6 +171,7 @@ class _Replay:
     def __init__(self, core: BinderCore) -> None:
         self._core = core
         self._told: list[Subject] = []
+        self._bound: dict[str, str] = {}
         self._count = 0
         self._last_lsn = 0
         self._binds: deque[RecordColumns] = deque()
@@ -202,24 +207,26 @@ class _Replay:
     def finish(self, last_lsn: int) -> Recovered:
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
-        for record in chain.from_iterable(self._binds):
-            pod = core._records.get(record.uid) or core._gone.get(record.uid)
-            if pod is not None and pod.bound is not None and pod.token == record.token:
-                core._tokens.put(_request(record), pod.bound)
+        for run in self._binds:
+            names = run.tokens, run.uids, run.keys, run.nodes
+            for row in zip(*names, _told(run.facts), run.owners, run.epochs, strict=True):
+                request = BindRequest(*row)
+                pod = core._find(request.uid)
+                answer = pod.bound if pod is not None and pod.token == request.token else None
+                if answer is not None:
+                    core._tokens.put(request, answer)
         core._tokens.forget_oldest()
-        return Recovered(self._count, tuple(self._told))
+        return Recovered(self._count, tuple(self._told), self._bound)
 
     def _add(self, run: RecordColumns) -> None:
-        pods = self._pods(run)
-        # Told of again where it is, with other facts: these are what it has now, bound or not.
-        updated = [
-            (place, pod)
-            for place, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
-            if pod.state is not PodState.UNKNOWN
-            and pod.state in _HERE
-            and pod.node_name == node_name
-        ]
-        if updated:
+        pods, come = self._pods(run)
+        if len(come) < len(pods):
+            # Told of again where it is, with other facts: these are what it has now, bound or not.
+            updated = [
+                (place, pod)
+                for place, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
+                if pod.state in _HERE and pod.node_name == node_name
+            ]
             self._update(updated, run)
             places = {place for place, _ in updated}
             pods = [pod for place, pod in enumerate(pods) if place not in places]
@@ -240,9 +247,8 @@ class _Replay:
     def _place(self, run: RecordColumns) -> None:
         """Binds or loads."""
         core = self._core
-        pods = self._pods(run)
         # A bind follows an accepted pod, which is filed already.
-        come = [pod for pod in pods if pod.state not in _HERE]
+        pods, come = self._pods(run)
         events = [PodEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
             # A journal may not tell of accepted pods.
@@ -250,26 +256,40 @@ class _Replay:
             events = [PodEvent.ACCEPT, PodEvent.FLUSH]
         TABLE.walk(*events).move(pods)
         self._core._file_here(come)
-        away = core.placements.store.missing(run.nodes)
-        versions = accumulate((n not in away for n in run.nodes), initial=core.placements.version)
-        facts = _told(run.facts)
-        names = core.placements.settle_all([pod.uid for pod in pods], run.nodes, facts)
+        # What is kept is what is kept already, and not the copies that came with the records.
+        uids, facts, before = [pod.uid for pod in pods], _told(run.facts), core.version
+        names = core.placements.settle_all(uids, run.nodes, facts)
+        versions = self._versions(before, run.nodes)
         columns = (names, facts, run.lsns, run.tokens, run.owners, run.epochs)
-        news = zip(pods, *columns, islice(versions, 1, None), strict=True)
-        for pod, name, known, lsn, token, owner, epoch, version in news:
+        for pod, name, known, lsn, token, owner, epoch, version in zip(
+            pods, *columns, versions, strict=True
+        ):
             pod.facts, pod.lsn, pod.node_name = known, lsn, name
             if token:
                 pod.token, pod.owner, pod.epoch, pod.version = token, owner, epoch, version
+        by_token = zip(uids, names, run.tokens, strict=True)
+        self._bound |= {uid: name for uid, name, token in by_token if token}
         self._owned(run)
 
-    def _pods(self, run: RecordColumns) -> list[PodRecord]:
-        """The binder's records of the pods that a run tells of; new ones where there are none."""
+    def _versions(self, before: int, nodes: Sequence[str]) -> Sequence[int]:
+        """The state's version as each pod came to its node; one that is not known added none."""
+        placements = self._core.placements
+        if placements.version == before + len(nodes):
+            return range(before + 1, placements.version + 1)
+        away = placements.store.missing(nodes)
+        return list(accumulate((name not in away for name in nodes), initial=before))[1:]
+
+    def _pods(self, run: RecordColumns) -> tuple[list[PodRecord], list[PodRecord]]:
+        """The binder's records of the pods that a run tells of, and those of them that are new."""
         core = self._core
-        known = core._records
         # Only who was there before starts from there.
         fresh = core._fresh if core._gone else PodRecord
-        columns = zip(run.uids, run.keys, _told(run.facts), strict=True)
-        return [known.get(uid) or fresh(uid, key, facts) for uid, key, facts in columns]
+        known = list(map(core._records.get, run.uids))
+        columns = zip(known, run.uids, run.keys, _told(run.facts), strict=True)
+        pods = [pod or fresh(uid, key, facts) for pod, uid, key, facts in columns]
+        if not any(known):
+            return pods, pods
+        return pods, [pod for pod, before in zip(pods, known, strict=True) if before is None]
 
     def _owned(self, run: RecordColumns) -> None:
         if not all(run.tokens):
@@ -297,6 +317,7 @@ class _Replay:
                 event = PodEvent.DELETE
             if pod.state in COUNTED:
                 core.placements.lift(pod.uid)
+                self._bound.pop(pod.uid, None)
                 core.rows.changed(pod.node_name, record.lsn)
             self._go(pod, event)
 
@@ -331,19 +352,5 @@ class _Replay:
 
 
 def _told(facts: Sequence[PodFacts | None]) -> Sequence[PodFacts]:
-    told = [each for each in facts if each is not None]
-    assert len(told) == len(facts), "a record of a pod has no facts"
-    return told
-
-
-def _request(record: JournalRecord) -> BindRequest:
-    assert record.facts is not None, "a record of a pod has no facts"
-    return BindRequest(
-        record.token,
-        record.uid,
-        record.key,
-        record.node_name,
-        record.facts,
-        record.owner,
-        record.epoch,
-    )
+    assert all(facts), "a record of a pod has no facts"
+    return cast("Sequence[PodFacts]", facts)

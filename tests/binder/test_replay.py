@@ -133,6 +133,20 @@ def test_a_pod_that_ran_before_has_no_owner_and_changed_no_row():
     assert core.pods()[0].bound is None
 
 
+def test_those_that_were_bound_and_are_still_there_are_told_in_the_order_of_their_binds():
+    binds = [bind(2, "d"), bind(3, "c"), bind(4, "b", "n9"), bind(5, "a")]
+    ran = JournalRecord(6, RecordKind.LOAD, "ran", "ran", "n1", facts=FACTS[0])
+    gone = [
+        JournalRecord(7, RecordKind.DELETE, "c", "c", "n1"),
+        JournalRecord(8, RecordKind.EVICT, "d", "d", "n1"),
+    ]
+    again = bind(10, "d", "n9")._replace(token="t-again")
+
+    _, result = recovered_from([has_node(1)], binds, [ran, *gone, add(9, "d"), again])
+
+    assert list(result.bound.items()) == [("b", "n9"), ("a", "n1"), ("d", "n9")]
+
+
 def test_a_token_whose_pod_is_bound_under_another_one_by_now_does_not_get_its_answer():
     gone = JournalRecord(4, RecordKind.DELETE, "a", "a", "n1")
     again = bind(6, "a")._replace(token="t-again")
@@ -153,6 +167,16 @@ def test_a_bind_to_a_node_that_has_gone_makes_no_version():
 
     assert core.version == live.version
     assert [each.node_name for each in core.pods()] == ["n9", "n1"]
+
+
+def test_of_pods_that_come_back_together_those_on_nodes_that_have_gone_make_no_version():
+    loads = [bind(2, "a"), bind(3, "b", "n9"), bind(4, "c")]
+    loads = [each._replace(kind=RecordKind.LOAD) for each in loads]
+
+    core, _ = recovered_from([has_node(1)], loads)
+
+    assert [each.bound.version for each in core.pods()] == [2, 2, 3]
+    assert core.version == 3
 
 
 def test_the_row_of_a_bound_pod_has_the_version_of_its_last_update():

@@ -180,7 +180,23 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/binder/recovery.py",
         "nothing is updated, and no pod is taken out",
-        (("_Replay._add", "if updated: ...", "if True: ..."),),
+        (
+            ("_Replay._add", "if len(come) < len(pods): ...", "if True: ..."),
+            ("_Replay._add", "len(come) < len(pods)", "len(come) <= len(pods)"),
+        ),
+    ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "what is quick where all are new, or all nodes known, is found one by one as well",
+        (
+            ("_Replay._pods", "if not any(known): ...", "if False: ..."),
+            (
+                "_Replay._versions",
+                "if placements.version == before + len(nodes): ...",
+                "if False: ...",
+            ),
+            ("_Replay._versions", "before + len(nodes)", "before - len(nodes)"),
+        ),
     ),
     Same(
         "roadstead/binder/recovery.py",
