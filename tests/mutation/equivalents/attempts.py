@@ -43,4 +43,9 @@ SAME: tuple[Same, ...] = (
         "a pod that did not end is not among those that did",
         (("Ledger._put", "if was in ENDED: ...", "if True: ..."),),
     ),
+    Same(
+        "roadstead/attempts/ledger.py",
+        "what only validate() asserts",
+        (("Ledger._validate_ended", "if record.state is PodState.BOUND: ...", "if False: ..."),),
+    ),
 )

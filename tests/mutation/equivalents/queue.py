@@ -23,6 +23,21 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
+        "roadstead/queue/board.py",
+        "what only validate() asserts",
+        (("Board._validate_leases", "if not self.in_flight.leases: ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/queue/gang_turns.py",
+        "where it is nobody's turn, none ends",
+        (("GangTurns.leased", "if self._turn is None: ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/queue/gangs.py",
+        "where no pod is unschedulable, none of a gang gave up",
+        (("Gangs.gather", "if not self._core.counts().unschedulable: ...", "if False: ..."),),
+    ),
+    Same(
         "roadstead/queue/hints.py",
         "strategies are only compared with each other",
         (("Strategy", "2", "3"),),
@@ -119,6 +134,11 @@ SAME: tuple[Same, ...] = (
                 "len(self._entries) >= 2 * len(self._heap) + SLACK",
             ),
         ),
+    ),
+    Same(
+        "roadstead/queue/places.py",
+        "how soon pods that left are dropped from the list",
+        (("Order.came", "2 * len(self._heap) + SLACK", "2 * len(self._heap) - SLACK"),),
     ),
     Same(
         "roadstead/queue/pods.py",
