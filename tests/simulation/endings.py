@@ -16,6 +16,7 @@ from tests.simulation import (
     ramble_held,
     ramble_policies,
     ramble_queue,
+    ramble_reports,
     ramble_stream,
     reborn,
     senseless,
@@ -75,6 +76,7 @@ async def rambled(run, queue, drawn):
     """
     plan, scenario = run.process.plan, run.scenario
     problems = ramble_queue.problems_of(queue, scenario, drawn)
+    problems += ramble_reports.problems_of(plan, scenario, drawn)
     problems += await ramble_cache.problems_of(plan, scenario, drawn)
     problems += await ramble_stream.problems_of(plan, scenario, drawn)
     problems += ramble_attempts.problems_of(plan, scenario, drawn)

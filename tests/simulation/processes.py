@@ -23,6 +23,7 @@ from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
 from tests.simulation.shadow_queue import shadow_of
 from tests.simulation.shadow_refill import ShadowRefill
+from tests.simulation.shadow_reports import ShadowReports
 from tests.simulation.shadow_verifier import ShadowVerifier
 
 MANY = 1000
@@ -59,6 +60,7 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(shadow)
             if name == QUEUE:
                 self.shadows.append(shadow_of(life.actor, self._shrunk.queue))
+                self.shadows.append(ShadowReports(life.actor.queue))
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
                 if not self._watch:

@@ -1,0 +1,366 @@
+"""A shadow of what stands around the queue's core: what reports are turned into, why pods are
+pending, whose pods a scheduler's end concerns, which gang's turn it is, and who is nominated.
+
+The core has a shadow of its own (`shadow_queue.py`): its answers are taken as they are, and the
+calls that it gets are compared with those that follow from the rules below.
+"""
+
+from collections import Counter, deque
+
+from roadstead.facts.pod_groups import group_key
+from roadstead.framework.hint_map import WITHOUT_NODES
+from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.queue import PodState, Requeue, RequeueReason
+from roadstead.queue.reports import PendingNote
+from roadstead.queue.retries import FAILS_AGAIN
+
+RACES = 10
+"""Races that a pod may lose before the next one counts as a failure."""
+FAILURES = 3
+"""A pod whose attempts failed so often is parked."""
+WAKES = 10
+"""How often pods that give up wake others while none is bound; after that gangs take turns."""
+
+STATES = (
+    *(PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED),
+    PodState.IN_FLIGHT,
+)
+HEARD = ("add", "done", "requeue", "delete", "assigned", "activate", "tick")
+"""Calls that the core gets, of which something is compared or noted."""
+FOLLOWED = (
+    *("submit", "leave", "were_bound", "lease", "report", "owner_ends", "lent_to", "gather"),
+    *("go_on", "pending"),
+)
+
+
+class ShadowReports:
+    """Follows one `SchedulingQueue`, whose core has its own shadow. problems: the first few.
+
+    _notes: why pods are pending. _attempts: (what went wrong, uid) → the leases in which it did.
+    _overdue: owner → pods whose lease ended. _due: call → arguments that the core must get.
+    """
+
+    def __init__(self, queue):
+        self._queue, self._core = queue, queue.core
+        self.problems = []
+        self._notes, self._attempts, self._overdue = {}, {}, {}
+        self._due, self._coming, self._back, self._activated = {}, (), (), []
+        plugins = {each.name for p in queue._profiles.values() for each in p.permit}
+        self._gangs = _Gangs(self._core, {"Coscheduling"} & plugins)
+        for name in HEARD:
+            setattr(self._core, name, self._heard(name, getattr(self._core, name)))
+        for name in FOLLOWED:
+            setattr(queue, name, getattr(self, f"_{name}")(getattr(queue, name)))
+        queue.nominations.nominated = self._nominated(queue.nominations.nominated)
+
+    def look(self):
+        """Compares what is known of pods that wait."""
+        self._queue.pending()
+        self._queue.nominations.nominated([each.uid for each in self._known()])
+
+    def _known(self):
+        return [pod.identity for state in STATES for pod in self._core.pods(state)]
+
+    def _same(self, what, here, there):
+        if here != there and len(self.problems) < 3:
+            text = f"shadow of reports: {what}: {here}, not {there}"
+            self.problems.append(text[:700])
+
+    def _heard(self, name, original):
+        look = getattr(self, f"_core_{name}", None)
+
+        def call(*what):
+            what = [[*each] if hasattr(each, "__next__") else each for each in what]
+            if name in self._due:
+                self._same(f"{name} at the core", what[: len(self._due[name])], self._due[name])
+                del self._due[name]
+            answer = original(*what)
+            if look is not None:
+                look(answer, *what)
+            return answer
+
+        return call
+
+    def _expect(self, **due):
+        """The core gets these calls before anybody else is waited for."""
+        self._same("calls that the core did not get", self._due, {})
+        self._due = due
+
+    # Pods come and go.
+
+    def _submit(self, original):
+        def submit(pods, now_s, revision=0):
+            known = self._queue.pods_known
+            self._coming = [each for each in pods if revision >= known.of(each[0].uid)]
+            self._gangs.come(self._coming)
+            return (yield from original(pods, now_s, revision))
+
+        return submit
+
+    def _core_add(self, _, pods, now_s):
+        """The gates are asked when all that come are there."""
+        for who, facts in self._coming:
+            status = self._core.gate(facts)
+            if not status.is_success:
+                text = f"{status.message}: {who.key}" if facts.is_terminating else status.message
+                plugins = (status.plugin,) if status.plugin else ()
+                self._notes[who.uid] = PendingNote(who.uid, who.key, text, (), plugins)
+        self._coming = ()
+
+    def _were_bound(self, original):
+        def were_bound(pods, now_s, revision=0):
+            known = self._queue.pods_known
+            self._gangs.come(each for each in pods if revision >= known.of(each[0].uid))
+            return original(pods, now_s, revision)
+
+        return were_bound
+
+    def _leave(self, original):
+        def leave(pods, now_s, revision=0):
+            pods, known = list(pods), self._queue.pods_known
+            uids = [who.uid for who, _ in pods]
+            if revision:
+                uids = [u for u in uids if revision > known.of(u) or known.is_gone(u)]
+            self._expect(delete=[uids])
+            for uid in uids:
+                self._gangs.leave(uid)
+                self._forget(uid)
+            return original(pods, now_s, revision)
+
+        return leave
+
+    def _forget(self, uid):
+        self._notes.pop(uid, None)
+        for what in ("races", "failures"):
+            self._attempts.pop((what, uid), None)
+
+    # Leases.
+
+    def _lease(self, original):
+        def lease(*what):
+            batch = original(*what)
+            self._gangs.leased(batch.pods)
+            return batch
+
+        return lease
+
+    def _core_tick(self, ended, now_s):
+        for each in ended:
+            self._overdue.setdefault(each.owner, set()).update(each.uids)
+
+    def _report(self, original):
+        def report(lease_id, done, given_back, notes, gone, now_s, revision=0):
+            gone = list(gone)
+            self._notes |= {note.uid: note for note in notes}
+            self._back = given_back
+            if given_back:
+                back = [self._given_back(lease_id, each) for each in given_back]
+                self._expect(requeue=[lease_id, back, now_s])
+            how = {"revision": revision}
+            try:
+                return (yield from original(lease_id, done, given_back, notes, gone, now_s, **how))
+            except IllegalTransitionError:
+                self._due = {}
+                raise
+
+        return report
+
+    def _core_done(self, _, lease_id, uids):
+        self._gangs.wakes = 0
+        for uid in uids:
+            self._forget(uid)
+
+    def _core_requeue(self, *_):
+        self._gangs.freed(self._back)
+
+    def _nth(self, what, uid, lease_id):
+        """How often this went wrong with a pod, up to this lease; a lease counts once."""
+        leases = self._attempts.setdefault((what, uid), [])
+        if lease_id not in leases:
+            leases.append(lease_id)
+        return leases.index(lease_id) + 1
+
+    def _given_back(self, lease_id, told):
+        reason = RequeueReason(told.reason)
+        rest = {"nominated_node": told.nominated_node, "preempts": told.preempts}
+        is_rejected = reason is RequeueReason.UNSCHEDULABLE and bool(told.rejected_by)
+        if reason is RequeueReason.CONFLICT and self._nth("races", told.uid, lease_id) > RACES:
+            reason = RequeueReason.ERROR
+        by = told.rejected_by
+        if reason is not RequeueReason.CONFLICT and not is_rejected:
+            if self._nth("failures", told.uid, lease_id) >= FAILURES:
+                by = (WITHOUT_NODES if reason is RequeueReason.UNSCHEDULABLE else FAILS_AGAIN,)
+                reason = RequeueReason.UNSCHEDULABLE
+        return Requeue(told.uid, reason, by, told.pending, **rest)
+
+    # Gangs.
+
+    def _core_activate(self, moved, uids, now_s):
+        if uids:
+            self._activated.append((list(uids), bool(moved)))
+
+    def _gather(self, original):
+        def gather(gangs, now_s):
+            gangs = list(gangs)
+            wanted = [uids for key in gangs if (uids := self._gangs.gave_up(key))]
+            self._activated.clear()
+            original(gangs, now_s)
+            self._same(f"gathered of {gangs}", [uids for uids, _ in self._activated], wanted)
+
+        return gather
+
+    def _go_on(self, original):
+        def go_on(now_s):
+            turns = self._gangs.turns()
+            self._activated.clear()
+            original(now_s)
+            wanted = self._gangs.begin_turn(turns, [moved for _, moved in self._activated])
+            self._same("gangs whose turn it is", [uids for uids, _ in self._activated], wanted)
+
+        return go_on
+
+    # Schedulers that were replaced.
+
+    def _lent_to(self, original):
+        def lent_to(owner, epoch):
+            leased = self._core.lent_to(owner, epoch)
+            rest = sorted(self._overdue.get(owner, set()) - {*leased})
+            answer = original(owner, epoch)
+            self._same(f"lent to {owner}", list(answer), [*leased, *rest])
+            return answer
+
+        return lent_to
+
+    def _owner_ends(self, original):
+        def owner_ends(owner, epoch, node_of, now_s):
+            leased = self._core.lent_to(owner, epoch)
+            bound = [uid for uid, node in node_of.items() if node]
+            gone = [uid for uid in leased if node_of.get(uid, "") is None]
+            self._expect(assigned=[bound], delete=[gone])
+            self._overdue.pop(owner, None)
+            return (yield from original(owner, epoch, node_of, now_s))
+
+        return owner_ends
+
+    # What is asked.
+
+    def _pending(self, original):
+        def pending():
+            told = original()
+            wanted = [
+                self._notes.get(who.uid)
+                or PendingNote(who.uid, who.key, "has not been tried yet", (), ())
+                for who in self._known()
+            ]
+            self._same("pending", [e for e in told if e not in wanted], [])
+            self._same("pending", [e.uid for e in told], [e.uid for e in wanted])
+            return told
+
+        return pending
+
+    def _nominated(self, original):
+        def nominated(uids):
+            uids = list(uids)
+            told, state_of = original(uids), self._core.state_of
+            named = {
+                pod.identity.uid: (pod.identity, pod.facts)
+                for pod in self._core.nominations()
+                if state_of(pod.identity.uid) is not PodState.IN_FLIGHT
+            }
+            nodes = [facts.nominated_node_name for _, facts in named.values()]
+            rest = [u for u in uids if u not in named and state_of(u) is not PodState.IN_FLIGHT]
+            wanted = [*named.values()], nodes, rest
+            self._same("nominated", ([*told.pods], [*told.nodes], [*told.none]), wanted)
+            return told
+
+        return nominated
+
+
+class _Gangs:
+    """Who is of which gang, and whose turn it is once gangs have woken each other too often.
+
+    plugins: those that have a pod wait for its gang. wakes: how often pods gave up since one was
+    bound. _freed: gangs that gave room up, for which no other one was woken.
+    """
+
+    def __init__(self, core, plugins):
+        self._core, self._plugins, self.wakes = core, plugins, 0
+        self._members = {}
+        self._freed, self._next, self._turn = set(), deque(), None
+
+    def come(self, pods):
+        for who, facts in pods:
+            key = group_key(facts)
+            if key is not None:
+                self._members.setdefault(key, {})[who.uid] = None
+
+    def leave(self, uid):
+        for key in [key for key, uids in self._members.items() if uid in uids]:
+            del self._members[key][uid]
+            if not self._members[key]:
+                del self._members[key]
+
+    def _of(self, uid):
+        return next((key for key, uids in self._members.items() if uid in uids), None)
+
+    def _parked(self, key):
+        """Those that were tried in vain, by uid."""
+        return [uid for uid in sorted(self._members.get(key, ())) if self._core.rejected_by(uid)]
+
+    def gave_up(self, key):
+        """Those that gave up waiting for others of their gang, by uid."""
+        rejected_by = self._core.rejected_by
+        return [uid for uid in self._parked(key) if self._plugins.intersection(rejected_by(uid))]
+
+    def freed(self, given_back):
+        """Pods give back what they had been assumed to hold."""
+        freed = [each for each in given_back if each.freed]
+        if all(each.reason == RequeueReason.CONFLICT for each in freed):
+            return
+        self.wakes += 1
+        if self.wakes > WAKES:
+            self._freed |= {self._of(each.uid) for each in freed} - {None, self._turn}
+
+    def leased(self, pods):
+        """A turn ends when another gang is tried."""
+        if self._turn is not None and {group_key(p.facts) for p in pods} - {None, self._turn}:
+            self._turn = None
+
+    def turns(self):
+        """The gangs to be tried next, each with its pods, by their turns; None where none may be.
+
+        None: some gang is being tried, or nothing was freed.
+        """
+        counts = self._core.counts()
+        lent = (group_key(pod.facts) for pod in self._core.pods(PodState.IN_FLIGHT))
+        if counts.active or counts.backoff or any(lent):
+            return None
+        if not (self._freed or self._next or self._turn):
+            return None
+        line = self._next or self._round()
+        return [(key, self._parked(key)) for key in line]
+
+    def _round(self):
+        """All that wait, by priority, then as they came; one that alone gave room up waits on."""
+        priority = Counter()
+        for key in self._members if self._freed else ():
+            parked = self._parked(key)
+            if parked and self._freed != {key}:
+                priority[key] = self._core.facts_of(parked[0]).priority
+        return sorted(priority, key=lambda key: -priority[key])
+
+    def begin_turn(self, turns, moved):
+        """The pods of each gang that is tried, until one of them moves. moved: which did."""
+        if turns is None:
+            return []
+        if not self._next:
+            self._freed.clear()
+        moved, tried = iter(moved), []
+        self._turn, self._next = None, deque(key for key, _ in turns)
+        while self._next and self._turn is None:
+            key, uids = turns.pop(0)
+            self._next.popleft()
+            if uids:
+                tried.append(uids)
+                self._turn = key if next(moved, False) else None
+        return tried
