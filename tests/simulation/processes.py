@@ -18,6 +18,7 @@ from roadstead.run import RunInputs
 from tests.simulation.limits import USUAL
 from tests.simulation.shadow_batch import ShadowBatches
 from tests.simulation.shadow_cache import ShadowCache
+from tests.simulation.shadow_claims import ShadowClaims
 from tests.simulation.shadow_cycle import ShadowCycle
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
@@ -56,6 +57,7 @@ class _Runtime(SimulatedRuntime):
                 shadow = ShadowCache(life.actor.core)
                 faults = self.network.faults
                 ShadowRefill(life.actor, shadow, faults.late and faults.late_max_s)
+                ShadowClaims(life.actor, shadow)
                 shadow.expect_settings(self._plan, self._shrunk.cache)
                 self.shadows.append(shadow)
             if name == QUEUE:

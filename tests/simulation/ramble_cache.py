@@ -42,6 +42,7 @@ from roadstead.facts.pod import PodIdentity, Volume
 from roadstead.protocol.errors import IllegalTransitionError
 from tests.builders import GIB, pod
 from tests.simulation.shadow_cache import ShadowCache
+from tests.simulation.shadow_claims import ShadowClaims
 from tests.simulation.shadow_refill import ShadowRefill
 
 CALLS = 120
@@ -108,6 +109,7 @@ class _Ramble:
         self.actor = cache_actor.CacheActor(plan, _Others(self), is_new=draw.random() < 0.5)
         self.shadow = ShadowCache(self.actor.core)
         ShadowRefill(self.actor, self.shadow, 0.0)
+        ShadowClaims(self.actor, self.shadow)
         self._core, self._epochs = self.actor.core, dict.fromkeys(OWNERS, 1)
         self._tokens, self._revision, self._attempts = 0, 1, []
         self._pods = self._some_pods(scenario)
@@ -280,7 +282,7 @@ class _Ramble:
             await self._owner_ends(name)
 
     async def _nominate(self):
-        pods = self._some(self._pods, 1, 2)
+        pods = self._some(self._pods, 1, 4)
         nodes = tuple(self.draw.choice((name, name, "")) for name in self._names(len(pods)))
         preempts = tuple(self.draw.random() < 0.4 for _ in pods)
         gone = tuple(who.uid for who, _ in self._some(self._pods, 0, 1))

@@ -32,14 +32,15 @@ class ShadowCache:
     expired: attempts that ended by the binder's word, of whose room the queue is to be told. asks:
     (uid, token) of those that were last asked about. words: (uid, token, node or "") of the
     binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod that was
-    ever counted, as it was then. asked: pods about whose attempts the binder is asked.
+    ever counted, as it was then. asked: pods about whose attempts the binder is asked. _came_from:
+    state of each pod, "" for none, when it was assumed.
     """
 
     def __init__(self, core):
         self._core = core
         self.pods, self._over, self._gone = {}, {}, {}
         self.keys, self.facts = {}, {}
-        self._until_s, self.asked, self.expired = {}, set(), set()
+        self._until_s, self.asked, self.expired, self._came_from = {}, set(), set(), {}
         self.asks, self.words = [], None
         self.nodes, self.named = {}, {}
         self._copy = CacheCopy()
@@ -160,6 +161,10 @@ class ShadowCache:
             placed, history = core.placement_of(uid), core._records[uid].history
             if not history or not history[-1].endswith(f"→{state}"):
                 self.wrong(f"after {name}: {uid} is {state}, by {history}")
+            elif history[-1].startswith("assume→"):
+                before = history[-2].rpartition("→")[2] if len(history) > 1 else ""
+                if before != self._came_from[uid]:
+                    self.wrong(f"after {name}: {uid} was {self._came_from[uid]}, not {history}")
             told = core.state_of(uid).value, core.token_of(uid), core.key_of(uid)
             told = *told, placed.node_name, placed.key
             wanted = state, token, self.keys[uid], node, self.keys[uid]
@@ -266,6 +271,7 @@ class ShadowCache:
             if known is not None or (uid, token) in self._over:
                 refused.append(uid)
                 continue
+            self._came_from[uid] = self._gone.get(uid, ("", ""))[0]
             self._place(uid, False, node, token, facts)
             self.keys[uid] = key
             self._take_time(uid, now_s + self._core.settings.assume_s)

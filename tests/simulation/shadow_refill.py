@@ -51,7 +51,7 @@ class ShadowRefill:
         self._streamed, self._changes = actor.core.version, list(actor.state.volumes.log)
         self._owed = 0
         self._filling, self._should_stay, self._claims = _Filling(), {}, {}
-        self._observed = deque(maxlen=LAST)
+        self._observed, self._freed = deque(maxlen=LAST), deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
         stream, encoder, recovery = actor.stream, actor.encoder, actor.recovery
@@ -134,6 +134,8 @@ class ShadowRefill:
             self._observed.append(list(message.gone.pods()))
         if method is not RESOLVE:
             return None
+        if not message.uids:
+            self._wrong("the binder is asked about nobody")
         asks, self._has_asked = self._cache.asks, True
         uids, tokens = tuple(uid for uid, _ in asks), tuple(token for _, token in asks)
         self._same("the binder is asked", message, Attempts(uids, tokens))
@@ -279,6 +281,35 @@ class ShadowRefill:
             f"{sorted(over)} are gone; left", (cache.pods.keys(), cache.named.keys()), before
         )
 
+    def _remove_nodes(self, message):
+        known, revision = self._actor.state.nodes_known, message.revision
+        names = {name for name in message.names if not revision or revision > known.of(name)}
+        names &= self._cache.nodes.keys()
+        there = sorted(u for u, (_, node, _, _) in self._cache.pods.items() if node in names)
+
+        def finish(_):
+            if there not in self._freed:
+                self._wrong(f"{sorted(names)} went, and the queue does not hear of {there}")
+
+        return finish
+
+    def _nominate(self, message):
+        """It waits for nothing: no other call comes between."""
+        named, is_gone = dict(self._cache.named), self._actor.state.pods_known.is_gone
+        counted = self._cache.pods.keys() - {*message.gone}
+        rows = zip(message.pods.pods(), message.nodes, message.preempts, strict=True)
+        for (who, facts), node, preempts in rows:
+            if is_gone(who.uid):
+                continue
+            for uid, (where, other) in list(named.items()) if preempts and node else ():
+                if where == node and other.priority < facts.priority:
+                    del named[uid]
+            if not node or who.uid not in counted:
+                named.pop(who.uid, None)
+            if node and who.uid not in counted:
+                named[who.uid] = node, facts
+        return lambda _: self._same("nominated are", self._cache.named, named)
+
     def _is_over(self, uid, revision):
         known = self._actor.state.pods_known
         return not revision or revision > known.of(uid) or known.is_gone(uid)
@@ -331,6 +362,7 @@ class ShadowRefill:
     async def _told(self, pods):
         """The queue hears of the room of attempts that no scheduler gives back."""
         cache, uids = self._cache, sorted(who.uid for who, _ in pods)
+        self._freed.append(uids)
         for who, facts in pods:
             namespace, _, name = cache.keys[who.uid].partition("/")
             self._same("the queue hears of", (who.namespace, who.name), (namespace, name))

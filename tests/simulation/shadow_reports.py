@@ -187,10 +187,10 @@ class ShadowReports:
         if reason is RequeueReason.CONFLICT and self._nth("races", told.uid, lease_id) > RACES:
             reason = RequeueReason.ERROR
         by = told.rejected_by
-        if reason is not RequeueReason.CONFLICT and not is_rejected:
-            if self._nth("failures", told.uid, lease_id) >= FAILURES:
-                by = (WITHOUT_NODES if reason is RequeueReason.UNSCHEDULABLE else FAILS_AGAIN,)
-                reason = RequeueReason.UNSCHEDULABLE
+        failed = reason is not RequeueReason.CONFLICT and not is_rejected
+        if failed and self._nth("failures", told.uid, lease_id) >= FAILURES:
+            by = (WITHOUT_NODES if reason is RequeueReason.UNSCHEDULABLE else FAILS_AGAIN,)
+            reason = RequeueReason.UNSCHEDULABLE
         return Requeue(told.uid, reason, by, told.pending, **rest)
 
     # Gangs.

@@ -1,0 +1,104 @@
+"""What claims and volumes are bound to, beside the plain list of all that changed of them.
+
+Cache and binder keep a log of changes; the state that they decide by must be what the cluster had
+at first with all these changes made, whatever was tried out and undone meanwhile. Whether a pod's
+claims can be bound on a node is asked of `VolumeLedger`, but of a new one each time.
+"""
+
+from roadstead.facts.storage import StorageFacts
+from roadstead.storage import StorageState, VolumeLedger
+
+
+class PlainClaims:
+    """storage: of the product, before anything was changed."""
+
+    def __init__(self, storage):
+        self._facts = StorageFacts(
+            volumes=tuple(storage.volumes.values()),
+            claims=tuple(storage.claims.values()),
+            classes=tuple(storage.classes.values()),
+            csi_nodes=tuple(storage.csi_nodes.values()),
+            csi_drivers=tuple(storage.csi_drivers.values()),
+            capacities=tuple(each for some in storage.capacities.values() for each in some),
+            attachments=tuple(each for some in storage.attachments.values() for each in some),
+        )
+
+    def differences(self, log, storage):
+        """Claims and volumes that are not what the log makes of them."""
+        claims = {each.key: each for each in self._facts.claims}
+        volumes = {each.name: each for each in self._facts.volumes}
+        for change in log:
+            claims |= {each.key: each for each in change.claims}
+            for name in change.removed:
+                volumes.pop(name, None)
+            volumes |= {each.name: each for each in change.volumes}
+        for here, there in ((storage.claims, claims), (storage.volumes, volumes)):
+            names = {name for name in {*here, *there} if here.get(name) != there.get(name)}
+            yield from (f"{here.get(n)}, not {there.get(n)}" for n in sorted(names))
+
+    def can_bind(self, log, uid, facts, node):
+        """Whether a pod's claims can be bound on a node after these changes."""
+        storage = StorageState(self._facts)
+        for change in log:
+            storage.apply(change)
+        return VolumeLedger(storage).assume(uid, facts, node) is not None
+
+
+class ShadowClaims:
+    """Follows the claims of a cache's actor. cache: the shadow of its core, which hears of what is
+    wrong."""
+
+    def __init__(self, actor, cache):
+        self._actor, self._cache = actor, cache
+        self._volumes = actor.state.volumes
+        self._plain = PlainClaims(self._volumes.ledger.storage)
+        self._assume, actor.assume = actor.assume, self._assumed
+        for name in ("settle", "take_storage", "owner_ends", "gone"):
+            setattr(actor, name, self._followed(name, getattr(actor, name)))
+
+    def _followed(self, name, handler):
+        async def followed(message):
+            answer = await handler(message)
+            self._compare(name)
+            return answer
+
+        return followed
+
+    def _compare(self, name):
+        for each in self._plain.differences(self._volumes.log, self._volumes.ledger.storage):
+            self._cache.wrong(f"after {name} a claim or a volume is {each}")
+
+    async def _assumed(self, batch):
+        """It waits for nothing: no other call comes between."""
+        ledger, log = self._volumes.ledger, list(self._volumes.log)
+        rows = list(zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True))
+        tokens, before = {uid: pod[2] for uid, pod in self._cache.pods.items()}, {}
+        for uid in tokens:
+            before[uid] = {*ledger.held(uid)}
+        answer = await self._assume(batch)
+        self._compare("assume")
+        refused = dict(answer.refused)
+        for (uid, _, facts), node, token in rows:
+            if token in refused:
+                self._compare_refused(uid, facts, node, refused[token], log)
+            else:
+                # A late copy binds more, where its node was away before.
+                before.pop(uid, None)
+        for uid, held in before.items():
+            known = self._cache.pods.get(uid)
+            if known is None or known[2] != tokens[uid]:
+                continue
+            # What another one's commit settled is nobody's any more.
+            if {*ledger.held(uid)} & ledger._open.keys() != held & ledger._open.keys():
+                self._cache.wrong(f"{uid} holds {ledger.held(uid)} after assume, not {held}")
+        return answer
+
+    def _compare_refused(self, uid, facts, node, why, log):
+        if uid not in self._cache.pods and (held := self._volumes.ledger.held(uid)):
+            self._cache.wrong(f"{uid} is refused ({why}), and holds {held}")
+        if "volumes" in why:
+            host = self._cache.nodes[node]
+            if all(
+                self._plain.can_bind(each, uid, facts, host) for each in (log, self._volumes.log)
+            ):
+                self._cache.wrong(f"{uid} is refused on {node}, where its claims can be bound")
