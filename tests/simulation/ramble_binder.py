@@ -12,6 +12,7 @@ from dataclasses import replace
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import (
     BindBatch,
+    CommitPage,
     Evict,
     PageAsk,
     RunEnds,
@@ -36,6 +37,8 @@ from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed
 from tests.simulation.disk_faults import DiskFault
+from tests.simulation.shadow_binder import ShadowBinder
+from tests.simulation.shadow_groups import Gangs
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
 
@@ -369,6 +372,12 @@ class _Ramble:
 
     def _resolve(self):
         pairs = [(who.uid, self._known_token()) for who, _ in self._some(self._pods)]
+        if self._draw.random() < 0.2:
+            # More than are remembered, at times.
+            name = self._core.last_lsn
+            pairs += [
+                (f"uid-{name}", f"nobody/{name}/{n}") for n in range(self._draw.choice((3, 9)))
+            ]
         self._do("resolve", Attempts(tuple(u for u, _ in pairs), tuple(t for _, t in pairs)))
 
     def _known_token(self):
@@ -386,6 +395,7 @@ class _Ramble:
             (
                 ("standing", Uids(tuple(who.uid for who, _ in self._some(self._pods)))),
                 *((name, page) for name in ("standing_page", "nodes_page", "bound", "preempted")),
+                ("commits", page),
                 *((name, NOTHING) for name in ("evicted_pods", "storage_log", "revisions")),
                 ("end_run", RunEnds("digest")),
             ),
@@ -397,9 +407,13 @@ class _Ramble:
 class _Twins(_Ramble):
     """Two binders, one of which has no journal: both answer the same, but for numbers."""
 
-    def __init__(self, plan, *what):
+    def __init__(self, plan, scenario, disk, shadow, draw):
         self._twin = BinderActor(plan, None, NullJournal())
-        super().__init__(plan, *what)
+        self._followed = ShadowBinder(self._twin.core, Gangs(plan), self._wrong)
+        super().__init__(plan, scenario, disk, shadow, draw)
+
+    def _wrong(self, text):
+        self._problems.append(f"shadow of a binder without a journal: {text}")
 
     def _called(self, name, message):
         answer = other = None
@@ -427,6 +441,8 @@ def _done(handler):
 
 
 def _but_numbers(answer):
+    if isinstance(answer, CommitPage):
+        return answer.uids, [count for count, _ in answer.times], answer.total
     if isinstance(answer, BindAnswers):
         return [(a.token, a.uid, a.node_name, a.cause, a.reasons) for a in answer.answers]
     return answer

@@ -348,7 +348,7 @@ class ShadowBinder(PlainBinder):
                 updated.append(known)
         for pod in fresh.values():
             self.comes(pod)
-        pods = [*fresh.values(), *updated]
+        pods = [*fresh.values(), *updated] if self._core._tells_all else []
         return journaled(
             self._number(pod, RecordKind.ADD, epoch=revision, facts=pod.facts) for pod in pods
         )
@@ -422,15 +422,19 @@ class ShadowBinder(PlainBinder):
     def _advance_epoch(self, owner, epoch):
         self.fence(owner, epoch)
 
-    def _tell(self, kind, name, subject, revision=0):
+    def _tell(self, kind, name, subject, revision=0, *, is_due=False):
+        """is_due: a number of it is needed, also where there is no journal."""
+        if not (is_due or self._core._tells_all):
+            return []
         self.last_lsn += 1
         who = kind, name, name, name
-        return JournalRecord(self.last_lsn, *who, epoch=revision, subject=subject)
+        return [JournalRecord(self.last_lsn, *who, epoch=revision, subject=subject)]
 
     def _node_records(self, nodes, revision=0):
         for facts in nodes:
-            yield self._tell(RecordKind.NODE, facts.name, facts, revision)
-            if self.nodes.get(facts.name, facts) != facts:
+            is_other = self.nodes.get(facts.name, facts) != facts
+            yield from self._tell(RecordKind.NODE, facts.name, facts, revision, is_due=is_other)
+            if is_other:
                 self.changed(facts.name, self.last_lsn)
             self.nodes[facts.name] = facts
 
@@ -444,7 +448,7 @@ class ShadowBinder(PlainBinder):
 
     def _remove_node(self, name, revision=0):
         del self.nodes[name]
-        return journaled([self._tell(RecordKind.NODE_GONE, name, None, revision)])
+        return journaled(self._tell(RecordKind.NODE_GONE, name, None, revision))
 
     def _describe(self, subject, kind=RecordKind.CLUSTER):
-        return journaled([self._tell(kind, "", subject)])
+        return journaled(self._tell(kind, "", subject))

@@ -14,6 +14,7 @@ from roadstead.transitions import HISTORY_MAX_STEPS
 from tests.simulation.plain_binder import COUNTED, PENDING, replayed, short
 from tests.simulation.shadow_binder import ShadowBinder
 from tests.simulation.shadow_groups import Gangs
+from tests.simulation.shadow_outcomes import ShadowOutcomes
 
 ANSWERS = (
     *("standing", "resolve", "standing_page", "nodes_page", "evicted_pods", "storage_log"),
@@ -54,6 +55,7 @@ class ShadowLife:
             setattr(actor, name, self._checked(name, getattr(actor, name)))
         for name in DURABLE:
             setattr(actor, name, self._durable(name, getattr(actor, name)))
+        ShadowOutcomes(actor, plan, self._binder, self._wrong)
         journal.should_stand = self._should_stand
 
     def _wrong(self, text):

@@ -1,0 +1,62 @@
+"""A shadow of what the binder keeps beside its core: what claims are bound to, for whom pods were
+evicted, and when binds were acknowledged.
+"""
+
+from roadstead.storage import StorageState
+from tests.simulation.shadow_claims import PlainClaims
+
+
+class ShadowOutcomes:
+    """Follows one life of a binder actor. binder: the shadow of its core. wrong: is told of
+    differences. _batches: the pods that each batch bound, in order."""
+
+    def __init__(self, actor, plan, binder, wrong):
+        self._product, self._binder, self._wrong = actor.binder, binder, wrong
+        self._claims = PlainClaims(StorageState(plan.cluster.storage))
+        self._batches = []
+        self._compare_claims("recovery")
+        self._bind, self._product.bind = self._product.bind, self._bound
+        self._evict, actor.evict = actor.evict, self._evicted
+        self._commits, actor.commits = actor.commits, self._paged
+
+    def _compare_claims(self, name):
+        volumes = self._product.volumes
+        for each in self._claims.differences(volumes.log, volumes._ledger.storage):
+            self._wrong(f"after {name} a claim or a volume is {each}")
+
+    def _bound(self, requests, volumes=()):
+        before = {*self._binder.listed}
+        try:
+            answer = self._bind(requests, volumes)
+        finally:
+            self._compare_claims("bind")
+            if new := [uid for uid in self._binder.listed if uid not in before]:
+                self._batches.append(new)
+        return answer
+
+    async def _evicted(self, ask):
+        """Who was here went for the one that the room is for."""
+        gone, known = self._product.outcomes.preempted, self._binder.pods
+        here = [(uid, known[uid].key) for uid in {*ask.uids} & known.keys()]
+        before, for_whom = len(gone), (ask.node_name, ask.preemptor)
+        answer = await self._evict(ask)
+        told = sorted((n.uid, n.key, n.node_name, n.preemptor) for n in gone[before:])
+        if told != (wanted := sorted((*who, *for_whom) for who in here)):
+            self._wrong(f"evicted are {told}, not {wanted}")
+        return answer
+
+    async def _paged(self, ask):
+        """Binds with the times of their batches, of which none is without a bind."""
+        answer = await self._commits(ask)
+        batch_of = [number for number, uids in enumerate(self._batches) for _ in uids]
+        all_uids = [uid for uids in self._batches for uid in uids]
+        stop = ask.start + ask.count
+        numbers = batch_of[ask.start : stop]
+        wanted = all_uids[ask.start : stop], [numbers.count(n) for n in sorted({*numbers})]
+        told = [*answer.uids], [count for count, _ in answer.times]
+        times = [at_s for _, at_s in answer.times]
+        if told != wanted or answer.total != len(all_uids):
+            self._wrong(f"{answer.total} binds, of which {told}; not {len(all_uids)}, {wanted}")
+        if times != sorted(times) or any(at_s > answer.now_s for at_s in times):
+            self._wrong(f"binds were acknowledged at {times}; it is {answer.now_s}")
+        return answer
