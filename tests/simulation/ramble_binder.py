@@ -59,7 +59,7 @@ def problems_of(plan, scenario, disk, limits, drawn):
         **limits.binder,
         "max_gone_remembered": draw.choice((1, 4, 65_536)),
         "max_tokens": draw.choice((6, 16, 64)),
-        "max_unflushed": draw.choice((1, 2, 100)),
+        "max_unflushed": draw.choice((1, 2, 100, 100)),
     }
     sizes = {"snapshot_bytes": snapshot_bytes, "segment_bytes": segment_bytes}
     limits = replace(limits, binder=binder, **sizes)
@@ -103,10 +103,11 @@ class _Ramble:
         self._classes = [facts for _, facts in self._pods]
         self._plain = pod(cpu=1)
         # Some of the run's, which are full, and large ones.
-        large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 20))
+        large = (("cpu", 64_000), ("memory", 64 * GIB))
         few = list(scenario.nodes[:4])
         self._nodes = few + [
-            replace(node, name=f"r-{node.name}", allocatable=large) for node in few[:3]
+            replace(node, name=f"r-{node.name}", allocatable=large, allocatable_pods=200)
+            for node in few[:3]
         ]
         self._do("add_nodes", node_batch(self._nodes, self._revision))
 
@@ -297,7 +298,7 @@ class _Ramble:
         if draw.random() < 0.2:
             facts = replace(facts, pod_group=GroupMembership(f"few{self._tokens}", 2))
         names = [
-            f"p{self._core.last_lsn}-{number}" for number in range(draw.choice((1, 2, 3, 3, 20)))
+            f"p{self._core.last_lsn}-{number}" for number in range(draw.choice((1, 2, 3, 20, 20)))
         ]
         pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name in names]
         coming = pod_batch(pods)
