@@ -22,6 +22,7 @@ from tests.simulation.shadow_claims import ShadowClaims
 from tests.simulation.shadow_cycle import ShadowCycle
 from tests.simulation.shadow_journal import ShadowJournal, WatchedJournal
 from tests.simulation.shadow_life import ShadowLife
+from tests.simulation.shadow_performer import ShadowPerformer
 from tests.simulation.shadow_queue import shadow_of
 from tests.simulation.shadow_refill import ShadowRefill
 from tests.simulation.shadow_reports import ShadowReports
@@ -65,6 +66,7 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(ShadowReports(life.actor.queue))
             elif name.startswith("scheduler"):
                 self.shadows.append(ShadowCycle(life.actor.core))
+                self.shadows.append(ShadowPerformer(life.actor, breaks_off=not self._watch))
                 if not self._watch:
                     lanes = life.actor._scheduler.cycle.lanes
                     self.shadows += [ShadowBatches(lane.cycle) for lane in lanes]

@@ -1,0 +1,111 @@
+"""A shadow of a scheduler around its core: what it counts of binds and decisions, and that a state
+is read anew where something was refused that was decided on it.
+
+The binder's answers are seen where they come in; the core has a shadow of its own.
+"""
+
+from collections import Counter
+
+from roadstead.cycle.needs import UnsettledError
+
+BREAKS = 3
+"""The reading of a life that is broken off, as if the cache's changes had not come in time."""
+
+
+class ShadowPerformer:
+    """Follows one life of a scheduler's actor. problems: where it differs, the first few.
+
+    breaks_off: whether one of its readings is. _is_refused: something that was decided on the
+    state as it was read came to nothing since.
+    """
+
+    def __init__(self, actor, *, breaks_off):
+        self._actor, self.problems = actor, []
+        self._counts, self._refused = Counter(), Counter()
+        self._is_refused, self._readings, self._breaks_off = False, 0, breaks_off
+        scheduler, nodes = actor._scheduler, actor._nodes
+        core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
+        self._bind, actor._peers.bind = actor._peers.bind, self._bound
+        self._decide, cycle.decide = cycle.decide, self._decides
+        self._drop, cycle.drop = cycle.drop, self._drops
+        self._settle, performer.settle = performer.settle, self._settles
+        self._assumed, core.assumed = core.assumed, self._are_assumed
+        self._decided, core.decided = core.decided, self._are_decided
+        self._catch_up, nodes.catch_up = nodes.catch_up, self._reads
+
+    def _wrong(self, text):
+        if len(self.problems) < 3:
+            self.problems.append(f"shadow of {self._actor.core.owner}: {text}")
+
+    def look(self):
+        """Compares what it counts, which goes into its status and the summary of a run."""
+        figures = self._actor.figures
+        told = {name: getattr(figures, name) for name in COUNTED}
+        wanted = {name: self._counts[name] for name in COUNTED}
+        if (told, figures.refused) != (wanted, self._refused):
+            told, wanted = (told, dict(figures.refused)), (wanted, dict(self._refused))
+            self._wrong(f"it counts {told}, not {wanted}")
+
+    # The binder's answers.
+
+    async def _bound(self, need, number):
+        self.look()
+        answer = await self._bind(need, number)
+        if answer is not None:
+            self._count(need.attempts, answer)
+        return answer
+
+    def _count(self, attempts, answer):
+        jobs = {each.token: _job(each) for each in attempts}
+        refused = {answer.tokens[place]: cause for place, cause, _, _ in answer.refused}
+        self._is_refused |= bool(refused)
+        self._refused.update(refused.values())
+        self._counts += Counter(
+            asked=len(answer.tokens),
+            bound=len(answer.tokens) - len(refused),
+            transactions=len({jobs[token] for token in answer.tokens}),
+            conflicted=len({jobs[token] for token in refused}),
+        )
+
+    # What was refused since the state was read.
+
+    def _settles(self, *, forget=(), **how):
+        self._is_refused |= bool(forget)
+        return self._settle(forget=forget, **how)
+
+    def _are_assumed(self, accepted, refused, now_s):
+        self._is_refused |= bool(refused)
+        return self._assumed(accepted, refused, now_s)
+
+    def _drops(self):
+        if not self._is_refused:
+            self._wrong("the state is read anew, and nothing was refused")
+        self._is_refused = False
+        self._drop()
+
+    def _decides(self, lane, pods, now_s):
+        if self._is_refused:
+            self._wrong("decides on a state of which something was refused since")
+        return self._decide(lane, pods, now_s)
+
+    def _are_decided(self, decisions, *more):
+        self._counts["decided"] += len(decisions)
+        return self._decided(decisions, *more)
+
+    async def _reads(self, seq):
+        self._readings += 1
+        if self._breaks_off and self._readings == BREAKS:
+            raise UnsettledError("broken off at random")
+        await self._catch_up(seq)
+
+
+COUNTED = ("asked", "bound", "transactions", "conflicted", "decided")
+
+
+def _job(attempt):
+    """What is decided together: a gang, or the pods of one owner; else the pod."""
+    facts = attempt.facts
+    if facts.pod_group is not None:
+        return facts.namespace, "gang", facts.pod_group.name
+    owner = facts.owner
+    return attempt.uid if owner is None else (facts.namespace, owner.kind, owner.uid or owner.name)
