@@ -41,6 +41,16 @@ CALLS = (
     *("void", "fence", "advance_epoch", "add_node", "add_nodes", "update_node", "remove_node"),
     "describe",
 )
+REVISED = (
+    "add_pods",
+    "update_pods",
+    "delete",
+    "add_node",
+    "add_nodes",
+    "update_node",
+    "remove_node",
+)
+"""Calls of which the revision may be left out, where it is 0."""
 HALTING = ("add_pods", "load", "update_pods", "delete", "evict", "void", "fence")
 """What a binder whose journal has failed refuses, whatever it is asked for."""
 STATES = {DELETED: RejectCause.DELETED, None: RejectCause.UNKNOWN_POD}
@@ -84,8 +94,9 @@ class ShadowBinder(PlainBinder):
             version, halted = self._core.version, self._core.halted
             if name == "bind":
                 self._compare_needs(*what)
+            is_counted = name not in REVISED or what[1:] != (0,)
             try:
-                answer = original(*what, **how)
+                answer = original(*(what if is_counted else what[:1]), **how)
             except BaseException as failure:
                 if isinstance(failure, BindConflictError) and not self._conflicts(*what):
                     self._wrong(f"a batch is refused as a contradiction: {failure}")

@@ -1,9 +1,14 @@
 """A shadow of what the binder keeps beside its core: what claims are bound to, for whom pods were
-evicted, and when binds were acknowledged.
+evicted, when binds were acknowledged, and that what is not counted stays so.
 """
 
 from roadstead.storage import StorageState
 from tests.simulation.shadow_claims import PlainClaims
+
+REVISED = (
+    *("add_nodes", "remove_nodes", "add_running", "add_pending", "update_pods", "delete_pods"),
+)
+"""Calls whose last argument is a revision, which may be left out where it is 0."""
 
 
 class ShadowOutcomes:
@@ -18,6 +23,26 @@ class ShadowOutcomes:
         self._bind, self._product.bind = self._product.bind, self._bound
         self._evict, actor.evict = actor.evict, self._evicted
         self._commits, actor.commits = actor.commits, self._paged
+        for name in REVISED:
+            setattr(self._product, name, self._revised(name, getattr(self._product, name)))
+
+    def _revisions(self):
+        known = self._product.nodes_known, self._product.pods_known
+        return {(place, *each) for place, one in enumerate(known) for each in one.all()}
+
+    def _revised(self, name, original):
+        """A change without a revision is none of those that are counted."""
+
+        def call(*what):
+            if what[-1] != 0:
+                return original(*what)
+            before = self._revisions()
+            answer = original(*what[:-1])
+            if new := self._revisions() - before:
+                self._wrong(f"{name} without a revision has one: {sorted(new)}")
+            return answer
+
+        return call
 
     def _compare_claims(self, name):
         volumes = self._product.volumes

@@ -44,6 +44,7 @@ class ShadowReports:
         self._queue, self._core = queue, queue.core
         self.problems = []
         self._notes, self._attempts, self._overdue = {}, {}, {}
+        self._revisions = {}
         self._due, self._coming, self._back, self._activated = {}, (), (), []
         plugins = {each.name for p in queue._profiles.values() for each in p.permit}
         self._gangs = _Gangs(self._core, {"Coscheduling"} & plugins)
@@ -92,13 +93,17 @@ class ShadowReports:
         def submit(pods, now_s, revision=0):
             known = self._queue.pods_known
             self._coming = [each for each in pods if revision >= known.of(each[0].uid)]
+            self._revisions = {who.uid: revision or known.of(who.uid) for who, _ in self._coming}
             self._gangs.come(self._coming)
-            return (yield from original(pods, now_s, revision))
+            return (yield from original(pods, now_s, *_given(revision)))
 
         return submit
 
     def _core_add(self, _, pods, now_s):
         """The gates are asked when all that come are there."""
+        known = self._queue.pods_known
+        here = {who.uid: known.of(who.uid) for who, _ in self._coming}
+        self._same("revisions", here, self._revisions)
         for who, facts in self._coming:
             status = self._core.gate(facts)
             if not status.is_success:
@@ -111,7 +116,7 @@ class ShadowReports:
         def were_bound(pods, now_s, revision=0):
             known = self._queue.pods_known
             self._gangs.come(each for each in pods if revision >= known.of(each[0].uid))
-            return original(pods, now_s, revision)
+            return original(pods, now_s, *_given(revision))
 
         return were_bound
 
@@ -125,7 +130,7 @@ class ShadowReports:
             for uid in uids:
                 self._gangs.leave(uid)
                 self._forget(uid)
-            return original(pods, now_s, revision)
+            return original(pods, now_s, *_given(revision))
 
         return leave
 
@@ -156,7 +161,7 @@ class ShadowReports:
             if given_back:
                 back = [self._given_back(lease_id, each) for each in given_back]
                 self._expect(requeue=[lease_id, back, now_s])
-            how = {"revision": revision}
+            how = {"revision": revision} if revision else {}
             try:
                 return (yield from original(lease_id, done, given_back, notes, gone, now_s, **how))
             except IllegalTransitionError:
@@ -274,6 +279,11 @@ class ShadowReports:
             return told
 
         return nominated
+
+
+def _given(revision):
+    """A revision of 0 may be left out."""
+    return (revision,) if revision else ()
 
 
 class _Gangs:

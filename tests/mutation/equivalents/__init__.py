@@ -13,12 +13,16 @@ from tests.mutation.equivalents import (
     journal,
     queue,
     recovery,
+    scheduler,
 )
 from tests.mutation.sites import Mutant
 
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (same.path, *change): same.why
-    for room in (attempts, binder, cache, cycle, invariants, journal, queue, recovery)
+    for room in (
+        *(attempts, binder, cache, cycle, invariants, journal, queue, recovery),
+        scheduler,
+    )
     for same in room.SAME
     for change in same.changes
 }

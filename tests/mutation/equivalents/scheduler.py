@@ -1,0 +1,11 @@
+"""Of a scheduler around its core: `Same` as in this package's docstring."""
+
+from tests.mutation.equivalents.same import Same
+
+SAME: tuple[Same, ...] = (
+    Same(
+        "roadstead/scheduler/needs.py",
+        "only runs in one process leave it out, which have no partitions and do not read it",
+        (("LeasedPods", "0", "1"),),
+    ),
+)
