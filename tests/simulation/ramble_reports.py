@@ -42,7 +42,7 @@ class _Ramble:
     def __init__(self, plan, scenario, draw):
         self._draw, self.queue = draw, build_queue(plan)
         like_an_actor = SimpleNamespace(_plan=plan, core=self.queue.core, queue=self.queue)
-        self._shadows = shadow_of(like_an_actor, {}), ShadowReports(self.queue)
+        self._shadows = shadow_of(like_an_actor, scenario.limits.queue), ShadowReports(self.queue)
         self._now_s, self._revision = 0.0, 1
         self._epochs, self._leases, self._sent = dict.fromkeys(OWNERS, 1), [], []
         self._nodes = scenario.nodes
@@ -72,7 +72,7 @@ class _Ramble:
         kinds = (
             *((self._submit, 5), (self._leave, 1), (self._were_bound, 0.3), (self._lease, 6)),
             *((self._report, 6), (self._again, 1), (self._owner_ends, 1.5), (self._observe, 2)),
-            *((self._gather, 1), (self._time, 3), (self._in_vain, 2)),
+            *((self._gather, 1), (self._time, 3), (self._in_vain, 4)),
         )
         (kind,) = self._draw.choices([k for k, _ in kinds], [weight for _, weight in kinds])
         kind()
