@@ -159,9 +159,9 @@ class Lists(NamedTuple):
 
     of_class: int64[class], its line; -1 for none. rows, totals: int64, int32[line, k], the best
     rows in order, END where there are fewer, and their totals without what normalization adds.
-    told: int64[line, 4]: the highest total, how many rows have it, how many are feasible, the
-    highest total of a row that is not listed. bound: uint64[line], the highest rank among those.
-    draws: uint64[line], the draw of these ranks.
+    told: int64[line, 5]: the highest total, how many rows have it, how many are feasible, the
+    highest total of a row that is not listed, what normalization adds to each. bound: uint64[line],
+    the highest rank among those that are not. draws: uint64[line], the draw of these ranks.
     counts: int64[2]: rows that changed; those first of them of which the lists say nothing.
     changed: int64[capacity], these rows; slot: int64[row], the place of a row there or -1; of no
     row where there are no lists. before: how the others stood, from slot counts[1] on.

@@ -30,7 +30,7 @@ from roadstead.nodes.columns import I32, I64
 MOST_CHANGED = 8192
 """With more rows to evaluate than this for one pod, a look at all rows of the table costs less."""
 
-HIGHEST, MANY, FEASIBLE, BOUND = 0, 1, 2, 3
+HIGHEST, MANY, FEASIBLE, BOUND, ADDED = 0, 1, 2, 3, 4
 """Columns of `Lists.told`."""
 
 
@@ -89,7 +89,7 @@ def decide_listed(
             equal += now[place] == highest
         ties = equal
     log.best[pod], log.feasible[pod] = ties, feasible
-    log.total[pod] = highest + totals.usual_norm[specs.model[c], 0]
+    log.total[pod] = highest + told[ADDED]
     return DONE, found
 
 

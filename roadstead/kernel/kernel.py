@@ -371,17 +371,19 @@ class Kernel:
         """
         assert self._listing is not None, "lists are of classes that are covered"
         lines = [self._admitted[signature].line for signature in best.signatures]
-        said = [self._says_what_is_added(line) for line in lines]
-        self._listing.take(best, lines, said, placements)
+        added = [self._added_to_all(line) for line in lines]
+        self._listing.take(best, lines, added, placements)
 
-    def _says_what_is_added(self, c: int) -> bool:
-        """Whether it is known what normalization adds to all rows of a class of one group."""
+    def _added_to_all(self, c: int) -> int | None:
+        """What normalization adds to all rows of a class of one group; None where it fails."""
         totals, model = self._totals, self._covered[c].model.index
-        if totals.has_usual[model] and totals.usual[model, 0]:
-            return True
-        alive = np.zeros(totals.alive.shape[1], np.int64)
-        alive[0] = 1
-        return not self._find_usual(c, alive)
+        if not (totals.has_usual[model] and totals.usual[model, 0]):
+            alive = np.zeros(totals.alive.shape[1], np.int64)
+            alive[0] = 1
+            if self._find_usual(c, alive):
+                return None
+        # Kept with the list: what is usual for the model may be found for other rows meanwhile.
+        return int(totals.usual_norm[model, 0])
 
     def list_best(self, signatures: Sequence[Hashable], draws: U64, most: int) -> Listed:
         """The best rows of classes on this table; none of one of which it may not be said."""

@@ -7,7 +7,7 @@ lists (`take`), and the kernel decides by them as long as they say enough; see `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,13 +58,17 @@ class Listing:
         self.lists = no_lists(classes, numbers)
 
     def take(
-        self, best: BestRows, lines: Sequence[int], are_good: Sequence[bool], placements: int
+        self, best: BestRows, lines: Sequence[int], added: Sequence[int | None], placements: int
     ) -> None:
-        """Lists to decide by. lines: of their classes; of those that are not good, none is used."""
+        """Lists to decide by. lines: of their classes. added: what normalization adds to totals of
+        each; where that is not known, the list is not used.
+        """
         of_class = np.full(self._classes, -1, np.int64)
-        for place, (line, is_good) in enumerate(zip(lines, are_good, strict=True)):
-            if is_good:
+        for place, (line, norm) in enumerate(zip(lines, added, strict=True)):
+            if norm is not None:
                 of_class[line] = place
+        norms = np.array([norm or 0 for norm in added], np.int64)
+        best = replace(best, told=np.column_stack([best.told, norms]))
         self.lists = lay_out(best, of_class, self._numbers, placements)
 
     def drop(self) -> None:

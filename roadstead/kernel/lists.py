@@ -34,7 +34,7 @@ def no_lists(classes: int, numbers: Numbers) -> Lists:
     resources, ports = numbers.requested.shape[1], numbers.blocked.shape[1]
     return _lists(
         np.full(classes, -1, np.int64),
-        (np.zeros((0, 0), np.int64), np.zeros((0, 0), np.int32), np.zeros((0, 4), np.int64)),
+        (np.zeros((0, 0), np.int64), np.zeros((0, 0), np.int32), np.zeros((0, 5), np.int64)),
         (np.zeros(0, np.uint64), np.zeros(0, np.uint64)),
         (np.zeros(0, np.int64), np.zeros(0, np.int64), 0),
         (resources, ports),
