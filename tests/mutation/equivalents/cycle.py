@@ -154,24 +154,6 @@ SAME: tuple[Same, ...] = (
         (("SchedulingCycle.on_lane", "if self._partition is None: ...", "if False: ..."),),
     ),
     Same(
-        "roadstead/cycle/scored_parts.py",
-        "a worker without rows answers for none",
-        (),
-    ),
-    Same(
-        "roadstead/cycle/scored_parts.py",
-        "answers for rows that were divided otherwise are of no use, which costs time alone",
-        (("ScoredParts.asked", "self._divide()", "pass"),),
-    ),
-    Same(
-        "roadstead/cycle/scorer.py",
-        "the same order is found again",
-        (
-            ("Scorer._sort", "if self._ordered != self.table.node_version: ...", "if True: ..."),
-            ("Scorer._sort", "self._ordered = self.table.node_version", "pass"),
-        ),
-    ),
-    Same(
         "roadstead/cycle/searching.py",
         "a default; whoever begins such a batch says whether the best nodes are to be named",
         (("SearchingBatch", "False", "True"),),
