@@ -1,4 +1,4 @@
-"""KernelLoader: the compiled kernel for one scheduler, brought in beside its work.
+"""KernelLoader: the compiled kernel for a scheduler or a worker, loaded beside its work.
 
 Until it is there the reference decides, to the same result: nobody waits for it.
 """
@@ -20,8 +20,8 @@ WORTHWHILE_PODS = 256
 class KernelLoader:
     """Loads once, in a thread of its own, when so many pods came that it is worth it."""
 
-    def __init__(self, scheduler: str, *, enabled: bool) -> None:
-        self._scheduler = scheduler
+    def __init__(self, owner: str, *, enabled: bool) -> None:
+        self._owner = owner
         self._enabled = enabled
         self._accelerator = Accelerator(None, Coverage())
         self._thread: threading.Thread | None = None
@@ -48,12 +48,12 @@ class KernelLoader:
         try:
             code = load(self._tell)
         except Exception:
-            logging.getLogger(f"{ROOT}.{self._scheduler}").warning(
+            logging.getLogger(f"{ROOT}.{self._owner}").warning(
                 "the kernel cannot be loaded; the reference decides", exc_info=True
             )
             return
         self._accelerator.code = code
-        log(self._scheduler, "kernel loaded", seconds=round(code.started_s, 3))
+        log(self._owner, "kernel loaded", seconds=round(code.started_s, 3))
 
     def _tell(self, message: str) -> None:
-        log(self._scheduler, message)
+        log(self._owner, message)

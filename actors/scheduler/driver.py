@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Sequence
+from typing import TypeVar
 
 from roadstead.actors.binder.order import SendOrder, Turn
 from roadstead.actors.runtime.kernel_loader import KernelLoader
@@ -37,6 +38,8 @@ from roadstead.kernel.lists import BestRows
 from roadstead.scheduler.needs import BindBeside, BindPods, Need, Steps
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
+
+T = TypeVar("T")
 
 
 class Driver:
@@ -95,6 +98,8 @@ class Driver:
                 await self._nodes.apply_waiting()
             case ScoreClasses(lane, pods):
                 await self._score(lane, pods)
+            case ListBest():
+                return await self._list_best(need)
             case WaitUntil(at_s):
                 await self._sleep_until(at_s)
             case Pause():
@@ -108,8 +113,6 @@ class Driver:
         match need:
             case ReadClock():
                 return clock_s()
-            case ListBest():
-                return await self._list_best(need)
             case CallExtenders(extenders, work):
                 return await call_outside(extenders, work)
             case BindBeside(steps):
@@ -150,7 +153,9 @@ class Driver:
         await self._renewing(self._scorers.ask(lane.cycle, pods, waiting[len(pods) :]))
 
     async def _list_best(self, need: ListBest) -> BestRows | None:
-        return None if self._scorers is None else await self._scorers.list_best(need)
+        if self._scorers is None:
+            return None
+        return await self._renewing(self._scorers.list_best(need))
 
     async def _sleep_until(self, at_s: float) -> None:
         """Sleep, for longer than leases last if need be."""
@@ -158,8 +163,8 @@ class Driver:
             await asyncio.sleep(min(left_s, self._scheduler.leasing.renew_every_s))
             await self._renew()
 
-    async def _renewing(self, work: Coroutine[None, None, None]) -> None:
-        """Work that may take longer than leases last."""
+    async def _renewing(self, work: Coroutine[None, None, T]) -> T:
+        """The result of work that may take longer than leases last."""
         working = asyncio.create_task(work)
         every_s = self._scheduler.leasing.renew_every_s
         try:
@@ -167,7 +172,7 @@ class Driver:
                 await self._renew()
         finally:
             working.cancel()
-        await working
+        return await working
 
     async def _renew(self) -> None:
         await drive(self._scheduler.leasing.renew(clock_s()), self._peers.meet)

@@ -29,7 +29,7 @@ from roadstead.actors.names import worker_name
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, Method, clock_s
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.listed import LISTED_ROWS, best_rows
+from roadstead.cycle.listed import LISTED_ROWS, best_rows, may_list
 from roadstead.cycle.messages import RankAsk, ScoreAsk
 from roadstead.cycle.needs import ListBest
 from roadstead.cycle.scored_parts import WORTH_S, ScoredParts
@@ -79,6 +79,7 @@ class Scorers:
         self._nodes = nodes
         self._parts = ScoredParts(nodes.table, settings.workers)
         self._deadlines = settings.deadlines
+        self._may_list = may_list(settings)
         self._not_worth: set[str] = set()
         self._late: set[int] = set()
         self._ahead: asyncio.Task[None] | None = None
@@ -94,7 +95,7 @@ class Scorers:
 
     def _would_rank(self, pods: Sequence[PodInCycle]) -> bool:
         """Whether it may be worth it to have lists for most of some pods."""
-        if len(self._nodes.table) < LISTED_ROWS:
+        if not self._may_list or len(self._nodes.table) < LISTED_ROWS:
             return False
         return 2 * len({pod.signature for pod in pods}) > len(pods)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roadstead.config.settings import Settings
-from roadstead.cycle.listed import LISTED_ROWS
+from roadstead.cycle.listed import LISTED_ROWS, may_list
 from roadstead.cycle.scored_parts import WORTH_S
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.pod import PodFacts
@@ -64,7 +64,9 @@ def choose_workers(
     asks_plugins = any(map(answered_elsewhere, profiles.values()))
     has_lists = _has_lists(plan, len(inputs.nodes))
     if not asks_plugins and not has_lists:
-        return Chosen(0, "no plugin of yours looks at one node at a time, and nodes are few")
+        return Chosen(
+            0, "no plugin of yours looks at one node at a time, and workers would list none"
+        )
     if cores < 2:
         why = (
             "all actors share this process"
@@ -95,8 +97,8 @@ def choose_workers(
 def _has_lists(plan: RunPlan, nodes: int) -> bool:
     """Whether workers would list the best nodes of a run without plugins of the user."""
     settings = plan.settings
-    decides = settings.kernel and settings.tie_break == "random" and not plan.plugins
-    return decides and nodes >= LISTED_ROWS and settings.concurrency != "partitioned"
+    decides = may_list(settings) and not plan.plugins and settings.concurrency != "partitioned"
+    return decides and nodes >= LISTED_ROWS
 
 
 def _cost_s(

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
+from roadstead.config.settings import Settings
 from roadstead.cycle.messages import RankAnswer
 from roadstead.cycle.worker_rows import WorkerRows
 from roadstead.kernel.arrays import END, NOWHERE, U64
@@ -22,6 +23,11 @@ LISTED_ROWS = 20_000
 
 MOST_APART = 4096
 """Rows that a scheduler looks at for each class beside the lists; with more it needs none."""
+
+
+def may_list(settings: Settings) -> bool:
+    """Whether schedulers decide by lists at all: the kernel does, where it draws among equals."""
+    return settings.kernel and settings.tie_break == "random"
 
 
 class _Part:

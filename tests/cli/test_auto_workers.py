@@ -82,9 +82,9 @@ def test_without_plugins_of_the_user_there_is_nothing_to_ask():
         ({}, 3, 3, "a look at 40,000 nodes takes some 0.3 ms for each kind of pod, of which"),
         ({}, 64, 3, "there are 30000"),
         ({}, 1, 0, "no two cores are free"),
-        ({"kernel": False}, 3, 0, "nodes are few"),
-        ({"tie_break": "first"}, 3, 0, "nodes are few"),
-        ({"mode": "partitioned", "schedulers": 2}, 3, 0, "nodes are few"),
+        ({"kernel": False}, 3, 0, "workers would list none"),
+        ({"tie_break": "first"}, 3, 0, "workers would list none"),
+        ({"mode": "partitioned", "schedulers": 2}, 3, 0, "workers would list none"),
     ],
 )
 def test_of_large_fleets_workers_list_the_best_nodes(changes, cores, workers, why):
