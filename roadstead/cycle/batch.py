@@ -293,7 +293,9 @@ def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, Ker
     return {
         signature: _kernel_class(each)
         for signature, each in classes.items()
-        if each.run.narrowing is None and not each.run.error and each.run.filter_failure() is None
+        if each.run.narrowing is None
+        and not each.run.error
+        and each.run.evaluation.filter_failure() is None
     }
 
 

@@ -75,7 +75,7 @@ class ClassRun:
         if self.narrowing is not None:
             # A filter that fails where no search comes fails nobody.
             evaluation.narrow(self.narrowing.narrowed)
-        elif (failure := self.filter_failure()) is not None:
+        elif (failure := self.evaluation.filter_failure()) is not None:
             return failure.message
         if self.error:
             return self.error
@@ -107,17 +107,6 @@ class ClassRun:
         if not status.is_success:
             self.evaluation.forget_scores()
         return status
-
-    def filter_failure(self) -> Status | None:
-        """What failed up to Filter, on some node, and ends the cycle; None where all answered."""
-        evaluation = self.evaluation
-        if not evaluation.pre_filter.status.is_success:
-            return None
-        codes = evaluation.codes if evaluation.wide is None else evaluation.wide[0]
-        for code, status in enumerate(evaluation.statuses, start=1):
-            if status.code is Code.ERROR and (codes == code).any():
-                return status
-        return None
 
     def _extremes_moved(self, rows: Rows) -> bool:
         flipped = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]

@@ -215,10 +215,9 @@ def explain(
     if nominated not in {names[i] for i in order[feasible]}:
         nominated = ""
     cycle_error = "" if nominated or len(feasible) == 1 else score_error
-    failure = next((each for each in statuses if each and each.code is Code.ERROR), None)
     if narrowing is not None:
         cycle_error = narrowing.error or cycle_error
-    elif failure is not None and passed:
+    elif (failure := evaluation.filter_failure()) is not None:
         cycle_error = failure.message
     elif pre_filter.code is Code.ERROR:
         cycle_error = pre_filter.message

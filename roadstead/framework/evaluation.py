@@ -162,6 +162,16 @@ class Evaluation:
             self.wide = self.added = self._score_inputs = None
             self.is_bare = False
 
+    def filter_failure(self) -> Status | None:
+        """What failed up to Filter, on some node, and ends the cycle; None where all answered."""
+        if not self.pre_filter.status.is_success:
+            return None
+        codes = self.codes if self.wide is None else self.wide[0]
+        for code, status in enumerate(self.statuses, start=1):
+            if status.code is Code.ERROR and (codes == code).any():
+                return status
+        return None
+
     def _rows_to_redo(self, node_count: int, summaries: Summaries) -> Rows | None:
         same = (node_count, summaries) == (self.node_count, self.summaries)
         same = same and self.profile.known_state(self.pod) == self._known

@@ -139,3 +139,31 @@ def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_do
 
     assert (decision.node_name, decision.error) == (node_name, why)
     assert narrower.start == next_start
+
+
+class AsksOthers(Asks):
+    """Fails on a node that comes before those on which `Asks` does."""
+
+    name = "AsksOthers"
+
+    def filter(self, state, pod, table):
+        fails = np.array([name == "n0" for name in table.names])
+        return FilterResult.refuse(fails, error("the others are silent"))
+
+
+def test_where_two_filters_fail_on_nodes_of_their_own_explain_says_what_the_decision_says():
+    filters = ["NodeResourcesFit", "Asks", "AsksOthers"]
+    points = {"preFilter": ["NodeResourcesFit"], "filter": filters}
+    for name in ("plain", "beside"):
+        path = open_path(
+            name,
+            lambda classes: {
+                "default-scheduler": profile_of(points, plugins=[Asks, AsksOthers], classes=classes)
+            },
+        )
+        path.add_nodes(map(node, ["n0", "n2", "n3"]))
+        waiting = path.prepare(PodIdentity("u", "default", "p"), pod(cpu=100))
+
+        explanation = path.explain(waiting)
+
+        assert path.decide([waiting])[0].error == explanation.cycle_error == TEXT

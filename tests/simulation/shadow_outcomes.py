@@ -13,12 +13,13 @@ REVISED = (
 
 class ShadowOutcomes:
     """Follows one life of a binder actor. binder: the shadow of its core. wrong: is told of
-    differences. _batches: the pods that each batch bound, in order."""
+    differences. _batches: the pods that each batch bound, in order; _unanswered: those of calls
+    that raised."""
 
     def __init__(self, actor, plan, binder, wrong):
         self._product, self._binder, self._wrong = actor.binder, binder, wrong
         self._claims = PlainClaims(StorageState(plan.cluster.storage))
-        self._batches = []
+        self._batches, self._unanswered = [], []
         self._compare_claims("recovery")
         self._bind, self._product.bind = self._product.bind, self._bound
         self._evict, actor.evict = actor.evict, self._evicted
@@ -55,8 +56,11 @@ class ShadowOutcomes:
             answer = self._bind(requests, volumes)
         finally:
             self._compare_claims("bind")
-            if new := [uid for uid in self._binder.listed if uid not in before]:
-                self._batches.append(new)
+            self._unanswered += [uid for uid in self._binder.listed if uid not in before]
+        # A snapshot that fails behind the binds leaves them without an answer.
+        if self._unanswered:
+            self._batches.append(self._unanswered)
+            self._unanswered = []
         return answer
 
     async def _evicted(self, ask):
