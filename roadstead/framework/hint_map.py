@@ -75,7 +75,7 @@ class HintMap:
         """
         if seen.spares_gangs and group_key(pod) is not None:
             return False
-        if pod.scheduler_name not in self._registered:
+        if seen.event.is_wildcard or pod.scheduler_name not in self._registered:
             return True
         hints = self._hints_for(pod.scheduler_name, plugin, seen.event)
         return any(hint is None or self._ask(hint, seen.change, pod) for hint in hints)

@@ -21,6 +21,7 @@ from roadstead.queue.places import (
     Shelf,
 )
 from roadstead.queue.pods import (
+    AnyOf,
     EventT,
     LeaseAnswer,
     PodEntry,
@@ -86,7 +87,7 @@ class Rank(Generic[EventT]):
 class Board(Generic[EventT]):
     """Places by state; `go` takes a pod along an arrow of `TABLE`."""
 
-    def __init__(self, sort: QueueSort, settings: QueueSettings) -> None:
+    def __init__(self, sort: QueueSort, any_of: AnyOf[EventT], settings: QueueSettings) -> None:
         self.max_pods = settings.max_pods
         self.living: dict[str, PodEntry[EventT]] = {}
         self.outside: Outside[EventT] = Outside(self.living)
@@ -98,7 +99,7 @@ class Board(Generic[EventT]):
         self.backoff: BackoffShelves[EventT] = BackoffShelves(rank, heap())
         self.unschedulable: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
         self.gated: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
-        self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events)
+        self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events, any_of)
         self._places: dict[PodState, Place[EventT]] = {
             _S.NEW: self.outside,
             _S.ACTIVE: self.active,

@@ -61,12 +61,11 @@ class QueueCore(Generic[EventT]):
         settings: QueueSettings | None = None,
     ) -> None:
         self.settings = settings or QueueSettings()
-        self._board: Board[EventT] = Board(sort, self.settings)
+        rules = rules or EventRules()
+        self._board: Board[EventT] = Board(sort, rules.any_of, self.settings)
         self._lending: Lending[EventT] = Lending(self._board, self.settings.max_passed)
         self._nominator: Nominator[EventT] = Nominator(self._board.living)
-        self._back: Returning[EventT] = Returning(
-            self._board, gate, rules or EventRules(), self.settings
-        )
+        self._back: Returning[EventT] = Returning(self._board, gate, rules, self.settings)
         self.gate: Gate = self._back.gate
         self._next_seq = 0
         self._epochs: dict[str, int] = {}

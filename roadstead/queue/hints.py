@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts
-from roadstead.queue.pods import EventT, PodEntry
+from roadstead.queue.pods import AnyOf, EventT, PodEntry
 
 Hint = Callable[[str, EventT, PodFacts], bool]
 """(plugin, event, facts) -> may the event let the plugin pass this pod? False also where the
@@ -31,6 +31,10 @@ def _concerns_all(event: object, facts: PodFacts, rejected_by: tuple[str, ...]) 
     return True
 
 
+def _any_event(events: object) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class EventRules(Generic[EventT]):
     """What events mean to pods that wait; the queue itself never looks inside an event.
@@ -38,12 +42,13 @@ class EventRules(Generic[EventT]):
     hint: queueing hints. registered: whether a plugin wants to be told of the event; only the
     plugin that shut a gate can open it. concerns: whether pods rejected by these plugins are looked
     at when the event comes (upstream narrows them down for a pod that was assigned); pods in flight
-    are, whatever it says.
+    are, whatever it says. any_of: what stands for events of which there are too many to keep.
     """
 
     hint: Hint[EventT] = queue_always
     registered: Callable[[str, EventT], bool] = _registered_always
     concerns: Callable[[EventT, PodFacts, tuple[str, ...]], bool] = _concerns_all
+    any_of: AnyOf[EventT] = _any_event
 
 
 class Strategy(IntEnum):

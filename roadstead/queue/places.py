@@ -14,7 +14,7 @@ from typing import Generic, Protocol
 
 from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
-from roadstead.queue.pods import EventT, PodEntry, PodEvent, PodState
+from roadstead.queue.pods import AnyOf, EventT, PodEntry, PodEvent, PodState
 
 PodClass = tuple[str, tuple[str, ...], tuple[str, ...], int]
 """(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
@@ -283,12 +283,12 @@ class InFlight(Generic[EventT]):
 
     No event is lost between pop and requeue (inFlightEvents of upstream's active_queue.go, with
     one cursor per lease instead of one list element per pod). The log is bounded: when it is full
-    it is replaced by one "any event", which at worst costs a needless retry.
+    it is replaced by one event for all of them, which at worst costs a needless retry.
     """
 
-    def __init__(self, max_events: int) -> None:
+    def __init__(self, max_events: int, any_of: AnyOf[EventT]) -> None:
         assert max_events >= 1, "the event log needs room for one entry"
-        self._max_events = max_events
+        self._max_events, self._any_of = max_events, any_of
         self.leases: dict[int, Lease[EventT]] = {}
         self._log: list[EventT | None] = []
         self._log_first = 0
@@ -332,8 +332,9 @@ class InFlight(Generic[EventT]):
         if not self.leases:
             return
         if len(self._log) >= self._max_events:
+            whole = self._any_of((*self._log, event))
             self._log_first += len(self._log)
-            self._log = [None]
+            self._log = [whole]
             return
         self._log.append(event)
 

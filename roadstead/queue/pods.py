@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
@@ -241,6 +241,9 @@ class PodEntry(Generic[EventT]):
 
 Gate = Callable[[PodFacts], Status]
 """PreEnqueue: anything but success keeps the pod gated; `Status.plugin` names who did."""
+
+AnyOf = Callable[[Sequence[EventT | None]], EventT | None]
+"""One event for many of which there are too many to keep; None stands for "any event"."""
 
 QueueSort = Callable[[PodFacts, float], SortKey]
 """(facts, timestamp_s) -> key; the smallest is popped first, arrival breaks ties."""

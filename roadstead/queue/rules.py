@@ -8,10 +8,16 @@ plugins say where they register their events (`RegisteredEvent.concerns`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.events import ActionType, ClusterEvent, EventResource, SeenPod
+from roadstead.framework.events import ActionType, Change, ClusterEvent, EventResource, SeenPod
 from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.queue.hints import EventRules
+
+ANY_THAT_SPARES_GANGS = SeenEvent(
+    ClusterEvent(EventResource.WILDCARD, ActionType.ALL), Change(), spares_gangs=True
+)
 
 
 def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
@@ -23,7 +29,16 @@ def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
             return True
         return hints.is_concerned(facts, assigned.facts, rejected_by)
 
-    return EventRules(hint=hints.may_help, registered=hints.is_registered, concerns=concerns)
+    return EventRules(hints.may_help, hints.is_registered, concerns, any_of)
+
+
+def any_of(events: Sequence[SeenEvent | None]) -> SeenEvent | None:
+    """ "Any event", which spares gangs if all of these do.
+
+    Otherwise gangs that give up would wake each other for ever by way of a log that is full.
+    """
+    spare_gangs = all(event is not None and event.spares_gangs for event in events)
+    return ANY_THAT_SPARES_GANGS if spare_gangs else None
 
 
 def _is_narrowed(event: ClusterEvent) -> bool:

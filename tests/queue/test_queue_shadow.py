@@ -81,7 +81,8 @@ def shadowed(by_profile):
     )
     core = QueueCore(gate=gate, rules=rules, settings=how)
     registered = rules.registered
-    return core, ShadowQueue(core, how, Rules(gate, hint, registered, concerns, priority_sort))
+    asked = Rules(gate, hint, registered, concerns, priority_sort, lambda _: None)
+    return core, ShadowQueue(core, how, asked)
 
 
 some_facts = st.sampled_from(FACTS)

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import GroupMembership, PodAffinityTerm
+from roadstead.facts.pod import GroupMembership, PodAffinityTerm, PodIdentity
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
@@ -16,6 +16,9 @@ from roadstead.framework.events import (
     SeenPod,
 )
 from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.queue.core import QueueCore
+from roadstead.queue.events import PodEvents
+from roadstead.queue.pods import PodState, QueueSettings, Requeue, RequeueReason
 from roadstead.queue.rules import rules_of
 from tests.builders import node, pod, profile_of
 
@@ -123,3 +126,33 @@ def test_hints_and_registered_events_are_those_of_the_profiles():
     assert not rules().hint(FIT, fit, pod(cpu=101))
     assert rules().registered(FIT, fit)
     assert not rules().registered("Unknown", fit)
+
+
+class TestAFullLogOfEvents:
+    """A queue that keeps one event for pods in flight, of which there are two."""
+
+    def given_back(self, facts, *events):
+        """The state of a pod of these facts that is refused after these events."""
+        core = QueueCore(rules=rules(), settings=QueueSettings(max_in_flight_events=1))
+        core.add([(PodIdentity("uid-a", "default", "a"), facts)], 0.0)
+        lease = core.lease("s", 1, 1, 0.0)
+        core.move(events, 0.1)
+        refused = Requeue("uid-a", RequeueReason.UNSCHEDULABLE, rejected_by=(FIT,))
+        core.requeue(lease.lease_id, [refused], 0.2)
+        return core.state_of("uid-a")
+
+    def test_spares_gangs_if_all_its_events_do(self):
+        events = [*PodEvents().gone([pod(), WEB], spares_gangs=True)]
+        assert self.given_back(member("g"), *events) is PodState.UNSCHEDULABLE
+        assert self.given_back(pod(), *events) is PodState.BACKOFF
+
+    @pytest.mark.parametrize("spares_gangs", [(True, False), (False, True)])
+    def test_helps_gangs_if_one_of_its_events_does(self, spares_gangs):
+        seen = PodEvents()
+        events = [seen.gone([WEB], spares_gangs=spares)[0] for spares in spares_gangs]
+        assert self.given_back(member("g"), *events) is PodState.BACKOFF
+
+    def test_may_help_whoever_was_rejected(self):
+        assert self.given_back(pod(), happened(LABELS, WEB), happened(LABELS, WEB)) is (
+            PodState.BACKOFF
+        )

@@ -16,7 +16,7 @@ from roadstead.queue.retries import FAILS_AGAIN
 from tests.peculiar_plugins import BINDING
 from tests.simulation.filters import UsersFilters
 
-AFFINITY = "InterPodAffinity"
+AFFINITY, SPREAD = "InterPodAffinity", "PodTopologySpread"
 REFUSING = {"DefaultPreemption", *(each.name for each in BINDING)}
 """Plugins after Filter. Who is refused by one waits for an event, as one that is driven out while
 it waits for Permit; there may be none, as upstream."""
@@ -170,7 +170,8 @@ def _left_lying(scenario, actors, records):
     enough of them for a gang.
 
     Claims may be unbound: what those need is not in the rules. A pod that changes its own labels is
-    not woken for InterPodAffinity, whose hint passes over pods without a node, as upstream.
+    not woken for InterPodAffinity, whose hint passes over pods without a node, nor anybody for
+    PodTopologySpread where a pod is to end on its node and is counted no more: as upstream.
     """
     queue, facts_of = actors[QUEUE].core, _facts_now(scenario, actors)
     # Races for a row's version are lost for nothing, too, and after enough of them a pod is parked.
@@ -179,7 +180,9 @@ def _left_lying(scenario, actors, records):
         who.uid for who, facts in scenario.pods if facts.labels != facts_of[who.uid].labels
     }
     room = _Room(_world(scenario, records, facts_of), queue, scenario.plan)
-    bound = Counter(group_key(facts_of[uid]) for uid in _standing(records) if uid in facts_of)
+    standing = [facts_of[uid] for uid in _standing(records) if uid in facts_of]
+    bound = Counter(map(group_key, standing))
+    ending = {facts.namespace for facts in standing if facts.is_terminating}
     gangs = {}
     for identity, _ in scenario.pods:
         facts = facts_of[identity.uid]
@@ -190,6 +193,8 @@ def _left_lying(scenario, actors, records):
         if rejected_by == {FAILS_AGAIN} or rejected_by & REFUSING:
             continue
         if identity.uid in relabelled and AFFINITY in queue.rejected_by(identity.uid):
+            continue
+        if facts.namespace in ending and SPREAD in queue.rejected_by(identity.uid):
             continue
         if any("local" in _claim(each) for each in facts.volumes):
             continue

@@ -31,7 +31,8 @@ class ContradictedError(Exception):
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What is asked of others: PreEnqueue (facts → status), hints and registered events (plugin,
-    event, …), whom an event concerns (event, facts, rejected_by), QueueSort.
+    event, …), whom an event concerns (event, facts, rejected_by), QueueSort, and the one event that
+    stands for many.
     """
 
     gate: Callable
@@ -39,6 +40,7 @@ class Rules:
     registered: Callable
     concerns: Callable
     sort: Callable
+    any_of: Callable
 
 
 @dataclass(slots=True, eq=False)
@@ -234,8 +236,10 @@ class Moves:
 
     def record(self, event):
         """Of a full log it is only known that something happened."""
-        if self.events_kept() >= self.settings.max_in_flight_events:
-            self.forgotten, event = len(self.events), None
+        kept = self.events_kept()
+        if kept >= self.settings.max_in_flight_events:
+            event = self.rules.any_of([*self.events[len(self.events) - kept :], event])
+            self.forgotten = len(self.events)
         self.events.append(event)
 
     def remember(self, pod, events):

@@ -70,7 +70,13 @@ class _Ramble:
         if draw.random() < 0.2:
             # Any event brings any pod back.
             rules, everybody = None, lambda *_: True
-            asked = replace(asked, hint=everybody, registered=everybody, concerns=everybody)
+            asked = replace(
+                asked,
+                hint=everybody,
+                registered=everybody,
+                concerns=everybody,
+                any_of=lambda _: None,
+            )
         self.core = QueueCore(
             gate=actor.queue.gate, rules=rules, sort=asked.sort, settings=settings
         )

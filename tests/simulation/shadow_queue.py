@@ -10,11 +10,17 @@ from operator import attrgetter
 from types import SimpleNamespace
 
 from roadstead.facts.pod_groups import group_key
-from roadstead.framework.events import ActionType, EventResource
+from roadstead.framework.events import ActionType, Change, ClusterEvent, EventResource
+from roadstead.framework.hint_map import SeenEvent
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import LIVING, PodState
 from tests.simulation.queue_model import QueueModel
 from tests.simulation.queue_moves import ContradictedError, Rules
+
+FOR_OTHERS_THAN_GANGS = SeenEvent(
+    ClusterEvent(EventResource.WILDCARD, ActionType.ALL), Change(), spares_gangs=True
+)
+"""Any event that may help only pods of no gang."""
 
 ALL_EVERY = 40
 """Calls after which everything is compared."""
@@ -280,7 +286,12 @@ def rules_for(actor):
         registered=hints.is_registered,
         concerns=lambda seen, facts, rejected_by: concerns(hints.cluster, seen, facts, rejected_by),
         sort=next(iter(actor.queue._profiles.values())).queue_sort.sort_key,
+        any_of=lambda events: None if any(map(_wakes_gangs, events)) else FOR_OTHERS_THAN_GANGS,
     )
+
+
+def _wakes_gangs(event):
+    return event is None or not event.spares_gangs
 
 
 def concerns(cluster, seen, facts, rejected_by):

@@ -54,6 +54,9 @@ LOOK_S = 0.25
 RECOVERY_S = 30.0
 """How long after the last fault every feasible pod must be bound (I12)."""
 
+OUTSIDE_S = 0.25
+"""Longer for each pod, where an extender may be late with its answers."""
+
 AGAIN_S = 0.1
 """Until a client asks again where an actor was gone."""
 
@@ -198,7 +201,7 @@ class _Run:
     async def killed(self, chaos):
         """Processes that are killed, one after the other, but for the last one."""
         network, inputs = self.network, inputs_of(self.scenario)
-        until_s = network.faults.until_s + RECOVERY_S
+        until_s = network.faults.until_s + _recovery_s(self.scenario)
 
         async def drive(process):
             problems = await run_by_client(process, inputs, until_s)
@@ -401,10 +404,15 @@ def _teller(scenario, process):
     return tell
 
 
+def _recovery_s(scenario):
+    return RECOVERY_S + OUTSIDE_S * len(scenario.pods) * (scenario.outside is not None)
+
+
 async def _at_rest(scenario, process, world=None):
     """Waits until nothing moves; what is wrong with that. world: sends what was refused."""
     network, tell = process.runtime.network, _teller(scenario, process)
-    deadline_s = network.spent_s + RECOVERY_S
+    recovery_s = _recovery_s(scenario)
+    deadline_s = network.spent_s + recovery_s
     has_rested = False
     while True:
         if world is not None:
@@ -418,7 +426,7 @@ async def _at_rest(scenario, process, world=None):
             continue
         has_rested = False
         if network.spent_s > deadline_s:
-            return [f"I12: {RECOVERY_S:g} s after the last fault, {state} moves on"]
+            return [f"I12: {recovery_s:g} s after the last fault, {state} moves on"]
         await asyncio.sleep(LOOK_S)
 
 
