@@ -22,11 +22,12 @@ from roadstead.kernel.arrays import (
     Totals,
 )
 from roadstead.kernel.compiled_build import build, is_usual, raise_high, raise_top, renormalize
+from roadstead.kernel.compiled_cells import change_cell
 from roadstead.kernel.compiled_lists import decide_listed, keep, list_best
 from roadstead.kernel.compiled_relations import count, decide
 from roadstead.kernel.compiled_rows import evaluate
 from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, place_of_bucket, rank_of
-from roadstead.kernel.relation_arrays import Relations
+from roadstead.kernel.relation_arrays import Cells, Relations
 
 __all__ = ["build", "catch_up", "list_best", "renormalize", "run"]
 
@@ -78,7 +79,9 @@ def _lift(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
 
 
 @inlined
-def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> None:
+def catch_up(
+    numbers: Numbers, specs: Specs, totals: Totals, cells: Cells, log: Log, c: int
+) -> None:
     """Brings a class up to date with every row that changed since it was looked at."""
     rows = log.changed[totals.seen[c] : log.length[0]]
     if rows.shape[0] == 0:
@@ -89,6 +92,9 @@ def catch_up(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -
     for place in range(rows.shape[0]):
         group = groups[rows[place]]
         new = fresh[place] if fresh[place] == NOWHERE else fresh[place] + norm[group]
+        if cells.is_built[c]:
+            at = numbers.place_of[rows[place]]
+            change_cell(cells, c, at, totals.total[c, at], new)
         _set(numbers, totals, c, rows[place], group, new)
     totals.seen[c] = log.length[0]
 
@@ -159,14 +165,20 @@ def _place(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
 
 @inlined
 def _reason(
-    numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int, normalizes_itself: bool
+    numbers: Numbers,
+    specs: Specs,
+    totals: Totals,
+    cells: Cells,
+    log: Log,
+    c: int,
+    normalizes_itself: bool,
 ) -> int:
     """Why the next pod of a class cannot be decided here and now; DONE if it can."""
     if totals.stopped[c]:
         return CHANGED
     if not totals.built[c]:
         return NEW
-    catch_up(numbers, specs, totals, log, c)
+    catch_up(numbers, specs, totals, cells, log, c)
     return MOVED if totals.moved[c] and not normalizes_itself else DONE
 
 
@@ -251,7 +263,7 @@ def run(
         c = log.classes[pod]
         is_related = rel.of_class[c] >= 0
         is_sampled = log.order.shape[0] > 0
-        reason = _reason(numbers, specs, totals, log, c, is_related or is_sampled)
+        reason = _reason(numbers, specs, totals, rel.cells, log, c, is_related or is_sampled)
         row = -1
         if reason == DONE and is_related:
             reason, row = decide(numbers, totals, rel, log, pod, c)

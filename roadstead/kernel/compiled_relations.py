@@ -1,8 +1,12 @@
 """The compiled part for classes that look across nodes: spread constraints and inter-pod affinity.
 
-For each pod every row is looked at, twice where scores are to be normalized: what a placement
-changes in a domain it changes on all rows of it. The arithmetic is, operation for operation, that
-of `plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`.
+What a placement changes in a domain it changes on all rows of it, so for each pod all cells are
+looked at (`Cells`), twice where scores are to be normalized; or all rows, where most are a domain
+of their own (hostnames) or some are left out (sampling). The arithmetic is, operation for
+operation, that of `plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`.
+
+layout: that of the cells, ROWS where each row stands for itself. axes: int32[axis, row or cell].
+Arrays of `Relations` that are per row or cell are cut to as many as there are.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from roadstead.kernel.arrays import (
     Numbers,
     Totals,
 )
+from roadstead.kernel.compiled_cells import build_cells, choose_in_cells, raise_cell
 from roadstead.kernel.compiled_rows import quotient
 from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
 from roadstead.kernel.relation_arrays import (
@@ -32,7 +37,9 @@ from roadstead.kernel.relation_arrays import (
     SOFT,
     Relations,
 )
+from roadstead.nodes.columns import I32, Bools
 
+ROWS = -1
 _UNSCORED = np.iinfo(np.int64).min
 _NONE = np.iinfo(np.int64).max
 
@@ -82,11 +89,11 @@ def _is_first(rel: Relations, related: int) -> bool:
 
 
 @inlined
-def _refuse(rel: Relations, related: int) -> None:
+def _refuse(rel: Relations, axes: I32, related: int, units: int) -> None:
     """Takes rows that constraints and required terms refuse out of `rel.fits`."""
-    fits, is_first = rel.fits, _is_first(rel, related)
+    fits, is_first = rel.fits[:units], _is_first(rel, related)
     for line in range(rel.begin[related], rel.begin[related + 1]):
-        kind, domains = rel.kind[line], rel.axes[rel.axis[line]]
+        kind, domains = rel.kind[line], axes[rel.axis[line]]
         at = rel.at[line]
         if kind == HARD:
             highest = _highest(rel, line)
@@ -132,30 +139,65 @@ def _refuses(rel: Relations, related: int) -> bool:
 
 
 @inlined
-def _look(numbers: Numbers, rel: Relations, totals: Totals, log: Log, c: int) -> bool:
-    """Finds which rows fit, and their totals without what is normalized over them; whether groups
-    of rows that normalize alike came or went."""
-    total, group, related = totals.total[c], totals.group[rel.fixed[c]], rel.of_class[c]
-    for place in range(total.shape[0]):
-        row = numbers.row_at[place]
-        rel.fits[row] = total[place] != NOWHERE
-        rel.total[row] = total[place]
-    if _refuses(rel, related) or log.order.shape[0] > 0:
-        _refuse(rel, related)
-        _sample(rel, log, c)
-        rel.alive[:] = 0
-        feasible = 0
-        for row in range(total.shape[0]):
-            feasible += rel.fits[row]
-            if rel.fits[row]:
-                rel.alive[group[row]] = 1
-        for row in range(total.shape[0]):
-            rel.total[row] = rel.total[row] if rel.fits[row] else NOWHERE
-        totals.feasible[c] = feasible
-    else:
+def _begin(numbers: Numbers, rel: Relations, totals: Totals, c: int, layout: int) -> int:
+    """Notes what rows alone say of the class; how many rows or cells there are."""
+    total = totals.total[c]
+    if layout == ROWS:
+        for place in range(total.shape[0]):
+            row = numbers.row_at[place]
+            rel.fits[row] = total[place] != NOWHERE
+            rel.total[row] = total[place]
+        return int(total.shape[0])
+    if not rel.cells.is_built[c]:
+        build_cells(rel.cells, totals, c)
+    for cell in range(rel.cells.size[layout]):
+        rel.fits[cell] = rel.cells.alive[c, cell] > 0
+    return int(rel.cells.size[layout])
+
+
+@inlined
+def _look(
+    rel: Relations, totals: Totals, log: Log, c: int, layout: int, axes: I32, group: I32, units: int
+) -> None:
+    """Finds which rows or cells fit, and which groups of rows that normalize alike are there."""
+    related = rel.of_class[c]
+    if not (_refuses(rel, related) or log.order.shape[0] > 0):
         # One assignment of arrays would bring text for its error, whose compilation takes seconds.
         for each in range(rel.alive.shape[0]):
             rel.alive[each] = totals.alive[c, each]
+        return
+    _refuse(rel, axes, related, units)
+    _sample(rel, log, c)
+    rel.alive[:] = 0
+    feasible = 0
+    for unit in range(units):
+        feasible += rel.fits[unit]
+        if rel.fits[unit]:
+            rel.alive[group[unit]] = 1
+    if layout == ROWS:
+        for row in range(units):
+            rel.total[row] = rel.total[row] if rel.fits[row] else NOWHERE
+    else:
+        feasible = 0
+        for cell in range(units):
+            feasible += rel.cells.alive[c, cell] if rel.fits[cell] else 0
+    totals.feasible[c] = feasible
+
+
+@inlined
+def _raise_cells(rel: Relations, totals: Totals, c: int, size: int) -> None:
+    """Finds the totals of the cells that fit, without what is normalized over them."""
+    for cell in range(size):
+        rel.total[cell] = NOWHERE
+        if rel.fits[cell]:
+            if rel.cells.tied[c, cell] == 0:
+                raise_cell(rel.cells, totals, c, cell)
+            rel.total[cell] = rel.cells.top[c, cell]
+
+
+@inlined
+def _moved(rel: Relations, c: int) -> bool:
+    """Whether a group came or went since totals were normalized."""
     moved = not rel.is_seen[c]
     for each in range(rel.alive.shape[0]):
         moved = moved or (rel.alive[each] > 0) != rel.seen[c, each]
@@ -163,14 +205,13 @@ def _look(numbers: Numbers, rel: Relations, totals: Totals, log: Log, c: int) ->
 
 
 @inlined
-def _domains(rel: Relations, line: int, keys: int) -> int:
+def _domains(rel: Relations, line: int, marks: I32, has_keys: Bools, units: int) -> int:
     """Over how many domains the rows that are scored lie."""
     rel.clock[0] += 1
-    now, found, at = rel.clock[0], 0, rel.at[line]
-    marks, has_keys = rel.marks[rel.axis[line]], rel.masks[keys]
-    for row in range(rel.fits.shape[0]):
+    now, found, at, mark = rel.clock[0], 0, rel.at[line], marks[rel.axis[line]]
+    for row in range(units):
         if rel.fits[row] and has_keys[row]:
-            place = at + marks[row]
+            place = at + mark[row]
             if rel.stamps[place] != now:
                 rel.stamps[place] = now
                 found += 1
@@ -180,20 +221,25 @@ def _domains(rel: Relations, line: int, keys: int) -> int:
 
 
 @inlined
-def _spread(rel: Relations, related: int) -> tuple[int, int]:
+def _spread(
+    rel: Relations, c: int, layout: int, axes: I32, marks: I32, has_keys: Bools, units: int
+) -> tuple[int, int]:
     """Raw scores of soft constraints into `rel.spread`; their extremes over the rows that fit."""
-    keys = rel.keys[related]
-    has_keys, sums, fits = rel.masks[keys], rel.sums, rel.fits
+    sums, fits, related = rel.sums, rel.fits[:units], rel.of_class[c]
     scored = 0
     for row in range(fits.shape[0]):
         sums[row] = 0.0
         scored += fits[row] and has_keys[row]
+    if layout != ROWS:
+        scored = 0
+        for cell in range(units):
+            scored += rel.cells.alive[c, cell] if fits[cell] and has_keys[cell] else 0
     for line in range(rel.begin[related], rel.begin[related + 1]):
         kind = rel.kind[line]
         if kind != SOFT and kind != HOST:
             continue
-        weight = rel.logs[scored if kind == HOST else _domains(rel, line, keys)]
-        at, domains, skew = rel.at[line], rel.axes[rel.axis[line]], float(rel.skew[line])
+        at, domains, skew = rel.at[line], axes[rel.axis[line]], float(rel.skew[line])
+        weight = rel.logs[scored if kind == HOST else _domains(rel, line, marks, has_keys, units)]
         # Rows that do not fit are counted, too, and nobody asks for them: that needs no branch.
         if kind == HOST:
             for row in range(fits.shape[0]):
@@ -217,13 +263,13 @@ def _spread(rel: Relations, related: int) -> tuple[int, int]:
 
 
 @inlined
-def _near(rel: Relations, related: int) -> tuple[int, int]:
+def _near(rel: Relations, axes: I32, related: int, units: int) -> tuple[int, int]:
     """Raw scores of preferred terms into `rel.near`; their extremes over the rows that fit."""
-    near, fits = rel.near, rel.fits
+    near, fits = rel.near[:units], rel.fits[:units]
     near[:] = 0
     for line in range(rel.begin[related], rel.begin[related + 1]):
         if rel.kind[line] == SCORE:
-            at, domains = rel.at[line], rel.axes[rel.axis[line]]
+            at, domains = rel.at[line], axes[rel.axis[line]]
             for row in range(fits.shape[0]):
                 if domains[row] >= 0:
                     near[row] += rel.counts[at + domains[row]]
@@ -235,13 +281,15 @@ def _near(rel: Relations, related: int) -> tuple[int, int]:
 
 
 @inlined
-def _sum_up(rel: Relations, c: int) -> None:
+def _sum_up(
+    rel: Relations, c: int, layout: int, axes: I32, marks: I32, has_keys: Bools, units: int
+) -> None:
     """Adds to the totals of the rows that fit what spread and affinity say: in `rel.total`."""
     related = rel.of_class[c]
     spread_weight, near_weight = rel.weights[c, 0], rel.weights[c, 1]
-    fits = rel.fits
+    fits = rel.fits[:units]
     if spread_weight:
-        lowest, highest = _spread(rel, related)
+        lowest, highest = _spread(rel, c, layout, axes, marks, has_keys, units)
         for row in range(fits.shape[0]):
             if fits[row] and rel.spread[row] != _UNSCORED:
                 score = 100
@@ -249,7 +297,7 @@ def _sum_up(rel: Relations, c: int) -> None:
                     score = quotient(100 * (highest + lowest - rel.spread[row]), highest)
                 rel.total[row] += spread_weight * score
     if near_weight:
-        lowest, highest = _near(rel, related)
+        lowest, highest = _near(rel, axes, related, units)
         if highest > lowest:
             for row in range(fits.shape[0]):
                 if fits[row]:
@@ -286,17 +334,34 @@ def decide(
     numbers: Numbers, totals: Totals, rel: Relations, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
     """(DONE and the row for a pod of a class whose totals are up to date, or why there is none)."""
-    if _look(numbers, rel, totals, log, c):
+    layout = int(rel.cells.of_class[c]) if log.order.shape[0] == 0 else ROWS
+    axes, marks, group = rel.axes, rel.marks, totals.group[rel.fixed[c]]
+    has_keys = rel.masks[rel.keys[rel.of_class[c]]]
+    if layout != ROWS:
+        cells = rel.cells
+        axes, marks, group = cells.axes[layout], cells.marks[layout], cells.group[layout]
+        has_keys = cells.scored[layout]
+    units = _begin(numbers, rel, totals, c, layout)
+    _look(rel, totals, log, c, layout, axes, group, units)
+    if _moved(rel, c):
         return MOVED, -1
     if totals.feasible[c] == 0:
         return NO_ROW, -1
-    _sum_up(rel, c)
-    highest, ties = NOWHERE, 0
-    for row in range(rel.total.shape[0]):
-        highest = max(highest, rel.total[row])
-    for row in range(rel.total.shape[0]):
-        ties += rel.total[row] == highest
-    found = _choose(numbers, rel, log.draws[pod], log.use_draws[0], highest, ties)
+    if layout != ROWS:
+        _raise_cells(rel, totals, c, units)
+    _sum_up(rel, c, layout, axes, marks, has_keys, units)
+    total, highest, ties = rel.total[:units], NOWHERE, 0
+    for unit in range(units):
+        highest = max(highest, total[unit])
+    draw, use_draws = log.draws[pod], log.use_draws[0]
+    if layout == ROWS:
+        for unit in range(units):
+            ties += total[unit] == highest
+        found = _choose(numbers, rel, draw, use_draws, highest, ties)
+    else:
+        for unit in range(units):
+            ties += rel.cells.tied[c, unit] if total[unit] == highest else 0
+        found = choose_in_cells(numbers, totals, rel, c, draw, use_draws, highest, ties)
     log.best[pod], log.total[pod], log.feasible[pod] = ties, highest, totals.feasible[c]
     if log.order.shape[0]:
         log.start[0] = (log.start[0] + log.visited[0]) % log.order.shape[0]

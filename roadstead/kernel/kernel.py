@@ -21,6 +21,7 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admitted, KernelClass, Model
 from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, U64, Log, new_piece
+from roadstead.kernel.cell_layout import with_cells
 from roadstead.kernel.cover import SpecMaker, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
 from roadstead.kernel.listing import Listed, Listing
@@ -135,7 +136,9 @@ class Kernel:
             self._why |= dict.fromkeys(self._admitted, "too many domains")
             found = relate((), table, (), groups)
         assert found is not None
-        self._relations = with_classes(found, model_of)
+        self._relations = with_cells(
+            with_classes(found, model_of), self._totals.group, self._mirror.numbers.row_at
+        )
         self._changed = np.zeros(1024, dtype=np.int64)
         self._fresh = np.zeros(1024, dtype=np.int32)
         self._length = np.zeros(1, dtype=np.int64)
@@ -319,6 +322,7 @@ class Kernel:
             relations.seen[c, :groups], relations.is_seen[c] = alive, True
         if (norm != totals.norm[c, :groups]).any():
             self._code.renormalize(self._mirror.numbers, self._specs, totals, c, norm)
+            relations.cells.is_built[c] = False
         totals.moved[c] = False
         model = each.model.index
         totals.usual[model, :groups], totals.usual_norm[model, :groups] = alive, norm
@@ -404,11 +408,16 @@ class Kernel:
     def best_rows(self, signature: Hashable, total: int) -> Rows:
         """The rows that were the best for the last pod of a run."""
         index = self._admitted[signature].line
-        if self._relations.of_class[index] >= 0:
-            best: Rows = np.flatnonzero(self._relations.total == total)
+        relations, cells, totals = self._relations, self._relations.cells, self._totals.total[index]
+        layout = cells.of_class[index]
+        if relations.of_class[index] >= 0 and layout < 0:
+            best: Rows = np.flatnonzero(relations.total == total)
             return best
-        places = np.flatnonzero(self._totals.total[index] == total)
-        return np.sort(self._mirror.numbers.row_at[places])
+        is_best = totals == total
+        if layout >= 0:
+            of_place = cells.of_place[layout]
+            is_best = (relations.total == total)[of_place] & (totals == cells.top[index][of_place])
+        return np.sort(self._mirror.numbers.row_at[np.flatnonzero(is_best)])
 
     def flush(self) -> None:
         """Tells the table of all placements it does not know of yet."""

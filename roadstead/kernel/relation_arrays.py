@@ -18,6 +18,34 @@ HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
 """Kinds of lines. HOST: a soft constraint over hostnames, which counts each node's own pods."""
 
 
+class Cells(NamedTuple):
+    """Rows that are all the same to a relation: same domains, mask and group. What spread and
+    affinity say of one they say of all, so that cells are looked at in place of rows.
+
+    of_class: int64[class], its layout; -1 where each row is a cell of its own. size:
+    int64[layout], how many cells. of_place: int32[layout, place]. places: int32[layout, place], by
+    cell, of which each begins at begin: int64[layout, cell + 1].
+    axes, marks: int32[layout, axis, cell]; scored: bool[layout, cell], whether its rows have all
+    keys; group: int32[layout, cell].
+    top, tied, alive: int32[class, cell], the highest total, how many rows have it (0: to be found
+    anew, and not above `top`), how many rows are feasible; is_built: bool[class].
+    """
+
+    of_class: I64
+    size: I64
+    of_place: I32
+    places: I32
+    begin: I64
+    axes: I32
+    marks: I32
+    scored: Bools
+    group: I32
+    top: I32
+    tied: I32
+    alive: I32
+    is_built: Bools
+
+
 class Relations(NamedTuple):
     """axes: int32[axis, row], code of a label key, -1 for none; marks: the same with a place for
     nodes that have none; marked: int64[axis], how many places that are. masks: bool[mask, row],
@@ -31,7 +59,7 @@ class Relations(NamedTuple):
     and affinity, 0 where one does not score; seen: bool[class, group], groups that were there when
     they were normalized; is_seen: bool[class].
     effects: int64[k, 2], (line, amount), from effects_from[face] on.
-    fits, alive, sums, spread, near, total: per row or group, for the pod at hand.
+    fits, sums, spread, near, total: per row or cell, alive: per group, for the pod at hand.
     logs: float64[n], ln(n + 2). clock: int64[1].
     """
 
@@ -68,3 +96,4 @@ class Relations(NamedTuple):
     total: I32
     logs: NDArray[np.float64]
     clock: I64
+    cells: Cells

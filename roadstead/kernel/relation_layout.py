@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.framework.evaluation import Evaluation, Summaries
-from roadstead.kernel.relation_arrays import HARD, SOFT, Relations
+from roadstead.kernel.relation_arrays import HARD, SOFT, Cells, Relations
 from roadstead.kernel.relations import Face, Line, RelationOf, relation_key, relation_of
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import NodeTable
@@ -186,6 +186,16 @@ def relate(
         total=np.zeros(rows, np.int32),
         logs=_logs(rows + 3),
         clock=np.zeros(1, np.int64),
+        cells=_no_cells(),
+    )
+
+
+def _no_cells() -> Cells:
+    one, two = np.zeros(0, np.int64), np.zeros((0, 0), np.int32)
+    three, flags = np.zeros((0, 0, 0), np.int32), np.zeros((0, 0), np.bool_)
+    return Cells(
+        *(one, one, two, two, two.astype(np.int64), three, three, flags),
+        *(two, two, two, two, np.zeros(0, np.bool_)),
     )
 
 

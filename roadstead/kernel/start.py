@@ -27,6 +27,7 @@ from roadstead.kernel.arrays import (
     Totals,
     new_piece,
 )
+from roadstead.kernel.cell_layout import with_cells
 from roadstead.kernel.lists import no_lists
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
@@ -35,7 +36,7 @@ from roadstead.nodes.table import NodeTable
 
 SOURCES = (
     *("compiled.py", "compiled_build.py", "compiled_lists.py", "compiled_relations.py"),
-    "compiled_rows.py",
+    *("compiled_cells.py", "compiled_rows.py"),
     *("jit.py", "arrays.py", "relation_arrays.py"),
 )
 """Modules whose changes are changes of machine code."""
@@ -172,6 +173,7 @@ def warm_up_run(code: CompiledCode) -> None:
     """Likewise of what decides pods."""
     numbers, specs, totals, log = _nothing()
     relations = with_classes(_no_relations(), np.zeros(1, np.int64))
+    relations = with_cells(relations, totals.group, numbers.row_at)
     code.run(numbers, specs, totals, relations, no_lists(1, numbers), log, 0)
 
 

@@ -19,7 +19,10 @@ from tests.actors import fleets
 from tests.cycle.test_table_cycle import Cycle
 from tests.kernel.test_equality import PROFILES, Batches, fleet_world, play, worlds
 
-_COMPILED = ("jit", "compiled_rows", "compiled_build", "compiled_relations", "compiled")
+_COMPILED = (
+    *("jit", "compiled_rows", "compiled_build", "compiled_cells", "compiled_relations"),
+    "compiled",
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,142 @@
+"""Rows that are all the same to a relation: looked at as cells, they are decided as one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roadstead.config.model import default_config
+from roadstead.framework.tie_break import TieBreak
+from roadstead.kernel import cell_layout
+from roadstead.kernel import kernel as kernel_module
+from tests.actors import fleets
+from tests.builders import MIB, pod
+from tests.kernel.test_equality import TIE_BREAKS, Batches, Plain, World, accelerator, play
+from tests.kernel.test_kernel import RELATED, WEB, Batch, zones
+from tests.strategies import TAINTS, ZONE
+
+RACK = "rack"
+KEYS = st.sampled_from([ZONE, ZONE, RACK])
+APPS = st.sampled_from([fleets.apps("web"), fleets.apps("db"), fleets.apps("web", "db")])
+SPREADS = st.builds(
+    fleets.spread,
+    KEYS,
+    st.integers(1, 3),
+    st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+    APPS,
+)
+TERMS = st.builds(fleets.near, APPS, KEYS)
+WEIGHTED = st.builds(fleets.near, APPS, KEYS, st.sampled_from([1, 50]))
+
+
+def _few(strategy, most=1):
+    return st.lists(strategy, max_size=most, unique_by=repr).map(tuple)
+
+
+PODS = st.builds(
+    pod,
+    cpu=st.sampled_from([None, 100, 500]),
+    memory=st.sampled_from([None, 100 * MIB]),
+    labels=st.sampled_from([{"app": "web"}, {"app": "db"}]),
+    spread_constraints=_few(SPREADS, 2),
+    pod_affinity=_few(TERMS),
+    preferred_pod_affinity=_few(WEIGHTED),
+    preferred_pod_anti_affinity=_few(WEIGHTED),
+)
+
+
+@st.composite
+def worlds(draw):
+    """A fleet of some zones and racks, some nodes of which lack a key or prefer no pods."""
+    sizes = st.sampled_from([1000, 1000, 3999])
+    shapes = draw(st.lists(sizes, min_size=4, max_size=120))
+    zones_of = draw(st.sampled_from([("a",), ("a", "b", "c"), ("a", "b", None)]))
+    soft = draw(st.sampled_from([(), (TAINTS[2],)]))
+    nodes = [
+        fleets.host(
+            number,
+            zones_of[number % len(zones_of)],
+            cpu=cpu,
+            pods=draw(st.integers(1, 6)) if number < 8 else 6,
+            labels={RACK: f"r{number % 5 % 3}"} if number % 7 else {},
+            taints=soft if number % 4 == 1 else (),
+        )
+        for number, cpu in enumerate(shapes)
+    ]
+    kinds = draw(st.lists(PODS, min_size=1, max_size=3))
+    batch = st.lists(st.tuples(st.sampled_from(kinds), st.booleans()), min_size=1, max_size=25)
+    return World([(each, []) for each in nodes], draw(st.lists(batch, min_size=1, max_size=2)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(worlds(), TIE_BREAKS, st.booleans())
+def test_pods_are_decided_as_by_the_reference(world, tie_break, name_best):
+    config = default_config().profiles[0]
+
+    by_cells = play(Batches(world, config, tie_break, accelerator(), name_best), world)
+
+    assert by_cells == play(Plain(world, config, tie_break, None, name_best), world)
+
+
+@settings(deadline=None, max_examples=60)
+@given(worlds(), TIE_BREAKS)
+def test_pods_are_decided_as_row_by_row(world, tie_break):
+    config = default_config().profiles[0]
+
+    by_cells = play(Batches(world, config, tie_break, accelerator()), world)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cell_layout, "MAX_CELLS", 0)
+        assert by_cells == play(Batches(world, config, tie_break, accelerator()), world)
+
+
+@pytest.fixture
+def layouts(monkeypatch):
+    """The cells of each kernel that is made."""
+    found = []
+
+    def noted(*given):
+        relations = cell_layout.with_cells(*given)
+        found.append(relations.cells)
+        return relations
+
+    monkeypatch.setattr(kernel_module, "with_cells", noted)
+    return found
+
+
+def test_zones_are_cells(layouts):
+    related = pod(cpu=100, labels=WEB, **RELATED["hard spread"])
+
+    placed = Batch(zones(12), *[related] * 7, tie_break=TieBreak("random", 3)).decide()
+
+    (cells,) = layouts
+    assert cells.size.tolist() == [3]
+    assert np.bincount(cells.of_place[0]).tolist() == [4, 4, 4]
+    zone_of = {f"n{number}": "abc"[number % 3] for number in range(12)}
+    counts = [sum(zone_of[name] == zone for name in placed) for zone in "abc"]
+    assert sorted(counts) == [2, 2, 3]
+
+
+def test_hostnames_are_rows(layouts):
+    alone = fleets.near(fleets.apps("web"), fleets.HOSTNAME)
+    related = pod(labels=WEB, pod_anti_affinity=(alone,))
+
+    placed = Batch(zones(12), *[related] * 5).decide()
+
+    assert len(set(placed)) == 5
+    assert layouts[0].of_class.tolist() == [-1]
+
+
+@pytest.mark.parametrize("when", ["DoNotSchedule", "ScheduleAnyway"])
+@pytest.mark.parametrize("nodes", [90, 400])
+def test_of_many_equals_in_some_zones_the_draws_first_is_found(layouts, when, nodes):
+    constraint = fleets.spread(when=when, selector=fleets.apps("web"))
+    related = pod(cpu=1000, labels=WEB, spread_constraints=(constraint,))
+    fleet = [(fleets.host(number, "abc"[number % 3]), []) for number in range(nodes)]
+    world, tie_break = World(fleet, [[(related, False)] * 40]), TieBreak("random", 5)
+    config = default_config().profiles[0]
+
+    by_cells = play(Batches(world, config, tie_break, accelerator()), world)
+
+    assert layouts[0].size.tolist() == [3]
+    assert by_cells == play(Plain(world, config, tie_break, None), world)
