@@ -1,106 +1,199 @@
 """Which rows are all the same to a relation, as arrays: see `Cells`.
 
 A fleet has a few zones and tens of thousands of nodes: what spread constraints and affinity say is
-found once per zone. Where a key is nearly a node's own (a hostname), rows are looked at instead.
+found once per zone. A key by which each row is a domain of its own (a hostname) tells rows apart by
+how many pods they have; where a pod comes, a row changes its cell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from roadstead.kernel.relation_arrays import HOST, Cells, Relations
-from roadstead.nodes.columns import I32, I64
+from roadstead.kernel.relation_arrays import HOST, SOFT, Cells, Relations
+from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
 
 MAX_CELLS = 4096
 """With more cells, or fewer than two rows in each, rows are looked at."""
 
+SPARE = 256
+"""Cells that rows may come to while pods are placed; with more, rows are looked at."""
+
 SPARSE = 4
 """So many times as many codes as rows may be gone through to number those that occur."""
 
-_Layout = tuple[int, int]
-"""Relation, and which of the stills says how rows are grouped."""
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """fixed: which of the stills groups rows. own: bool[slot], lines that count each row alone.
+    cell_of, still_of: int64[row], its cell, and what it is without those lines.
+    """
+
+    related: int
+    fixed: int
+    own: Bools
+    cell_of: I64
+    still_of: I64
 
 
 def with_cells(relations: Relations, group: I32, row_at: Rows) -> Relations:
     """The relations of classes with their cells. group: int32[fixed, row]; row_at: int64[place]."""
-    layouts: dict[_Layout, int] = {}
-    found: list[I32] = []
+    places: dict[tuple[int, int], int] = {}
+    layouts: list[_Layout] = []
     of_class: list[int] = []
     for related, fixed in zip(relations.of_class.tolist(), relations.fixed.tolist(), strict=True):
         key = related, fixed
-        if key not in layouts:
-            cells = None if related < 0 else _cells(relations, related, group[fixed])
-            layouts[key] = -1 if cells is None else len(found)
-            found += [] if cells is None else [cells]
-        of_class.append(layouts[key])
-    laid_out = [key for key, layout in layouts.items() if layout >= 0]
-    return relations._replace(cells=_arrays(relations, laid_out, found, of_class, group, row_at))
+        if key not in places:
+            found = None if related < 0 else _layout(relations, related, fixed, group[fixed])
+            places[key] = -1 if found is None else len(layouts)
+            layouts += [] if found is None else [found]
+        of_class.append(places[key])
+    if not layouts:
+        return relations._replace(cells=no_cells(len(of_class)))
+    return _laid_out(relations, layouts, of_class, group, row_at)
 
 
-def _cells(relations: Relations, related: int, group: I32) -> I32 | None:
-    """The cell of each row: int32[row]; None where most are of their own."""
-    lines = slice(relations.begin[related], relations.begin[related + 1])
-    if (relations.kind[lines] == HOST).any():
-        return None
+def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layout | None:
+    """The cells of a relation; None where hardly two rows are the same."""
+    lines = range(relations.begin[related], relations.begin[related + 1])
+    own = np.array([_is_own(relations, line) for line in lines], np.bool_)
     most = min(MAX_CELLS, len(group) // 2)
-    codes = _numbered(2 * group.astype(np.int64) + relations.masks[relations.keys[related]], most)
-    for axis in np.unique(relations.axis[lines]).tolist():
-        if codes is None:
-            return None
-        domains = relations.axes[axis].astype(np.int64) + 1
-        codes = _numbered(codes * (int(domains.max(initial=0)) + 1) + domains, most)
-    return None if codes is None else codes.astype(np.int32)
+    codes: I64 | None = 2 * group.astype(np.int64) + relations.masks[relations.keys[related]]
+    others = {
+        int(relations.axis[line]) for line, is_own in zip(lines, own, strict=True) if not is_own
+    }
+    for axis in sorted(others):
+        codes = _joined(codes, relations.axes[axis].astype(np.int64), most)
+    codes = still_of = _joined(codes, np.zeros(len(group), np.int64), most)
+    for line, is_own in zip(lines, own.tolist(), strict=True):
+        if is_own:
+            codes = _joined(codes, relations.axes[relations.axis[line]] >= 0, most)
+            codes = _joined(codes, _on_rows(relations, line), most)
+    if codes is None or still_of is None:
+        return None
+    return _Layout(related, fixed, own, codes, still_of)
 
 
-def _numbered(codes: I64, most: int) -> I64 | None:
-    """Codes as numbers from 0 on: int64[row]; None where there are too many."""
+def _is_own(relations: Relations, line: int) -> bool:
+    """Whether a line counts each row alone. Domains of soft constraints are counted themselves."""
+    kind, domains = relations.kind[line], relations.axes[relations.axis[line]]
+    if kind in (HOST, SOFT):
+        return bool(kind == HOST)
+    return int(np.bincount(domains + 1)[1:].max(initial=0)) <= 1
+
+
+def _on_rows(relations: Relations, line: int) -> I64:
+    """What a line that counts each row alone counts there: int64[row]."""
+    at, domains = relations.at[line], relations.axes[relations.axis[line]]
+    if relations.kind[line] == HOST:
+        return relations.counts[at : at + len(domains)]
+    return np.where(domains >= 0, relations.counts[at + np.maximum(domains, 0)], 0)
+
+
+def _joined(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
+    """Numbers for what occurs of both together, from 0 on; None where there are too many."""
+    if codes is None:
+        return None
+    more = more.astype(np.int64) - int(more.min(initial=0))
+    codes = codes * (int(more.max(initial=0)) + 1) + more
     if int(codes.max(initial=0)) < SPARSE * len(codes):
         occurs = np.bincount(codes) > 0
-        numbers = np.cumsum(occurs) - 1
+        numbers: I64 = np.cumsum(occurs) - 1
         return numbers[codes] if numbers[-1] < most else None
     values, numbered = np.unique(codes, return_inverse=True)
     return numbered.reshape(-1).astype(np.int64) if len(values) <= most else None
 
 
-def _arrays(
+def _laid_out(
     relations: Relations,
     layouts: Sequence[_Layout],
-    cells: Sequence[I32],
     of_class: Sequence[int],
     group: I32,
     row_at: Rows,
-) -> Cells:
-    size = [int(each.max()) + 1 for each in cells]
-    many, rows, classes = max(size, default=0), len(row_at), len(of_class)
-    room, per_class = (len(cells), many), (classes, many)
-    made = Cells(
-        of_class=np.array(of_class, np.int64),
-        size=np.array(size, np.int64),
-        of_place=np.empty((len(cells), rows), np.int32),
-        places=np.empty((len(cells), rows), np.int32),
-        begin=np.zeros((len(cells), many + 1), np.int64),
-        axes=np.zeros((len(cells), len(relations.axes), many), np.int32),
-        marks=np.zeros((len(cells), len(relations.axes), many), np.int32),
-        scored=np.zeros(room, np.bool_),
-        group=np.zeros(room, np.int32),
-        top=np.empty(per_class, np.int32),
-        tied=np.empty(per_class, np.int32),
-        alive=np.empty(per_class, np.int32),
-        is_built=np.zeros(classes, np.bool_),
-    )
-    for layout, ((related, fixed), of_row) in enumerate(zip(layouts, cells, strict=True)):
-        here = slice(size[layout])
-        made.of_place[layout] = of_row[row_at]
-        made.places[layout] = np.argsort(made.of_place[layout].astype(np.int16), kind="stable")
-        made.begin[layout, 1 : size[layout] + 1] = np.cumsum(np.bincount(of_row))
+) -> Relations:
+    slots = max(len(each.own) for each in layouts)
+    room = max(_room(each) for each in layouts)
+    made = _empty(len(layouts), slots, room, len(row_at), of_class)
+    counts = [relations.counts]
+    end = len(relations.counts)
+    for place, each in enumerate(layouts):
+        size = int(each.cell_of.max()) + 1
         # Of rows that are all the same, the last one that is written stands for all.
-        one = np.empty(size[layout], np.intp)
-        one[of_row] = np.arange(rows)
-        made.axes[layout, :, here] = relations.axes[:, one]
-        made.marks[layout, :, here] = relations.marks[:, one]
-        made.scored[layout, here] = relations.masks[relations.keys[related], one]
-        made.group[layout, here] = group[fixed, one]
-    return made
+        one = np.empty(size, np.intp)
+        one[each.cell_of] = np.arange(len(row_at))
+        made.relation[place], made.size[place] = each.related, size
+        made.of_place[place] = each.cell_of[row_at]
+        made.still[place, :size] = each.still_of[one]
+        made.scored[place, :size] = relations.masks[relations.keys[each.related], one]
+        made.group[place, :size] = group[each.fixed, one]
+        for slot, is_own in enumerate(each.own.tolist()):
+            line = int(relations.begin[each.related]) + slot
+            axis = relations.axis[line]
+            made.own[place, slot], made.base[place, slot] = is_own, relations.at[line]
+            made.axes[place, slot, :size] = relations.axes[axis, one]
+            made.marks[place, slot, :size] = relations.marks[axis, one]
+            if is_own:
+                of_cells = np.zeros(room, np.int64)
+                of_cells[:size] = _on_rows(relations, line)[one]
+                there = made.axes[place, slot, :size] >= 0
+                made.axes[place, slot, :size] = np.where(there, np.arange(size), -1)
+                made.base[place, slot] = end
+                counts.append(of_cells)
+                end += room
+    work = {
+        name: np.zeros(max(room, len(row_at)), getattr(relations, name).dtype)
+        for name in ("fits", "sums", "spread", "near", "total")
+    }
+    return relations._replace(cells=made, counts=np.concatenate(counts), **work)
+
+
+def _room(layout: _Layout) -> int:
+    size = int(layout.cell_of.max()) + 1
+    return size + SPARE if layout.own.any() else size
+
+
+def no_cells(classes: int) -> Cells:
+    """Of classes to which each row stands for itself."""
+    return _empty(0, 0, 0, 0, [-1] * classes)
+
+
+def _empty(layouts: int, slots: int, room: int, rows: int, of_class: Sequence[int]) -> Cells:
+    classes = len(of_class)
+    return Cells(
+        of_class=np.array(of_class, np.int64),
+        relation=np.zeros(layouts, np.int64),
+        size=np.zeros(layouts, np.int64),
+        is_full=np.zeros(layouts, np.bool_),
+        of_place=np.empty((layouts, rows), np.int32),
+        moved=np.full((layouts, 2), -1, np.int64),
+        base=np.zeros((layouts, slots), np.int64),
+        axes=np.zeros((layouts, slots, room), np.int32),
+        marks=np.zeros((layouts, slots, room), np.int32),
+        own=np.zeros((layouts, slots), np.bool_),
+        still=np.zeros((layouts, room), np.int32),
+        scored=np.zeros((layouts, room), np.bool_),
+        group=np.zeros((layouts, room), np.int32),
+        top=np.empty((classes, room), np.int32),
+        tied=np.empty((classes, room), np.int32),
+        alive=np.empty((classes, room), np.int32),
+        is_built=np.zeros(classes, np.bool_),
+        total=np.zeros(room, np.int32),
+        used=np.full(1, -1, np.int64),
+    )
+
+
+def in_best_cells(relations: Relations, layout: int, totals: I32, highest: int) -> Bools:
+    """The rows with the highest total at the last decision: bool[place].
+
+    totals: int32[place], of the class that was decided.
+    """
+    cells = relations.cells
+    of_place = cells.of_place[layout].copy()
+    place, before = cells.moved[layout].tolist()
+    if place >= 0:
+        of_place[place] = before
+    is_best: Bools = (relations.total[of_place] == highest) & (totals == cells.total[of_place])
+    return is_best

@@ -278,7 +278,7 @@ def run(
         log.row[pod] = row
         keep(numbers, lists, row)
         _place(numbers, specs, c, row)
-        count(rel, rel.face[c], row)
+        count(rel, totals, rel.face[c], row, numbers.place_of[row])
         log.changed[log.length[0]] = row
         log.length[0] += 1
         affects, stopped = specs.affects[c], totals.stopped

@@ -1,11 +1,11 @@
 """The compiled part for classes that look across nodes: spread constraints and inter-pod affinity.
 
 What a placement changes in a domain it changes on all rows of it, so for each pod all cells are
-looked at (`Cells`), twice where scores are to be normalized; or all rows, where most are a domain
-of their own (hostnames) or some are left out (sampling). The arithmetic is, operation for
-operation, that of `plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`.
+looked at (`Cells`), twice where scores are to be normalized; or all rows, where hardly two are the
+same or some are left out (sampling). The arithmetic is, operation for operation, that of
+`plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`.
 
-layout: that of the cells, ROWS where each row stands for itself. axes: int32[axis, row or cell].
+layout: that of the cells, ROWS where each row stands for itself. axes: int32[slot, row or cell].
 Arrays of `Relations` that are per row or cell are cut to as many as there are.
 """
 
@@ -24,7 +24,7 @@ from roadstead.kernel.arrays import (
     Numbers,
     Totals,
 )
-from roadstead.kernel.compiled_cells import build_cells, choose_in_cells, raise_cell
+from roadstead.kernel.compiled_cells import build_cells, choose_in_cells, move_row, raise_cell
 from roadstead.kernel.compiled_rows import quotient
 from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
 from roadstead.kernel.relation_arrays import (
@@ -45,32 +45,52 @@ _NONE = np.iinfo(np.int64).max
 
 
 @internal
-def count(rel: Relations, face: int, row: int) -> None:
+def count(rel: Relations, totals: Totals, face: int, row: int, place: int) -> None:
     """A pod of a face came to a row: counts it in every line that it concerns."""
-    for place in range(rel.effects_from[face], rel.effects_from[face + 1]):
-        line, amount = rel.effects[place, 0], rel.effects[place, 1]
+    for each in range(rel.effects_from[face], rel.effects_from[face + 1]):
+        line, amount = rel.effects[each, 0], rel.effects[each, 1]
         kind = rel.kind[line]
         if kind == HOST:
             rel.counts[rel.at[line] + row] += amount
         elif kind in (SOFT, HARD):
             if rel.masks[rel.mask[line], row]:
-                rel.counts[rel.at[line] + rel.marks[rel.axis[line], row]] += amount
+                at = rel.at[line] + rel.marks[rel.axis[line], row]
+                rel.lowest[line, 1] -= rel.present[at] and rel.counts[at] == rel.lowest[line, 0]
+                rel.counts[at] += amount
         else:
             domain = rel.axes[rel.axis[line], row]
             if domain >= 0:
                 rel.counts[rel.at[line] + domain] += amount
+    for layout in range(rel.cells.size.shape[0]):
+        move_row(rel, totals, layout, row, place)
+
+
+@inlined
+def _slot(rel: Relations, layout: int, related: int, line: int) -> tuple[int, int]:
+    """(where the domains of rows or cells stand for a line, where their counts begin)."""
+    if layout == ROWS:
+        return rel.axis[line], rel.at[line]
+    slot = line - rel.begin[related]
+    return slot, rel.cells.base[layout, slot]
 
 
 @inlined
 def _highest(rel: Relations, line: int) -> int:
     """The most pods of a hard constraint that the domain of a row may count."""
-    at, lowest, domains = rel.at[line], _NONE, 0
-    for place in range(at, at + rel.size[line]):
-        if rel.present[place]:
-            domains += 1
-            lowest = min(lowest, rel.counts[place])
-    if domains < rel.min_domains[line]:
-        lowest = 0
+    known = rel.lowest[line]
+    if known[1] <= 0:
+        known[0], known[1], known[2] = _NONE, 0, 0
+        at = rel.at[line]
+        for place in range(at, at + rel.size[line]):
+            if rel.present[place]:
+                known[1] = (
+                    1
+                    if rel.counts[place] < known[0]
+                    else known[1] + (rel.counts[place] == known[0])
+                )
+                known[0] = min(known[0], rel.counts[place])
+                known[2] += 1
+    lowest = known[0] if known[2] >= rel.min_domains[line] else 0
     highest: int = rel.skew[line] + lowest
     return highest
 
@@ -89,12 +109,13 @@ def _is_first(rel: Relations, related: int) -> bool:
 
 
 @inlined
-def _refuse(rel: Relations, axes: I32, related: int, units: int) -> None:
+def _refuse(rel: Relations, layout: int, axes: I32, related: int, units: int) -> None:
     """Takes rows that constraints and required terms refuse out of `rel.fits`."""
     fits, is_first = rel.fits[:units], _is_first(rel, related)
     for line in range(rel.begin[related], rel.begin[related + 1]):
-        kind, domains = rel.kind[line], axes[rel.axis[line]]
-        at = rel.at[line]
+        kind = rel.kind[line]
+        slot, at = _slot(rel, layout, related, line)
+        domains = axes[slot]
         if kind == HARD:
             highest = _highest(rel, line)
             for row in range(fits.shape[0]):
@@ -166,7 +187,7 @@ def _look(
         for each in range(rel.alive.shape[0]):
             rel.alive[each] = totals.alive[c, each]
         return
-    _refuse(rel, axes, related, units)
+    _refuse(rel, layout, axes, related, units)
     _sample(rel, log, c)
     rel.alive[:] = 0
     feasible = 0
@@ -185,14 +206,14 @@ def _look(
 
 
 @inlined
-def _raise_cells(rel: Relations, totals: Totals, c: int, size: int) -> None:
+def _raise_cells(numbers: Numbers, rel: Relations, totals: Totals, c: int, size: int) -> None:
     """Finds the totals of the cells that fit, without what is normalized over them."""
     for cell in range(size):
         rel.total[cell] = NOWHERE
         if rel.fits[cell]:
-            if rel.cells.tied[c, cell] == 0:
-                raise_cell(rel.cells, totals, c, cell)
-            rel.total[cell] = rel.cells.top[c, cell]
+            if rel.cells.tied[c, cell] <= 0:
+                raise_cell(numbers, rel.cells, totals, c, cell)
+            rel.cells.total[cell] = rel.total[cell] = rel.cells.top[c, cell]
 
 
 @inlined
@@ -208,10 +229,10 @@ def _moved(rel: Relations, c: int) -> bool:
 def _domains(rel: Relations, line: int, marks: I32, has_keys: Bools, units: int) -> int:
     """Over how many domains the rows that are scored lie."""
     rel.clock[0] += 1
-    now, found, at, mark = rel.clock[0], 0, rel.at[line], marks[rel.axis[line]]
+    now, found, at = rel.clock[0], 0, rel.at[line]
     for row in range(units):
         if rel.fits[row] and has_keys[row]:
-            place = at + mark[row]
+            place = at + marks[row]
             if rel.stamps[place] != now:
                 rel.stamps[place] = now
                 found += 1
@@ -238,8 +259,10 @@ def _spread(
         kind = rel.kind[line]
         if kind != SOFT and kind != HOST:
             continue
-        at, domains, skew = rel.at[line], axes[rel.axis[line]], float(rel.skew[line])
-        weight = rel.logs[scored if kind == HOST else _domains(rel, line, marks, has_keys, units)]
+        slot, at = _slot(rel, layout, related, line)
+        domains, skew = axes[slot], float(rel.skew[line])
+        several = scored if kind == HOST else _domains(rel, line, marks[slot], has_keys, units)
+        weight = rel.logs[several]
         # Rows that do not fit are counted, too, and nobody asks for them: that needs no branch.
         if kind == HOST:
             for row in range(fits.shape[0]):
@@ -263,13 +286,14 @@ def _spread(
 
 
 @inlined
-def _near(rel: Relations, axes: I32, related: int, units: int) -> tuple[int, int]:
+def _near(rel: Relations, layout: int, axes: I32, related: int, units: int) -> tuple[int, int]:
     """Raw scores of preferred terms into `rel.near`; their extremes over the rows that fit."""
     near, fits = rel.near[:units], rel.fits[:units]
     near[:] = 0
     for line in range(rel.begin[related], rel.begin[related + 1]):
         if rel.kind[line] == SCORE:
-            at, domains = rel.at[line], axes[rel.axis[line]]
+            slot, at = _slot(rel, layout, related, line)
+            domains = axes[slot]
             for row in range(fits.shape[0]):
                 if domains[row] >= 0:
                     near[row] += rel.counts[at + domains[row]]
@@ -297,7 +321,7 @@ def _sum_up(
                     score = quotient(100 * (highest + lowest - rel.spread[row]), highest)
                 rel.total[row] += spread_weight * score
     if near_weight:
-        lowest, highest = _near(rel, axes, related, units)
+        lowest, highest = _near(rel, layout, axes, related, units)
         if highest > lowest:
             for row in range(fits.shape[0]):
                 if fits[row]:
@@ -334,13 +358,17 @@ def decide(
     numbers: Numbers, totals: Totals, rel: Relations, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
     """(DONE and the row for a pod of a class whose totals are up to date, or why there is none)."""
-    layout = int(rel.cells.of_class[c]) if log.order.shape[0] == 0 else ROWS
+    layout = int(rel.cells.of_class[c])
+    if layout != ROWS and (log.order.shape[0] > 0 or rel.cells.is_full[layout]):
+        layout = ROWS
+    rel.cells.used[0] = layout
     axes, marks, group = rel.axes, rel.marks, totals.group[rel.fixed[c]]
     has_keys = rel.masks[rel.keys[rel.of_class[c]]]
     if layout != ROWS:
         cells = rel.cells
         axes, marks, group = cells.axes[layout], cells.marks[layout], cells.group[layout]
         has_keys = cells.scored[layout]
+        cells.moved[layout, 0] = -1
     units = _begin(numbers, rel, totals, c, layout)
     _look(rel, totals, log, c, layout, axes, group, units)
     if _moved(rel, c):
@@ -348,7 +376,7 @@ def decide(
     if totals.feasible[c] == 0:
         return NO_ROW, -1
     if layout != ROWS:
-        _raise_cells(rel, totals, c, units)
+        _raise_cells(numbers, rel, totals, c, units)
     _sum_up(rel, c, layout, axes, marks, has_keys, units)
     total, highest, ties = rel.total[:units], NOWHERE, 0
     for unit in range(units):

@@ -21,7 +21,7 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admitted, KernelClass, Model
 from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, U64, Log, new_piece
-from roadstead.kernel.cell_layout import with_cells
+from roadstead.kernel.cell_layout import in_best_cells, with_cells
 from roadstead.kernel.cover import SpecMaker, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
 from roadstead.kernel.listing import Listed, Listing
@@ -31,7 +31,7 @@ from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.relations import HANDLED
 from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import Still, key_of, normalized, still_of
-from roadstead.nodes.columns import I64
+from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
 
@@ -408,15 +408,14 @@ class Kernel:
     def best_rows(self, signature: Hashable, total: int) -> Rows:
         """The rows that were the best for the last pod of a run."""
         index = self._admitted[signature].line
-        relations, cells, totals = self._relations, self._relations.cells, self._totals.total[index]
-        layout = cells.of_class[index]
-        if relations.of_class[index] >= 0 and layout < 0:
-            best: Rows = np.flatnonzero(relations.total == total)
-            return best
-        is_best = totals == total
-        if layout >= 0:
-            of_place = cells.of_place[layout]
-            is_best = (relations.total == total)[of_place] & (totals == cells.top[index][of_place])
+        relations, totals = self._relations, self._totals.total[index]
+        is_best: Bools = totals == total
+        if relations.of_class[index] >= 0:
+            layout = int(relations.cells.used[0])
+            if layout < 0:
+                best: Rows = np.flatnonzero(relations.total[: len(self._table)] == total)
+                return best
+            is_best = in_best_cells(relations, layout, totals, total)
         return np.sort(self._mirror.numbers.row_at[np.flatnonzero(is_best)])
 
     def flush(self) -> None:

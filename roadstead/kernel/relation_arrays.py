@@ -19,31 +19,42 @@ HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
 
 
 class Cells(NamedTuple):
-    """Rows that are all the same to a relation: same domains, mask and group. What spread and
-    affinity say of one they say of all, so that cells are looked at in place of rows.
+    """Rows that are all the same to a relation: same domains, keys and group, and as many pods
+    where a line counts each row alone. What spread and affinity say of one they say of all, so that
+    cells are looked at in place of rows.
 
-    of_class: int64[class], its layout; -1 where each row is a cell of its own. size:
-    int64[layout], how many cells. of_place: int32[layout, place]. places: int32[layout, place], by
-    cell, of which each begins at begin: int64[layout, cell + 1].
-    axes, marks: int32[layout, axis, cell]; scored: bool[layout, cell], whether its rows have all
-    keys; group: int32[layout, cell].
+    of_class: int64[class], its layout; -1 where each row stands for itself. Per layout: relation,
+    size: int64[layout], its relation and how many cells there are by now; is_full: bool[layout],
+    rows are looked at from now on. of_place: int32[layout, place]; moved: int64[layout, 2], the
+    place that changed its cell since the last decision and that cell, -1 for none.
+    A line of the relation has a slot. base: int64[layout, slot], where its counts begin; axes,
+    marks: int32[layout, slot, cell], as those of rows; own: bool[layout, slot], whether it counts
+    each row alone: the counts of cells are then its own. still: int32[layout, cell], equal where
+    all else is. scored: bool[layout, cell], whether rows have all keys; group: int32[layout, cell].
     top, tied, alive: int32[class, cell], the highest total, how many rows have it (0: to be found
     anew, and not above `top`), how many rows are feasible; is_built: bool[class].
+    total: int32[cell], `top` at the last decision; used: int64[1], the layout of that or -1.
     """
 
     of_class: I64
+    relation: I64
     size: I64
+    is_full: Bools
     of_place: I32
-    places: I32
-    begin: I64
+    moved: I64
+    base: I64
     axes: I32
     marks: I32
+    own: Bools
+    still: I32
     scored: Bools
     group: I32
     top: I32
     tied: I32
     alive: I32
     is_built: Bools
+    total: I32
+    used: I64
 
 
 class Relations(NamedTuple):
@@ -53,6 +64,8 @@ class Relations(NamedTuple):
 
     Per line: kind, axis, at and size (its place in counts), mask, skew, min_domains: int64[line].
     counts: int64[place]; present: bool[place], domains of a hard constraint; stamps: int64[place].
+    lowest: int64[line, 3], of a hard constraint: the fewest pods of its domains, how many domains
+    have so few (0: to be found anew), how many there are.
     Per relation: begin: int64[relation + 1], its lines; keys: int64[relation], the mask of rows
     that are scored; near_itself: bool[relation], whether its own pods are what it wants near.
     Per class: of_class (-1 for none), face, fixed: int64[class]; weights: int64[class, 2] of spread
@@ -77,6 +90,7 @@ class Relations(NamedTuple):
     counts: I64
     present: Bools
     stamps: I64
+    lowest: I64
     begin: I64
     keys: I64
     near_itself: Bools

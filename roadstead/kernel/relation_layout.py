@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.framework.evaluation import Evaluation, Summaries
-from roadstead.kernel.relation_arrays import HARD, SOFT, Cells, Relations
+from roadstead.kernel.cell_layout import no_cells
+from roadstead.kernel.relation_arrays import HARD, SOFT, Relations
 from roadstead.kernel.relations import Face, Line, RelationOf, relation_key, relation_of
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import NodeTable
@@ -167,12 +168,13 @@ def relate(
     return Relations(
         axes=np.array(axes.rows, dtype=np.int32),
         marks=np.array(axes.marks, dtype=np.int32),
-        marked=np.array([len(np.unique(each)) for each in axes.marks], dtype=np.int64),
+        marked=np.array([np.count_nonzero(np.bincount(e)) for e in axes.marks], dtype=np.int64),
         masks=np.array(masks.all, dtype=np.bool_),
         **{name: np.array(line, dtype=np.int64) for name, line in numbers.items()},
         counts=flat,
         present=_joined([axes.present(line) for line in lines]).astype(np.bool_),
         stamps=np.zeros(len(flat), np.int64),
+        lowest=np.zeros((len(lines), 3), np.int64),
         near_itself=np.array([relation.near_itself for relation in relations], np.bool_),
         weights=np.array(weights, np.int64).reshape(-1, 2),
         seen=np.zeros((len(classes), groups), np.bool_),
@@ -186,16 +188,7 @@ def relate(
         total=np.zeros(rows, np.int32),
         logs=_logs(rows + 3),
         clock=np.zeros(1, np.int64),
-        cells=_no_cells(),
-    )
-
-
-def _no_cells() -> Cells:
-    one, two = np.zeros(0, np.int64), np.zeros((0, 0), np.int32)
-    three, flags = np.zeros((0, 0, 0), np.int32), np.zeros((0, 0), np.bool_)
-    return Cells(
-        *(one, one, two, two, two.astype(np.int64), three, three, flags),
-        *(two, two, two, two, np.zeros(0, np.bool_)),
+        cells=no_cells(0),
     )
 
 

@@ -16,7 +16,7 @@ from tests.kernel.test_kernel import RELATED, WEB, Batch, zones
 from tests.strategies import TAINTS, ZONE
 
 RACK = "rack"
-KEYS = st.sampled_from([ZONE, ZONE, RACK])
+KEYS = st.sampled_from([ZONE, ZONE, RACK, fleets.HOSTNAME])
 APPS = st.sampled_from([fleets.apps("web"), fleets.apps("db"), fleets.apps("web", "db")])
 SPREADS = st.builds(
     fleets.spread,
@@ -40,6 +40,7 @@ PODS = st.builds(
     labels=st.sampled_from([{"app": "web"}, {"app": "db"}]),
     spread_constraints=_few(SPREADS, 2),
     pod_affinity=_few(TERMS),
+    pod_anti_affinity=_few(TERMS),
     preferred_pod_affinity=_few(WEIGHTED),
     preferred_pod_anti_affinity=_few(WEIGHTED),
 )
@@ -65,7 +66,9 @@ def worlds(draw):
     ]
     kinds = draw(st.lists(PODS, min_size=1, max_size=3))
     batch = st.lists(st.tuples(st.sampled_from(kinds), st.booleans()), min_size=1, max_size=25)
-    return World([(each, []) for each in nodes], draw(st.lists(batch, min_size=1, max_size=2)))
+    running = draw(st.lists(st.sampled_from(kinds), max_size=3))
+    clusters = [(each, running if number < 3 else []) for number, each in enumerate(nodes)]
+    return World(clusters, draw(st.lists(batch, min_size=1, max_size=2)))
 
 
 @settings(deadline=None, max_examples=60)
@@ -79,15 +82,16 @@ def test_pods_are_decided_as_by_the_reference(world, tie_break, name_best):
 
 
 @settings(deadline=None, max_examples=60)
-@given(worlds(), TIE_BREAKS)
-def test_pods_are_decided_as_row_by_row(world, tie_break):
+@given(worlds(), TIE_BREAKS, st.booleans(), st.sampled_from([("MAX_CELLS", 0), ("SPARE", 1)]))
+def test_pods_are_decided_as_row_by_row(world, tie_break, name_best, limit):
     config = default_config().profiles[0]
 
-    by_cells = play(Batches(world, config, tie_break, accelerator()), world)
+    by_cells = play(Batches(world, config, tie_break, accelerator(), name_best), world)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cell_layout, "MAX_CELLS", 0)
-        assert by_cells == play(Batches(world, config, tie_break, accelerator()), world)
+        patch.setattr(cell_layout, *limit)
+        by_rows = play(Batches(world, config, tie_break, accelerator(), name_best), world)
+    assert by_cells == by_rows
 
 
 @pytest.fixture
@@ -117,14 +121,41 @@ def test_zones_are_cells(layouts):
     assert sorted(counts) == [2, 2, 3]
 
 
-def test_hostnames_are_rows(layouts):
+def test_nodes_with_and_without_a_pod_are_cells_of_a_term_on_hostnames(layouts):
     alone = fleets.near(fleets.apps("web"), fleets.HOSTNAME)
     related = pod(labels=WEB, pod_anti_affinity=(alone,))
 
     placed = Batch(zones(12), *[related] * 5).decide()
 
+    (cells,) = layouts
     assert len(set(placed)) == 5
-    assert layouts[0].of_class.tolist() == [-1]
+    assert cells.size.tolist() == [2]
+    assert np.bincount(cells.of_place[0]).tolist() == [7, 5]
+
+
+def test_nodes_are_cells_by_how_many_pods_a_soft_constraint_counts(layouts):
+    constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
+    related = pod(labels=WEB, spread_constraints=(constraint,))
+
+    placed = Batch(zones(6), *[related] * 9).decide()
+
+    (cells,) = layouts
+    assert sorted(np.unique(placed, return_counts=True)[1]) == [1, 1, 1, 2, 2, 2]
+    assert cells.size.tolist() == [3]
+    assert sorted(np.bincount(cells.of_place[0])) == [0, 3, 3]
+
+
+def test_with_more_cells_than_there_is_room_for_rows_are_looked_at(layouts, monkeypatch):
+    monkeypatch.setattr(cell_layout, "SPARE", 1)
+    constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
+    related = pod(labels=WEB, spread_constraints=(constraint,))
+
+    placed = Batch(zones(6), *[related] * 15).decide()
+
+    (cells,) = layouts
+    assert sorted(np.unique(placed, return_counts=True)[1]) == [2, 2, 2, 3, 3, 3]
+    assert cells.is_full.tolist() == [True]
+    assert cells.used.tolist() == [-1]
 
 
 @pytest.mark.parametrize("when", ["DoNotSchedule", "ScheduleAnyway"])
