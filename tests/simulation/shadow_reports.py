@@ -8,6 +8,7 @@ calls that it gets are compared with those that follow from the rules below.
 from collections import Counter, deque
 
 from roadstead.facts.pod_groups import group_key
+from roadstead.framework.events import EventResource
 from roadstead.framework.hint_map import WITHOUT_NODES
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import PodState, Requeue, RequeueReason
@@ -25,7 +26,7 @@ STATES = (
     *(PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED),
     PodState.IN_FLIGHT,
 )
-HEARD = ("add", "done", "requeue", "delete", "assigned", "activate", "tick")
+HEARD = ("add", "update", "done", "requeue", "delete", "assigned", "activate", "tick")
 """Calls that the core gets, of which something is compared or noted."""
 FOLLOWED = (
     *("submit", "leave", "were_bound", "lease", "report", "owner_ends", "lent_to", "gather"),
@@ -52,6 +53,7 @@ class ShadowReports:
             setattr(self._core, name, self._heard(name, getattr(self._core, name)))
         for name in FOLLOWED:
             setattr(queue, name, getattr(self, f"_{name}")(getattr(queue, name)))
+        queue._happened = self._heard("happened", queue._happened)
         queue.nominations.nominated = self._nominated(queue.nominations.nominated)
 
     def look(self):
@@ -112,6 +114,11 @@ class ShadowReports:
                 self._notes[who.uid] = PendingNote(who.uid, who.key, text, (), plugins)
         self._coming = ()
 
+    def _core_update(self, _, identity, facts, now_s, events):
+        """Pods that wait change for themselves alone."""
+        told = {(each.event.resource, each.change.own) for each in events}
+        self._same("an update", told, {(EventResource.UNSCHEDULABLE_POD, True)})
+
     def _were_bound(self, original):
         def were_bound(pods, now_s, revision=0):
             known = self._queue.pods_known
@@ -171,11 +178,13 @@ class ShadowReports:
         return report
 
     def _core_done(self, _, lease_id, uids):
-        self._gangs.wakes = 0
+        if uids:
+            self._gangs.wakes = 0
         for uid in uids:
             self._forget(uid)
 
     def _core_requeue(self, *_):
+        self._same("asks for pods that nobody gives back", not self._back, False)
         self._gangs.freed(self._back)
 
     def _nth(self, what, uid, lease_id):
@@ -241,11 +250,17 @@ class ShadowReports:
             leased = self._core.lent_to(owner, epoch)
             bound = [uid for uid, node in node_of.items() if node]
             gone = [uid for uid in leased if node_of.get(uid, "") is None]
-            self._expect(assigned=[bound], delete=[gone])
+            events, rest = self._queue._events, [u for u in node_of if u not in bound]
+            seen = [*events.assigned(self._facts(bound)), *events.gone(self._facts(rest))]
+            self._expect(assigned=[bound], delete=[gone], happened=[seen])
             self._overdue.pop(owner, None)
             return (yield from original(owner, epoch, node_of, now_s))
 
         return owner_ends
+
+    def _facts(self, uids):
+        """Of those that the core has."""
+        return [facts for uid in uids if (facts := self._core.facts_of(uid)) is not None]
 
     # What is asked.
 
