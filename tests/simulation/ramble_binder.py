@@ -81,6 +81,7 @@ def problems_of(plan, scenario, disk, limits, drawn):
             shadow = ShadowJournal(SimulatedDisk(short_writes=0.0), limits, problems)
             twins = _Twins(plan, scenario, shadow._disk, shadow, draw)
             twins.go_on(CALLS)
+            twins.end(is_last=True)
     return [f"called at random: {each}" for each in problems[:2]]
 
 
@@ -90,7 +91,7 @@ class _Ramble:
     def __init__(self, plan, scenario, disk, shadow, draw):
         journal = WatchedJournal(disk, shadow, segment_bytes=shadow.limits.segment_bytes)
         self._actor, self._draw, self._disk = BinderActor(plan, None, journal), draw, disk
-        self._problems, self._journal = shadow.problems, journal
+        self._problems = shadow.problems
         ShadowLife(self._actor, plan, shadow, shadow.problems)
         self._core = self._actor.core
         self._volumes = CacheVolumes(plan.cluster.storage, plan.binding_profiles())
@@ -138,6 +139,7 @@ class _Ramble:
             ),
             *((self._update, 2), (self._nodes_come, 3), (self._nodes_go, 1), (self._run, 1)),
             *((self._resolve, 2), (self._fence, 1), (self._ask, 3), (self._again, 2)),
+            (self._contradict, 1),
         )
         for _ in range(calls):
             (kind,) = self._draw.choices([k for k, _ in kinds], [weight for _, weight in kinds])
@@ -171,7 +173,9 @@ class _Ramble:
             self._problems.append("records that were never written are flushed")
         except IllegalTransitionError:
             pass
-        self._journal.close()
+        self._actor.crashed()
+        if self._disk.locked:
+            self._problems.append("an actor that ended keeps the folder of its journal")
         if is_last or self._draw.random() < 0.5:
             self._disk.crash()
 
@@ -273,7 +277,8 @@ class _Ramble:
         rows = self._core.rows
         read = [max(0, rows.of(node) - (draw.random() < 0.1)) for node in nodes]
         tokens = tuple(self._token(owner, epoch) for _ in pods)
-        jobs = draw.choice(((), (), ("job",) * len(pods), ("", "job") * len(pods)))[: len(pods)]
+        jobs = draw.choice(((), (), ("job",), ("", "job"), ("job", "other"))) * len(pods)
+        jobs = jobs[: len(pods)]
         jobs = jobs if len(jobs) == len(pods) else ()
         volumes = self._reserved(pods, nodes, tokens)
         rows = pods, nodes, tokens, read, jobs
@@ -357,6 +362,17 @@ class _Ramble:
         else:
             batch = replace(batch, tokens=tuple(f"{each}x" for each in batch.tokens), volumes=())
         self._do("bind", batch)
+
+    def _contradict(self):
+        """Pods that were never there go or change, asked of the core itself."""
+        name, what = self._draw.choice(
+            (("delete", "never"), ("evict", "never"), ("update_pods", ("never", self._plain)))
+        )
+        try:
+            getattr(self._core, name)([what])
+            self._problems.append(f"{name} of a pod that was never there is taken")
+        except (IllegalTransitionError, BinderHaltedError):
+            pass
 
     # Nodes, and lives of schedulers.
 

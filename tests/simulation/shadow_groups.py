@@ -79,6 +79,13 @@ class Batch:
         for name, count in jobs.items():
             if bound[name] not in (0, count):
                 wrong(f"{bound[name]} of {count} of transaction {name} are accepted")
+        # A gang that is refused takes its transactions with it, which name nobody then.
+        of_gangs = {each.transaction for each in self._undecided if each.facts.pod_group}
+        for each in self._undecided:
+            refusal = getattr(decisions.get(each.token), "status", None)
+            is_lone = each.transaction and each.transaction not in of_gangs
+            if is_lone and BROKEN in getattr(refusal, "reasons", ()):
+                wrong(f"transaction {each.transaction} is refused, and none of it is")
         if jobs:
             return
         gangs = Counter(gang_of(each.facts) for each in self.accepted)

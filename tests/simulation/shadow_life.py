@@ -15,6 +15,7 @@ from tests.simulation.plain_binder import COUNTED, PENDING, replayed, short
 from tests.simulation.shadow_binder import ShadowBinder
 from tests.simulation.shadow_groups import Gangs
 from tests.simulation.shadow_outcomes import ShadowOutcomes
+from tests.simulation.shadow_verifier import ShadowCommits
 
 ANSWERS = (
     *("standing", "resolve", "standing_page", "nodes_page", "evicted_pods", "storage_log"),
@@ -48,6 +49,7 @@ class ShadowLife:
         checks_versions = plan.settings.conflicts == "version"
         limits = {**USUAL, "checks_versions": checks_versions, **journal.limits.binder}
         self._same("settings", asdict(actor.core.settings), limits)
+        ShadowCommits(actor.binder, self._wrong)
         self._binder = ShadowBinder(actor.core, Gangs(plan), self._wrong)
         self._has_begun = not journal.found.records
         self._begin(journal.found.records)

@@ -40,6 +40,63 @@ def status_on(profile, info, table, node_name):
     return SUCCESS
 
 
+class ShadowCommits:
+    """Follows what one life of a binder takes the word of its verifier for, and of its claims.
+
+    A commit is refused where the verifier refuses it, and takes no claims then; else the claims of
+    its pod decide. Pods that go together have none. wrong: is told of differences.
+    """
+
+    def __init__(self, binder, wrong):
+        self._wrong, self._said = wrong, []
+        self._verifier, self._volumes = binder.verifier, binder.volumes
+        for owner, names in (
+            (self._verifier, ("verify", "verify_all")),
+            (self._volumes, ("commit", "try_out")),
+        ):
+            for name in names:
+                setattr(owner, name, self._noted(name, getattr(owner, name)))
+        core = binder.core
+        core._verify = self._one("commit", core._verify)
+        core._fits = self._one("try_out", core._fits)
+        core._verify_all = self._all(core._verify_all)
+
+    def _noted(self, name, original):
+        def noted(*what):
+            self._said.append((name, answer := original(*what)))
+            return answer
+
+        return noted
+
+    def _one(self, take, original):
+        def checked(request):
+            self._said.clear()
+            told = original(request)
+            asked = ["verify"]
+            if self._said and self._said[0][1].is_success and request.facts.volumes:
+                asked.append(take)
+            # A commit tries its claims out first.
+            if [
+                n for n, _ in self._said if n in ("verify", take)
+            ] != asked or told is not self._said[-1][1]:
+                self._wrong(f"{request.key} is told {told}, of {self._said}, wants {asked}")
+            return told
+
+        return checked
+
+    def _all(self, original):
+        def checked(requests):
+            self._said.clear()
+            told = original(requests)
+            if told and self._said[-1:] != [("verify_all", True)]:
+                self._wrong(f"{len(requests)} go together, of {self._said[-1:]}")
+            if told and any(each.facts.volumes for each in requests):
+                self._wrong("pods with claims go together")
+            return told
+
+        return checked
+
+
 class ShadowVerifier:
     """Follows one life of a verifier. problems: where they differ, the first few."""
 
