@@ -23,6 +23,9 @@ class ShadowPerformer:
         self._actor, self.problems = actor, []
         self._counts, self._refused = Counter(), Counter()
         self._is_refused, self._readings, self._breaks_off = False, 0, breaks_off
+        self._rows, settings = {}, actor._plan.settings
+        self._checks_versions = settings.conflicts == "version"
+        self._is_whole = settings.transaction == "all-or-nothing"
         scheduler, nodes = actor._scheduler, actor._nodes
         core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
         self._bind, actor._peers.bind = actor._peers.bind, self._bound
@@ -50,10 +53,30 @@ class ShadowPerformer:
 
     async def _bound(self, need, number):
         self.look()
+        self._check_jobs(need)
         answer = await self._bind(need, number)
         if answer is not None:
             self._count(need.attempts, answer)
+            self._see_rows(need.attempts, answer)
         return answer
+
+    def _check_jobs(self, need):
+        """Where jobs are bound whole, each attempt says of which one it is."""
+        jobs = [_job(each) for each in need.attempts] if self._is_whole else []
+        told = zip(need.transactions, (each.uid for each in need.attempts), strict=False)
+        pairs = {*zip((name or uid for name, uid in told), jobs, strict=False)}
+        sizes = {len(pairs), len({name for name, _ in pairs}), len({*jobs})}
+        if len(need.transactions) != len(jobs) or len(sizes) > 1:
+            self._wrong(f"{need.transactions} are to be bound whole, of {jobs}")
+
+    def _see_rows(self, attempts, answer):
+        """The versions of nodes' rows, which the cache is to hear of: each is a record's number."""
+        of = dict(zip(answer.tokens, answer.lsns, strict=True))
+        of |= {answer.tokens[place]: version for place, _, _, version in answer.refused}
+        for each in attempts if self._checks_versions else ():
+            if each.token in of:
+                known = self._rows.get(each.node_name, 0)
+                self._rows[each.node_name] = max(known, of[each.token])
 
     def _count(self, attempts, answer):
         jobs = {each.token: _job(each) for each in attempts}
@@ -71,6 +94,9 @@ class ShadowPerformer:
 
     def _settles(self, *, forget=(), **how):
         self._is_refused |= bool(forget)
+        if (told := self._actor._scheduler.performer._news) != self._rows:
+            self._wrong(f"the cache is told of rows {told}, not {self._rows}")
+        self._rows = {}
         return self._settle(forget=forget, **how)
 
     def _are_assumed(self, accepted, refused, now_s):
