@@ -8,6 +8,7 @@ else every record is what it was.
 import random
 import struct
 import zlib
+from itertools import pairwise
 
 from roadstead.journal import JournalError
 from roadstead.journal.segments import Reader
@@ -116,6 +117,7 @@ def _displace(draw, contents):
         {"number": file.number + draw.choice((-1, 1, 2))},
         {"before": file.before ^ 1},
         {"number": file.number + 1, "before": file.before ^ 1},
+        {"first_lsn": file.first_lsn + draw.choice((-1, 1))},
     )
     header = draw.choice(others)
     contents[name] = rewritten(contents[name], {key: max(0, n) for key, n in header.items()})
@@ -230,7 +232,19 @@ def _is_read_so_far(disk):
     """Whether who only looks is shown what is before the damage, and where that is."""
     reader = Reader(disk, stops_at_damage=True)
     numbers = [each.lsn for each in reader.records() if each.lsn]
-    return reader.damage is not None and numbers == sorted(numbers)
+    if reader.damage is None or numbers != sorted(numbers):
+        return False
+    return reader.damage.name not in _behind_others(disk.contents)
+
+
+def _behind_others(contents):
+    """Segments that do not follow since the one before them cannot be read to its end: the damage
+    is in that one."""
+    segments = PlainJournal(contents).segments
+    for former, each in pairwise(segments):
+        is_whole = former.offset == len(contents[former.name])
+        if former.is_begun and each.is_begun and not is_whole and each.before != former.digest:
+            yield each.name
 
 
 def _told(said):

@@ -30,6 +30,8 @@ def chained(digest, checksum):
 def plain(record, memo):
     """A record of the product as this reader has them. memo: by facts, those made before."""
     facts = record.facts or record.subject
+    if record.facts is not None and record.subject is not None:
+        facts = "both of a pod and of something else"
     what = record.lsn, record.kind.value, record.uid, record.key, record.node_name
     by = record.token, record.owner, record.epoch
     return (*what, *by, None if facts is None else raw(facts, memo))

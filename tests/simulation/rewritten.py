@@ -6,19 +6,22 @@ So it is whole by itself, and only what is before and behind it can show that it
 import struct
 import zlib
 
-from tests.simulation.plain_journal import CONTINUED, FRAME_BYTES, HEADER_BYTES, PlainFile, chained
+from tests.simulation.plain_journal import CONTINUED, FRAME_BYTES, PlainFile, chained
 
 
 def rewritten(data, header=None, frame=None):
-    """header: what its header says instead, of number and before. frame: (which one, what that says
-    instead, of first_lsn and count).
+    """header: what its header says instead, of first_lsn, number and before. frame: (which one, what
+    that says instead, of first_lsn and count).
 
     What follows its last frame stays as it is.
     """
     file, data = PlainFile("").read(data), bytes(data)
     place, other = frame or (-1, {})
-    said = {"number": file.number, "before": file.before} | (header or {})
-    found = data[: HEADER_BYTES - 20] + struct.pack("<QQ", said["number"], said["before"])
+    said = {"first_lsn": file.first_lsn, "number": file.number, "before": file.before}
+    said |= header or {}
+    found = data[:20] + struct.pack("<Q", said["first_lsn"]) + data[28:32]
+    found += struct.pack("<I", zlib.crc32(found))
+    found += struct.pack("<QQ", said["number"], said["before"])
     found += struct.pack("<I", zlib.crc32(found))
     segment = zlib.crc32(found)
     digest = chained(said["before"], segment)

@@ -4,6 +4,17 @@ from tests.mutation.equivalents.same import Same
 
 SAME: tuple[Same, ...] = (
     Same(
+        "roadstead/binder/binder.py",
+        "a batch that is not verified at once is decided one by one, with the same answers",
+        (
+            (
+                "Binder._verify_all",
+                "if any((each.facts.volumes for each in requests)): ...",
+                "if True: ...",
+            ),
+        ),
+    ),
+    Same(
         "roadstead/binder/binder_journal.py",
         "nothing hangs on when a snapshot replaces what was written",
         (

@@ -125,7 +125,10 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/segments.py",
         "the text of an error, which names the place in both",
-        (("Reader._broken", "if end.header.format != 1: ...", "if True: ..."),),
+        (
+            ("Reader._broken", "if end.header.format != 1: ...", "if False: ..."),
+            ("Reader._broken", "if end.header.format != 1: ...", "if True: ..."),
+        ),
     ),
     Same(
         "roadstead/journal/segments.py",
