@@ -126,6 +126,9 @@ class _Ramble:
         found = [who.uid for who in self._facts if self._waiting.get(who.uid) is not None]
         if sorted(told) != sorted(waits) or sorted(found) != sorted(uid for uid, _, _ in waits):
             self.problems.append(f"{told} and {found} are shown to wait, not {waits}")
+        due = (each.deadline_s for each in live.values() if each.state == "waiting")
+        if (told := self.core.next_deadline_s()) != (wanted := min(due, default=None)):
+            self.problems.append(f"the next pod waits until {told}, not {wanted}")
         coming = [e.facts for e in live.values() if e.state == "assuming" and e.refusal is None]
         if Counter(self._waiting.coming()) != Counter(coming):
             self.problems.append(f"{[*self._waiting.coming()]} are shown to come, not {coming}")

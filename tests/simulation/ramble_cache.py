@@ -39,6 +39,7 @@ from roadstead.actors.seam import NOBODY, NOTHING
 from roadstead.cache import CacheSettings, Placement
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.pod import PodIdentity, Volume
+from roadstead.nodes.partitioning import partitioning_over
 from roadstead.protocol.errors import IllegalTransitionError
 from tests.builders import GIB, pod
 from tests.simulation.shadow_cache import ShadowCache
@@ -246,7 +247,19 @@ class _Ramble:
         nodes = self._some(self._nodes, 1, 4)
         if self.draw.random() < 0.3:
             nodes = [replace(each, labels=(*each.labels, ("z", "z"))) for each in nodes]
+        is_first = not self._core.placements.nodes
         await self._do("add_nodes", node_batch(nodes, self._next_revision()))
+        if is_first:
+            self._compare_parts([e for e in nodes if e.name in self._core.placements.nodes])
+
+    def _compare_parts(self, nodes):
+        """The first nodes are dealt to partitions at once, whatever is known of them before."""
+        parts = self.actor.state.partitioning
+        fresh = partitioning_over(len(parts.sizes))
+        fresh.plan(nodes)
+        wanted = {each.name: fresh.partition_of(each.name) for each in nodes}
+        if (told := {name: parts.partition_of(name) for name in wanted}) != wanted:
+            self.shadow.wrong(f"the first nodes are dealt as {told}, not {wanted}")
 
     async def _remove_nodes(self):
         names = tuple(node.name for node in self._some(self._nodes, 1, 1))

@@ -10,8 +10,8 @@ from tests.simulation.plain_journal import CONTINUED, FRAME_BYTES, PlainFile, ch
 
 
 def rewritten(data, header=None, frame=None):
-    """header: what its header says instead, of first_lsn, number and before. frame: (which one, what
-    that says instead, of first_lsn and count).
+    """header: what its header says instead, of first_lsn, number and before. frame: (which one,
+    what that says instead, of first_lsn and count).
 
     What follows its last frame stays as it is.
     """
