@@ -18,7 +18,7 @@ from tests.simulation.shadow_queue import shadow_of
 from tests.simulation.shadow_reports import ShadowReports
 
 CALLS = 120
-PODS, GANGS, OF_GANG = 6, 3, 2
+PODS, GANGS, OF_GANG = 6, 3, 3
 OWNERS = ("s", "t")
 PLUGINS = ("NodeResourcesFit", "InterPodAffinity", "Coscheduling", "NodePorts")
 TIMES = 16
@@ -27,7 +27,10 @@ TIMES = 16
 
 def problems_of(plan, scenario, drawn):
     """Where a queue that is called at random differs from its shadows, the first few."""
-    ramble = _Ramble(plan, scenario, random.Random(f"ramble reports {drawn}"))
+    draw = random.Random(f"ramble reports {drawn}")
+    limits = scenario.limits.queue | {"max_in_flight_events": draw.choice((1, 2, 4, 1000))}
+    with replace(scenario.limits, queue=limits).applied():
+        ramble = _Ramble(plan, scenario, limits, draw)
     for number in range(CALLS):
         ramble.step()
         if problems := ramble.problems():
@@ -39,10 +42,10 @@ def problems_of(plan, scenario, drawn):
 class _Ramble:
     """One queue. leases: (owner, id, uids). sent: reports of before."""
 
-    def __init__(self, plan, scenario, draw):
+    def __init__(self, plan, scenario, limits, draw):
         self._draw, self.queue = draw, build_queue(plan)
         like_an_actor = SimpleNamespace(_plan=plan, core=self.queue.core, queue=self.queue)
-        self._shadows = shadow_of(like_an_actor, scenario.limits.queue), ShadowReports(self.queue)
+        self._shadows = shadow_of(like_an_actor, limits), ShadowReports(self.queue)
         self._now_s, self._revision = 0.0, 1
         self._epochs, self._leases, self._sent = dict.fromkeys(OWNERS, 1), [], []
         self._nodes = scenario.nodes
@@ -176,9 +179,11 @@ class _Ramble:
         draw = self._draw
         reason = draw.choice((*RequeueReason, RequeueReason.UNSCHEDULABLE))
         by, is_freed = draw.choice(((), ("NodeResourcesFit",))), draw.random() < 0.8
+        leases = draw.choice((1, 1, 3))
         for _ in range(draw.randint(1, TIMES)):
             self._now_s += draw.choice((1.0, 12.0))
-            self._lease(most=20)
+            for _ in range(leases):
+                self._lease(most=20)
             for _, lease_id, uids in self._leases:
                 back = [self._back(uid, reason, by) for uid in uids]
                 self._send(lease_id, (), [replace(each, freed=is_freed) for each in back])
