@@ -46,6 +46,9 @@ class Opinions:
 
     def _refusal(self, uid, name):
         drawn = self._drawn(uid, name) % 8
+        if self._drawn(uid) % 12 in (1, 6):
+            # Some pods please it nowhere.
+            drawn %= 2
         codes = {0: Code.UNSCHEDULABLE, 1: Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
         return Status(codes[drawn], (WHY,), "Extender") if drawn in codes else None
 

@@ -174,7 +174,7 @@ class _Ramble:
         self._draw, self._lease_id, self._number = draw, 0, 0
         IsMoody.mood = 0
         self._reads, self._refused = draw.choice((0.6, 0.6, 0.2)), draw.choice((0.2, 0.2, 0.6))
-        opinions = Opinions(draw) if draw.random() < 0.35 else None
+        opinions = Opinions(draw) if draw.random() < 0.5 else None
         self._plan = plan = _plan(plan, draw, opinions)
         self._classes, members = PodClasses(), GroupMembers()
         profiles = build_profiles(plan, self._classes, members=members)
@@ -358,14 +358,16 @@ class _Ramble:
             self._tell(self._cache.update_pod(uid, replace(facts, labels=labels), node))
 
     def _nominate(self):
-        """A pod is nominated, or is so no more: one of these, or another scheduler's."""
-        who, facts = self._draw.choice([*self._facts.items()])
-        name, uid = self._draw.choice((self._host().name, "")), who.uid
-        if self._is_free(who) and self._draw.random() < 0.7:
-            self._facts[who] = replace(facts, nominated_node_name=name)
-        else:
-            uid = f"nominated-{self._draw.randrange(3)}"
-        self._tell(self._cache.nominate(uid, name, unnominated(facts)))
+        """Pods are nominated, or are so no more: some of these, or another scheduler's."""
+        count = min(len(self._facts), self._draw.choice((1, 6)))
+        for who in self._draw.sample([*self._facts], count):
+            facts, uid = self._facts[who], who.uid
+            name = self._draw.choice((self._host().name, ""))
+            if self._is_free(who) and self._draw.random() < 0.7:
+                self._facts[who] = replace(facts, nominated_node_name=name)
+            else:
+                uid = f"nominated-{self._draw.randrange(3)}"
+            self._tell(self._cache.nominate(uid, name, unnominated(facts)))
 
     def _turn(self):
         if self._bounds is not None:
