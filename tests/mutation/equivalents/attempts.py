@@ -48,4 +48,9 @@ SAME: tuple[Same, ...] = (
         "what only validate() asserts",
         (("Ledger._validate_ended", "if record.state is PodState.BOUND: ...", "if False: ..."),),
     ),
+    Same(
+        "roadstead/attempts/pods.py",
+        "a default; every record begins with the lease that its pod came with",
+        (("PodRecord", "0", "1"),),
+    ),
 )

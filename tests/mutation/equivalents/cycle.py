@@ -103,6 +103,11 @@ SAME: tuple[Same, ...] = (
         (("Lane", "0.0", "1.0"),),
     ),
     Same(
+        "roadstead/cycle/listed.py",
+        "no list is of use, and the scheduler looks at all rows itself, to the same result",
+        (("best_rows", "parts.append(_Part(answer, own, len(signatures), most))", "pass"),),
+    ),
+    Same(
         "roadstead/cycle/narrowing.py",
         "it is made when it is first taken, since no table has the version before that",
         (("RosterOf.__init__", "self._roster = Roster()", "pass"),),
@@ -119,6 +124,17 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/narrowing.py",
         "the places of all nodes that PreFilter left over say the same as None",
         (("_Search._seen", "if len(self._visited) == len(self.considered): ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/placed.py",
+        "of no new classes none is gone through",
+        (
+            (
+                "Placed._seen_by",
+                "effects.of_placed < len(self._classes)",
+                "effects.of_placed <= len(self._classes)",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/placed.py",
@@ -278,5 +294,10 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/tentative.py",
         "a count of no nomination is never asked about",
         (("Tentative.withdraw", "if own is not None: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/whole.py",
+        "the batch ends there, and the pod is the first of the next one, to the same result",
+        (("WholeBatch._decide_changed", "if pod.info.facts.volumes: ...", "if True: ..."),),
     ),
 )
