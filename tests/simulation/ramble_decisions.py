@@ -181,6 +181,7 @@ class _Ramble:
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
         narrower, parts = build_narrower(plan, opinions and opinions.caller_of), {}
+        self._is_narrowed = narrower is not None
         self._bounds = OwnNodes(parts, (0, 1)) if not narrower and draw.random() < 0.3 else None
         bounds = self._bounds
         self._profiles, self._coverage = profiles, Coverage()
@@ -359,8 +360,9 @@ class _Ramble:
 
     def _nominate(self):
         """Pods are nominated, or are so no more: some of these, or another scheduler's."""
-        count = min(len(self._facts), self._draw.choice((1, 6)))
-        for who in self._draw.sample([*self._facts], count):
+        # Where none are nominated, a kernel decides.
+        most = self._draw.choice((1, 6)) if self._is_narrowed else 1
+        for who in self._draw.sample([*self._facts], min(len(self._facts), most)):
             facts, uid = self._facts[who], who.uid
             name = self._draw.choice((self._host().name, ""))
             if self._is_free(who) and self._draw.random() < 0.7:
