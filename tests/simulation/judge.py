@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from roadstead.attempts.effects import Confirm, Forget, Nominate, Report, ReportKind
+from roadstead.framework.evaluation import EXCLUDED
 from roadstead.framework.post_filter import candidates_wanted, run_post_filter
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
@@ -259,12 +260,18 @@ class Judge:
         return self._opinions.filter(pod.uid, names)
 
     def _narrowed(self, evaluation, left, refused, seen):
-        """The evaluation as it is after that. seen: names that a search came to, or None."""
+        """The evaluation as it is after that. seen: names that a search came to, or None.
+
+        Upstream says the same of all nodes without a status of their own: that PreFilter left them
+        out, where it did so with any (`SetAbsentNodesStatus`).
+        """
         names, codes = self._table.names, evaluation.codes.copy()
+        is_named = evaluation.pre_filter.node_names is not None
+        unseen = EXCLUDED if is_named else evaluation.intern(unresolvable())
         for row, name in enumerate(names):
             is_seen = seen is None or name in seen
             if evaluation.feasible[row] or (not is_seen and codes[row] >= 0):
-                codes[row] = evaluation.intern(unresolvable())
+                codes[row] = unseen
             if name in refused:
                 codes[row] = evaluation.intern(refused[name])
         codes[left.rows] = PASSED
