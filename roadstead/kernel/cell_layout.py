@@ -7,6 +7,7 @@ how many pods they have; where a pod comes, a row changes its cell.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,19 @@ MAX_CELLS = 4096
 SPARE = 256
 """Cells that rows may come to while pods are placed; with more, rows are looked at."""
 
+WORTHWHILE = 16
+"""Pods of a relation for which its cells are found: that takes as long as to look at the rows for
+so many."""
+
+MAX_PLACED = 1 << 24
+"""Rows of all relations with cells together: each keeps the cell of each row."""
+
 SPARSE = 4
 """So many times as many codes as rows may be gone through to number those that occur."""
+
+
+_Pair = tuple[int, int]
+"""Relation, and which of the stills says how rows are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +51,45 @@ class _Layout:
     still_of: I64
 
 
-def with_cells(relations: Relations, group: I32, row_at: Rows) -> Relations:
-    """The relations of classes with their cells. group: int32[fixed, row]; row_at: int64[place]."""
-    places: dict[tuple[int, int], int] = {}
-    layouts: list[_Layout] = []
-    of_class: list[int] = []
-    for related, fixed in zip(relations.of_class.tolist(), relations.fixed.tolist(), strict=True):
-        key = related, fixed
-        if key not in places:
-            found = None if related < 0 else _layout(relations, related, fixed, group[fixed])
-            places[key] = -1 if found is None else len(layouts)
-            layouts += [] if found is None else [found]
-        of_class.append(places[key])
-    if not layouts:
-        return relations._replace(cells=no_cells(len(of_class)))
-    return _laid_out(relations, layouts, of_class, group, row_at)
+class CellPlan:
+    """Which relations of a kernel have cells: those of which so many pods came that it pays."""
+
+    def __init__(self, group: I32, row_at: Rows) -> None:
+        """group: int32[fixed, row]. row_at: int64[place]."""
+        self._group, self._row_at = group, row_at
+        self._came: Counter[_Pair] = Counter()
+        self._chosen: list[_Pair] = []
+
+    def prepare(self, relations: Relations, classes: I64) -> Relations:
+        """The relations for pods that come, with cells where they pay. classes: int64[pod]."""
+        coming = classes[relations.of_class[classes] >= 0]
+        if not len(coming):
+            return relations
+        pods = np.bincount(coming)
+        for c in np.flatnonzero(pods).tolist():
+            self._came[_pair(relations, c)] += int(pods[c])
+        most = max(1, MAX_PLACED // len(self._row_at))
+        new = [pair for pair, count in self._came.items() if count >= WORTHWHILE]
+        new = [pair for pair in new if pair not in self._chosen][: most - len(self._chosen)]
+        if not new:
+            return relations
+        self._chosen += new
+        return self._with_cells(relations)
+
+    def _with_cells(self, relations: Relations) -> Relations:
+        group = self._group
+        layouts = {pair: _layout(relations, *pair, group[pair[1]]) for pair in self._chosen}
+        found = {pair: layout for pair, layout in layouts.items() if layout is not None}
+        places = {pair: place for place, pair in enumerate(found)}
+        classes = range(len(relations.of_class))
+        of_class = [places.get(_pair(relations, c), -1) for c in classes]
+        if not found:
+            return relations._replace(cells=no_cells(len(classes)))
+        return _laid_out(relations, list(found.values()), of_class, group, self._row_at)
+
+
+def _pair(relations: Relations, c: int) -> _Pair:
+    return int(relations.of_class[c]), int(relations.fixed[c])
 
 
 def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layout | None:
@@ -117,8 +153,9 @@ def _laid_out(
     slots = max(len(each.own) for each in layouts)
     room = max(_room(each) for each in layouts)
     made = _empty(len(layouts), slots, room, len(row_at), of_class)
-    counts = [relations.counts]
-    end = len(relations.counts)
+    # Without what an earlier layout has appended.
+    end = len(relations.present)
+    counts = [relations.counts[:end]]
     for place, each in enumerate(layouts):
         size = int(each.cell_of.max()) + 1
         # Of rows that are all the same, the last one that is written stands for all.

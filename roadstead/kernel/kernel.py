@@ -21,7 +21,7 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admitted, KernelClass, Model
 from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, U64, Log, new_piece
-from roadstead.kernel.cell_layout import in_best_cells, with_cells
+from roadstead.kernel.cell_layout import CellPlan, in_best_cells
 from roadstead.kernel.cover import SpecMaker, why_not
 from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
 from roadstead.kernel.listing import Listed, Listing
@@ -136,9 +136,8 @@ class Kernel:
             self._why |= dict.fromkeys(self._admitted, "too many domains")
             found = relate((), table, (), groups)
         assert found is not None
-        self._relations = with_cells(
-            with_classes(found, model_of), self._totals.group, self._mirror.numbers.row_at
-        )
+        self._relations = with_classes(found, model_of)
+        self._cells = CellPlan(self._totals.group, self._mirror.numbers.row_at)
         self._changed = np.zeros(1024, dtype=np.int64)
         self._fresh = np.zeros(1024, dtype=np.int32)
         self._length = np.zeros(1, dtype=np.int64)
@@ -220,6 +219,7 @@ class Kernel:
         """Decides the first of some pods, all of covered classes, as far as it gets."""
         self._refresh(len(pods))
         log = self._log(pods, sampling)
+        self._relations = self._cells.prepare(self._relations, log.classes)
         done, stopped = self._through(log)
         if stopped in _FOR_GOOD:
             # Placements only take away: what has no row now has none later.

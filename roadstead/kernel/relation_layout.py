@@ -45,6 +45,7 @@ def with_classes(relations: Relations, model_of: I64) -> Relations:
         weights=weights,
         seen=np.zeros((classes, relations.alive.shape[0]), np.bool_),
         is_seen=np.zeros(classes, np.bool_),
+        cells=no_cells(classes),
     )
 
 

@@ -27,7 +27,6 @@ from roadstead.kernel.arrays import (
     Totals,
     new_piece,
 )
-from roadstead.kernel.cell_layout import with_cells
 from roadstead.kernel.lists import no_lists
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
@@ -173,7 +172,6 @@ def warm_up_run(code: CompiledCode) -> None:
     """Likewise of what decides pods."""
     numbers, specs, totals, log = _nothing()
     relations = with_classes(_no_relations(), np.zeros(1, np.int64))
-    relations = with_cells(relations, totals.group, numbers.row_at)
     code.run(numbers, specs, totals, relations, no_lists(1, numbers), log, 0)
 
 

@@ -96,16 +96,34 @@ def test_pods_are_decided_as_row_by_row(world, tie_break, name_best, limit):
 
 @pytest.fixture
 def layouts(monkeypatch):
-    """The cells of each kernel that is made."""
+    """The cells of each kernel, whenever some are found."""
     found = []
 
-    def noted(*given):
-        relations = cell_layout.with_cells(*given)
-        found.append(relations.cells)
-        return relations
+    class Noted(cell_layout.CellPlan):
+        def prepare(self, relations, classes):
+            prepared = super().prepare(relations, classes)
+            if prepared is not relations:
+                found.append(prepared.cells)
+            return prepared
 
-    monkeypatch.setattr(kernel_module, "with_cells", noted)
+    monkeypatch.setattr(kernel_module, "CellPlan", Noted)
     return found
+
+
+@pytest.fixture(autouse=True)
+def _few_pods_are_worthwhile(monkeypatch):
+    monkeypatch.setattr(cell_layout, "WORTHWHILE", 1)
+
+
+def in_zones(count):
+    """Nodes of three zones, without pods."""
+    return [(fleets.host(number, "abc"[number % 3]), []) for number in range(count)]
+
+
+def spread_apart(app):
+    """A pod of an app that is spread over zones."""
+    constraint = fleets.spread(selector=fleets.apps(app))
+    return pod(cpu=100, labels={"app": app}, spread_constraints=(constraint,))
 
 
 def test_zones_are_cells(layouts):
@@ -163,11 +181,34 @@ def test_with_more_cells_than_there_is_room_for_rows_are_looked_at(layouts, monk
 def test_of_many_equals_in_some_zones_the_draws_first_is_found(layouts, when, nodes):
     constraint = fleets.spread(when=when, selector=fleets.apps("web"))
     related = pod(cpu=1000, labels=WEB, spread_constraints=(constraint,))
-    fleet = [(fleets.host(number, "abc"[number % 3]), []) for number in range(nodes)]
-    world, tie_break = World(fleet, [[(related, False)] * 40]), TieBreak("random", 5)
+    world, tie_break = World(in_zones(nodes), [[(related, False)] * 40]), TieBreak("random", 5)
     config = default_config().profiles[0]
 
     by_cells = play(Batches(world, config, tie_break, accelerator()), world)
 
     assert layouts[0].size.tolist() == [3]
     assert by_cells == play(Plain(world, config, tie_break, None), world)
+
+
+def test_cells_are_found_for_relations_of_which_pods_enough_came(layouts, monkeypatch):
+    monkeypatch.setattr(cell_layout, "WORTHWHILE", 4)
+    web, db = spread_apart("web"), spread_apart("db")
+    often, seldom = [(web, False)] * 6, [(db, False)] * 2
+    world, config = World(in_zones(30), [often + seldom]), default_config().profiles[0]
+
+    by_cells = play(Batches(world, config, TieBreak(), accelerator()), world)
+
+    assert by_cells == play(Plain(world, config, TieBreak(), None), world)
+    assert sorted(layouts[0].of_class.tolist()) == [-1, 0]
+
+
+def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
+    monkeypatch.setattr(cell_layout, "MAX_PLACED", 30)
+    kinds = [spread_apart(name) for name in ("web", "db", "cache")]
+    world = World(in_zones(30), [[(kind, False) for kind in kinds] * 4])
+    config = default_config().profiles[0]
+
+    by_cells = play(Batches(world, config, TieBreak(), accelerator()), world)
+
+    assert by_cells == play(Plain(world, config, TieBreak(), None), world)
+    assert [sorted(each.of_class.tolist()) for each in layouts] == [[-1, -1, 0]]

@@ -16,6 +16,7 @@ from roadstead.actors.scheduler import scorers
 from roadstead.binder import binder_journal, verification
 from roadstead.cycle import class_memory
 from roadstead.journal import frames
+from roadstead.kernel import cell_layout
 
 SEGMENT_BYTES = 64 * 1024
 
@@ -58,6 +59,7 @@ class Shrunk:
             stack.enter_context(patch.object(scorers, "WORTH_S", 0.0))
             for name, number in (("LISTED_ROWS", 1), ("FEWEST_RANKED", 1), ("MOST_RANKED", 3)):
                 stack.enter_context(patch.object(scorers, name, number))
+            stack.enter_context(patch.object(cell_layout, "WORTHWHILE", 2))
             stack.enter_context(patch.object(binder_journal, "SNAPSHOT_BYTES", self.snapshot_bytes))
             yield
 
