@@ -30,6 +30,7 @@ from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod import Owner as PodOwner
 from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.bound import BoundPods
+from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.storage.news import BoundVolumes
@@ -91,7 +92,7 @@ class _Ramble:
     def __init__(self, plan, scenario, disk, shadow, draw):
         journal = WatchedJournal(disk, shadow, segment_bytes=shadow.limits.segment_bytes)
         self._actor, self._draw, self._disk = BinderActor(plan, None, journal), draw, disk
-        self._problems = shadow.problems
+        self._problems, self._journal = shadow.problems, journal
         ShadowLife(self._actor, plan, shadow, shadow.problems)
         self._core = self._actor.core
         self._volumes = CacheVolumes(plan.cluster.storage, plan.binding_profiles())
@@ -160,7 +161,17 @@ class _Ramble:
             ):
                 kind()
             self._core.flushed(self._core.last_lsn)
+            self._go_behind_the_binder()
         self._disk.fault = None
+
+    def _go_behind_the_binder(self):
+        """A journal that has failed takes nothing more, whoever asks."""
+        try:
+            FileJournal.append(self._journal, [])
+        except JournalError:
+            return
+        if self._journal.has_failed:
+            self._problems.append("a journal that has failed takes records")
 
     def end(self, *, is_last):
         if self._core.halted is None and self._draw.random() < 0.5:

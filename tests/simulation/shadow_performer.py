@@ -1,12 +1,14 @@
-"""A shadow of a scheduler around its core: what it counts of binds and decisions, and that a state
-is read anew where something was refused that was decided on it.
+"""A shadow of a scheduler around its core: what it counts of binds and decisions, which leases it
+renews, and that a state is read anew where something was refused that was decided on it.
 
-The binder's answers are seen where they come in; the core has a shadow of its own.
+What queue, binder and extenders answer is seen where it comes in; the core has a shadow of its own.
 """
 
 from collections import Counter
 
 from roadstead.cycle.needs import UnsettledError
+from roadstead.extenders.caller import ExtenderError
+from roadstead.scheduler.needs import AskLease, RenewLeases
 
 BREAKS = 3
 """The reading of a life that is broken off, as if the cache's changes had not come in time."""
@@ -26,9 +28,14 @@ class ShadowPerformer:
         self._rows, settings = {}, actor._plan.settings
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
+        self._takes_time, self._leases = settings.decision_time.is_given, ()
+        self._not_bound = set()
         scheduler, nodes = actor._scheduler, actor._nodes
         core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
         self._bind, actor._peers.bind = actor._peers.bind, self._bound
+        self._meet, actor._peers.meet = actor._peers.meet, self._met
+        extenders = performer._extenders
+        self._bind_outside, extenders.bind = extenders.bind, self._bound_outside
         self._decide, cycle.decide = cycle.decide, self._decides
         self._drop, cycle.drop = cycle.drop, self._drops
         self._settle, performer.settle = performer.settle, self._settles
@@ -49,11 +56,37 @@ class ShadowPerformer:
             told, wanted = (told, dict(figures.refused)), (wanted, dict(self._refused))
             self._wrong(f"it counts {told}, not {wanted}")
 
-    # The binder's answers.
+    # The queue's answers.
+
+    async def _met(self, need):
+        if isinstance(need, RenewLeases):
+            wanted = tuple(sorted({*self._leases, *self._actor.core.waiting_leases()}))
+            if need.lease_ids != wanted:
+                self._wrong(f"leases {need.lease_ids} are renewed, not {wanted}")
+        answer = await self._meet(need)
+        if isinstance(need, RenewLeases):
+            self._leases = tuple(each for each in self._leases if each in answer)
+        elif isinstance(need, AskLease) and answer is not None and answer.lease_id:
+            self._counts["retries"] += sum(attempt > 1 for attempt in answer.attempts)
+            if self._takes_time:
+                self._leases = (*self._leases, answer.lease_id)
+        return answer
+
+    # The extenders' and the binder's answers.
+
+    def _bound_outside(self, pod, *target):
+        self._not_bound.discard(pod.uid)
+        try:
+            return self._bind_outside(pod, *target)
+        except ExtenderError:
+            self._not_bound.add(pod.uid)
+            raise
 
     async def _bound(self, need, number):
         self.look()
         self._check_jobs(need)
+        if failed := sorted(self._not_bound.intersection(each.uid for each in need.attempts)):
+            self._wrong(f"{failed} are to be bound, which their extender did not bind")
         answer = await self._bind(need, number)
         if answer is not None:
             self._count(need.attempts, answer)
@@ -125,7 +158,7 @@ class ShadowPerformer:
         await self._catch_up(seq)
 
 
-COUNTED = ("asked", "bound", "transactions", "conflicted", "decided")
+COUNTED = ("asked", "bound", "transactions", "conflicted", "decided", "retries")
 
 
 def _job(attempt):
