@@ -42,7 +42,7 @@ class Opinions:
         if self._drawn(uid) % 12 < 4:
             refused[STRANGER] = Status(Code.UNSCHEDULABLE, (WHY,), "Extender")
         left = [name for name in names if refused[name] is None]
-        return left, {name: refused[name] for name in names if refused[name] is not None}
+        return left, {name: why for name, why in refused.items() if why is not None}
 
     def _refusal(self, uid, name):
         drawn = self._drawn(uid, name) % 8

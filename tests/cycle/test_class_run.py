@@ -1,0 +1,26 @@
+"""What is found of a class, by itself."""
+
+import numpy as np
+
+from roadstead.cycle.class_run import ClassRun
+from roadstead.extenders.chain import EXTENDER
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.narrowed import Narrowed, Narrowing
+from roadstead.protocol.status import unschedulable
+from tests.builders import node, pod, profile_of, table_of
+
+
+def test_nodes_that_passed_are_counted_without_what_extenders_say_of_strangers():
+    table = table_of(*(node(f"n{number}", cpu=1000) for number in range(4)))
+    profile = profile_of({"filter": ["NodeResourcesFit"]}, classes=table.classes)
+    run = ClassRun(Evaluation(profile, table.classes.info(pod(cpu=500)), table))
+    refusal = unschedulable("full")
+    arrivals = table.arrivals.astype(np.int64)
+    narrowed = Narrowed(arrivals[1:], np.zeros(3, np.int64), refused=((refusal, arrivals[:1]),))
+    run.narrowing = Narrowing(narrowed, strangers=(refusal,), by_extender=True)
+
+    assert run.filter({}) == ""
+
+    assert run.passed_count() == 3
+    assert run.diagnosis().plugins == (EXTENDER,)
+    assert sum(run.diagnosis().refused.values()) == 2
