@@ -97,8 +97,8 @@ class ShadowClaims:
         if uid not in self._cache.pods and (held := self._volumes.ledger.held(uid)):
             self._cache.wrong(f"{uid} is refused ({why}), and holds {held}")
         if "volumes" in why:
-            host = self._cache.nodes[node]
-            if all(
-                self._plain.can_bind(each, uid, facts, host) for each in (log, self._volumes.log)
-            ):
+            # Others of the batch take and give back before it and behind it.
+            host, now = self._cache.nodes[node], self._volumes.log
+            logs = (now[:length] for length in range(len(log), len(now) + 1))
+            if all(self._plain.can_bind(each, uid, facts, host) for each in logs):
                 self._cache.wrong(f"{uid} is refused on {node}, where its claims can be bound")
