@@ -58,7 +58,7 @@ class CellPlan:
         """group: int32[fixed, row]. row_at: int64[place]."""
         self._group, self._row_at = group, row_at
         self._came: Counter[_Pair] = Counter()
-        self._chosen: list[_Pair] = []
+        self._chosen: dict[_Pair, None] = {}
 
     def prepare(self, relations: Relations, classes: I64) -> Relations:
         """The relations for pods that come, with cells where they pay. classes: int64[pod]."""
@@ -66,15 +66,13 @@ class CellPlan:
         if not len(coming):
             return relations
         pods = np.bincount(coming)
+        most, before = max(1, MAX_PLACED // len(self._row_at)), len(self._chosen)
         for c in np.flatnonzero(pods).tolist():
-            self._came[_pair(relations, c)] += int(pods[c])
-        most = max(1, MAX_PLACED // len(self._row_at))
-        new = [pair for pair, count in self._came.items() if count >= WORTHWHILE]
-        new = [pair for pair in new if pair not in self._chosen][: most - len(self._chosen)]
-        if not new:
-            return relations
-        self._chosen += new
-        return self._with_cells(relations)
+            pair = _pair(relations, c)
+            self._came[pair] += int(pods[c])
+            if self._came[pair] >= WORTHWHILE and len(self._chosen) < most:
+                self._chosen[pair] = None
+        return self._with_cells(relations) if len(self._chosen) > before else relations
 
     def _with_cells(self, relations: Relations) -> Relations:
         group = self._group
