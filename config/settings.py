@@ -49,8 +49,9 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 class Deadlines(Part):
     """How long things may take, in seconds (above 0, at most a day)."""
 
-    start_s: Seconds = 60.0
-    """Until every actor has answered once. A start that takes longer ends with an error."""
+    start_s: Seconds = 120.0
+    """Until every actor has answered once. A start that takes longer ends with an error. Ray itself
+    starts a process again that has not registered within 30 s."""
 
     call_s: Seconds = 30.0
     """Until an actor answers a call. What does not answer is reported as lost."""

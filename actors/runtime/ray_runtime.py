@@ -50,7 +50,7 @@ from roadstead.protocol.errors import InputError
 
 T = TypeVar("T")
 
-START_S, LEAVE_S = 60.0, 30.0
+START_S, LEAVE_S = 120.0, 30.0
 """How long Ray may take to start, and the end of the process may wait for it to be left."""
 
 LOCAL = "local"
@@ -59,9 +59,19 @@ LOCAL = "local"
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
 
-QUIET = {"task_events_report_interval_ms": 0, "enable_metrics_collection": False}
-"""Nobody asks a local Ray of ours what it does. Its servers would be told of every call, and who
-leaves it waits until they have been: in vain for 15 s, where they are gone."""
+SYSTEM = {
+    # Nobody asks a local Ray of ours what it does. Every call would be reported to its servers, and
+    # who leaves waits until it has been: in vain for 15 s, where they are gone.
+    "task_events_report_interval_ms": 0,
+    "enable_metrics_collection": False,
+    # Otherwise `ray.init` waits, with the GIL, until the first processes have registered: for ever
+    # if one of them ends or hangs while it starts, and no deadline of ours could end that.
+    "prestart_worker_first_driver": False,
+    # Ray ends a process that has not registered by then, and starts another. As long as START_S, a
+    # single process that crashes while it starts would end the run.
+    "worker_register_timeout_seconds": 30,
+}
+"""Ray's own settings for a local Ray (docs/decisions/0009)."""
 
 NAME_S = 0.05
 
@@ -276,7 +286,7 @@ class RayRuntime:
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
-            "_system_config": QUIET,
+            "_system_config": SYSTEM,
         }
         self._ray = RaySession(
             start_s,

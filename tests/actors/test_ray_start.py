@@ -1,0 +1,60 @@
+"""A process of Ray that fails as it starts is started again, and nothing waits for it for ever."""
+
+import os
+from functools import partial
+
+import pytest
+
+from roadstead.actors.messages import STATUS
+from roadstead.actors.runtime import ray_child, ray_node, ray_runtime
+from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.seam import NOTHING
+from roadstead.protocol.codec import Limits
+from tests.actors.test_ray_runtime import Speaker
+from tests.actors.world import GENEROUS_S
+
+pytestmark = pytest.mark.ray
+
+CHILD = """
+import os, runpy, sys, time
+if not sys.argv[1].endswith(".py"):
+    try:
+        os.mkdir({mark!r})
+    except FileExistsError:
+        pass
+    else:
+        {fault}
+sys.argv[0] = {child!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""What Ray starts Python with: its first process for an actor does not come up."""
+
+
+@pytest.fixture
+def _ray_is_left():
+    if RaySession._last is not None:
+        RaySession._last.join(GENEROUS_S)
+    yield
+    RaySession._last.join(GENEROUS_S)
+
+
+@pytest.mark.usefixtures("_ray_is_left")
+@pytest.mark.parametrize("fault", ["os._exit(1)", "time.sleep(600)"])
+async def test_an_actor_whose_process_fails_as_it_starts_gets_another(monkeypatch, tmp_path, fault):
+    program, mark = tmp_path / "child.py", tmp_path / "failed"
+    child = os.path.abspath(ray_child.__file__)
+    program.write_text(CHILD.format(mark=str(mark), child=child, fault=fault))
+    monkeypatch.setattr(ray_node, "CHILD", str(program))
+    # Shorter, so that the test is.
+    assert ray_runtime.SYSTEM["worker_register_timeout_seconds"] * 2 < ray_runtime.START_S
+    monkeypatch.setitem(ray_runtime.SYSTEM, "worker_register_timeout_seconds", 5)
+    runtime = RayRuntime(processes=1, limits=Limits())
+
+    refs = await runtime.start(
+        {"one": {"one": partial(Speaker, "one")}}, timeout_s=ray_runtime.START_S
+    )
+
+    answer = await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+    await runtime.stop()
+    assert mark.is_dir()
+    assert answer.text == f"one in {runtime.pids['one']}"
