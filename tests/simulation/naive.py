@@ -113,7 +113,7 @@ class Naive:
         view, name_of = found.view, self._table.names
         status, _ = evaluation.update_scores(evaluation.own_score_summaries())
         feasible = np.array(rows, dtype=np.intp)
-        lines = _score_lines(evaluation, feasible) if status.is_success else {}
+        lines = score_lines(evaluation, feasible) if status.is_success else {}
         if isinstance(lines, Status):
             status = lines
         lone = facts.nominated_node_name
@@ -184,7 +184,7 @@ def _refused(evaluation):
     return refused
 
 
-def _score_lines(evaluation, feasible):
+def score_lines(evaluation, feasible):
     """Of each score plugin (weight, normalized scores: int64[feasible]); None where it skips.
 
     A status where one fails to normalize, or is out of range.

@@ -6,7 +6,6 @@ forgotten and are decided again before that is known; attempts that cache or bin
 nominations; users' plugins; searches of a few nodes; a partition that changes hands.
 """
 
-import json
 import random
 from dataclasses import replace
 from unittest.mock import patch
@@ -23,7 +22,7 @@ from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.whole import WholeBatch
-from roadstead.facts.pod import PodIdentity, Volume, unnominated
+from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
@@ -34,10 +33,11 @@ from roadstead.placements import DeltaKind, TableStore
 from roadstead.protocol.status import unschedulable
 from roadstead.run import build_narrower, build_profiles
 from roadstead.storage import VolumeLedger
-from tests.builders import GIB, pod, taint
-from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, Overshoots, config_with, peculiar
-from tests.simulation import sampling, wide
+from tests.builders import GIB, taint
+from tests.peculiar_plugins import IsMoody
+from tests.simulation import sampling
 from tests.simulation.bystanders import compiled
+from tests.simulation.drawn_plans import PODS, larger, own_sizes, plan_for, wide_pods, with_claim
 from tests.simulation.opinions import Opinions
 from tests.simulation.ramble_coverage import Coverages
 from tests.simulation.ramble_held import hear, nominations_at, nominations_of
@@ -47,25 +47,17 @@ from tests.simulation.ramble_workers import Workers
 from tests.simulation.shadow_verifier import ShadowVerifier
 
 TIMES, STEPS = 8, 30
-PODS = 14
 NODES = 9
 FEW = 3
 """Nodes of which a search is content, so that it ends early in a small cluster."""
-
-SIZES = (100, 250, 300, 500, 700)
-"""Of pods, in millicores, that plugins of users treat in their ways."""
-
-ACROSS_NODES = ("across", "domains")
-"""Kinds of pods whose scores hang on which nodes are left by a search or an extender."""
-
-SCORING = ("LikesDigits", "LikesFewPods", "Overshoots", "FailsToScore", "LooksTwice")
-NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity")
 
 OVER = ("new", "unschedulable", "failed", "conflict", "gone")
 KINDS = {
     **{"decide": 12, "catch_up": 3, "change": 2, "go": 1, "come": 2, "run": 2, "leave": 2},
     **{"update": 1, "mood": 4, "nominate": 4, "turn": 1, "score": 4, "verify": 5},
 }
+LISTING = KINDS | {"come": 6, "mood": 0, "nominate": 0, "score": 0, "verify": 1}
+"""Where workers list the best nodes: they do so for pods of which each says all itself."""
 
 
 def problems_of(plan, scenario, drawn):
@@ -94,76 +86,6 @@ def _ramble(ramble):
     return []
 
 
-def _plan(plan, draw, opinions):
-    """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
-    few = draw.choice((0, 1, 2, 3, 5))
-    chosen = draw.sample((*DECIDING, *ACROSS), few) if draw.random() < 0.7 else [IsMoody]
-    chosen += [Overshoots] if draw.random() < 0.15 else []
-    names = [each.name for each in chosen]
-    names = [name for name in names if name not in plan.config_text]
-    document = json.loads(config_with(*names, config=plan.config_text))
-    share, scored = draw.choice((None, 0, 1, 40, 70)), "config"
-    if share is None or draw.random() < 0.3:
-        # Whatever the share, so that nothing but an extender narrows.
-        scored = "all"
-    if share is not None:
-        document["percentageOfNodesToScore"] = share
-    for point, enabled in _points(draw, names):
-        for each in document["profiles"]:
-            each.setdefault("plugins", {})[point] = {"disabled": [{"name": "*"}]} | enabled
-    if opinions is not None:
-        document["extenders"] = [opinions.config()]
-    settings = plan.settings.model_copy(update={"score_nodes": scored})
-    return replace(
-        plan,
-        settings=settings,
-        config_text=json.dumps(document),
-        config_source="at random",
-        plugins=(*plan.plugins, *peculiar(*names)),
-    )
-
-
-def _wide_pods(draw):
-    """Pods with more of what manifests may say, of few kinds, and of sizes that users' plugins
-    know."""
-    among = draw.choice((wide.KINDS.keys() - {"gated"}, ACROSS_NODES))
-    kinds = draw.sample(sorted(among), min(len(among), draw.choice((1, 2, 4))))
-    sizes = draw.sample(SIZES, 2)
-    for number in range(draw.randint(2, 8)):
-        facts = wide.KINDS[draw.choice(kinds)](draw, draw.choice("xy"))
-        if draw.random() < 0.8:
-            size = draw.choice(sizes)
-            others = tuple(each for each in facts.requests if each[0] != "cpu")
-            facts = replace(facts, requests=(("cpu", size), *others), nonzero_cpu_milli=size)
-        yield PodIdentity(f"uid-m{number}", "default", f"m{number}"), facts
-
-
-def _with_claim(draw, number):
-    """A pod that waits, perhaps as others do, for one of few local volumes."""
-    claim = (("claimName", f"local{draw.randrange(2)}"),)
-    facts = pod(cpu=50, volumes=(Volume("data", "persistentVolumeClaim", claim),))
-    return PodIdentity(f"uid-v{number}", "default", f"v{number}"), facts
-
-
-def _points(draw, names):
-    """Extension points that are configured by themselves, each with the plugins that it keeps."""
-    few, scoring = draw.random(), [name for name in names if name in SCORING]
-    if few < 0.15:
-        yield "score", {}
-    elif few < 0.45:
-        # With one alone, whatever changes for it changes for all.
-        either = scoring if scoring and draw.random() < 0.7 else NORMALIZING
-        kept = draw.sample(either, min(len(either), draw.choice((1, 1, 2))))
-        yield "score", {"enabled": [{"name": name} for name in kept]}
-    if draw.random() < 0.15:
-        yield "postFilter", {}
-
-
-def _larger(facts, by):
-    more = tuple((name, size + by * (name == "cpu")) for name, size in facts.requests)
-    return replace(facts, requests=more, nonzero_cpu_milli=facts.nonzero_cpu_milli + by)
-
-
 class _Ramble:
     """One scheduler without its actor. late: what is known of the cluster, and not here yet.
 
@@ -174,27 +96,30 @@ class _Ramble:
         self._draw, self._lease_id, self._number = draw, 0, 0
         IsMoody.mood = 0
         self._reads, self._refused = draw.choice((0.6, 0.6, 0.2)), draw.choice((0.2, 0.2, 0.6))
-        opinions = Opinions(draw) if draw.random() < 0.5 else None
-        self._plan = plan = _plan(plan, draw, opinions)
+        self._lists = lists = draw.random() < 0.3
+        opinions = Opinions(draw) if not lists and draw.random() < 0.5 else None
+        self._plan = plan = plan_for(plan, draw, opinions, lists)
         self._classes, members = PodClasses(), GroupMembers()
         profiles = build_profiles(plan, self._classes, members=members)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
         narrower, parts = build_narrower(plan, opinions and opinions.caller_of), {}
         self._is_narrowed = narrower is not None
-        self._bounds = OwnNodes(parts, (0, 1)) if not narrower and draw.random() < 0.3 else None
+        is_bound = not narrower and not lists and draw.random() < 0.3
+        self._bounds = OwnNodes(parts, (0, 1)) if is_bound else None
         bounds = self._bounds
         self._profiles, self._coverage = profiles, Coverage()
         if bounds is not None:
             self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
         self._parts = parts
         self._judge = ShownJudge(plan, members, bounds, opinions)
-        code, sharers = compiled() if draw.random() < 0.5 else None, draw.choice((1, 1, 100))
+        code = compiled() if lists or draw.random() < 0.5 else None
+        sharers = draw.choice((1, 1, 100))
         self._cycle = TableCycle(
             self._held.table,
             self._profiles,
             self._tie_break,
-            name_best=draw.random() < 0.5,
+            name_best=draw.random() < (0.1 if lists else 0.5),
             narrower=narrower,
             accelerator=Accelerator(code, self._coverage) if code else None,
             sharers=sharers,
@@ -215,9 +140,11 @@ class _Ramble:
         return self._judge.problems + self._workers.problems + self._shadow.problems
 
     def _some_nodes(self, scenario):
-        hosts = list(scenario.nodes[: self._draw.choice((2, NODES, NODES))])
+        hosts = list(
+            scenario.nodes[: NODES if self._lists else self._draw.choice((2, NODES, NODES))]
+        )
         large = (("cpu", 64_000), ("memory", 64 * GIB), ("pods", 20))
-        if self._draw.random() < 0.4:
+        if self._draw.random() < (0.8 if self._lists else 0.4):
             hosts = [
                 replace(each, allocatable=large) if number % 2 else each
                 for number, each in enumerate(hosts)
@@ -230,12 +157,14 @@ class _Ramble:
     def _some_pods(self, scenario):
         draw = self._draw
         pods = [each for each in scenario.pods if each[1].pod_group is None]
-        pods = draw.sample(pods, min(PODS, len(pods)))
-        if draw.random() < 0.6:
-            pods += _wide_pods(draw)
-        if draw.random() < 0.3:
+        pods = draw.sample(pods, min(3 if self._lists else PODS, len(pods)))
+        if self._lists:
+            pods += own_sizes(draw)
+        elif draw.random() < 0.6:
+            pods += wide_pods(draw)
+        if not self._lists and draw.random() < 0.3:
             # They take one another's volumes, of which each batch has to know.
-            pods += [_with_claim(draw, number) for number in range(6)]
+            pods += [with_claim(draw, number) for number in range(6)]
         if draw.random() < 0.5:
             ranks = draw.choices((0, 0, 10, 100), k=len(pods))
             pods = [(who, replace(f, priority=n)) for (who, f), n in zip(pods, ranks, strict=True)]
@@ -245,11 +174,12 @@ class _Ramble:
             again = PodIdentity(f"{who.uid}-{number}", who.namespace, f"{who.name}-{number}")
             # Some of one kind, which differ in what they ask for, and in which nodes have it.
             by = draw.choice((0, 0, 0, 50, 400))
-            self._facts[again] = _larger(facts, by) if by else facts
+            self._facts[again] = larger(facts, by) if by else facts
         self._attempts = dict.fromkeys(self._facts, 0)
 
     def step(self):
-        (kind,) = self._draw.choices([*KINDS], [*KINDS.values()])
+        kinds = LISTING if self._lists else KINDS
+        (kind,) = self._draw.choices([*kinds], [*kinds.values()])
         getattr(self, f"_{kind}")()
 
     # The cluster, and what the scheduler knows of it.
@@ -474,7 +404,9 @@ class _Ramble:
         def decide(batch):
             may_list = cycle.accelerator is not None and self._bounds is None
             if may_list and isinstance(batch, WholeBatch):
-                self._workers.have_listed(batch, pods, self._held, cycle.accelerator)
+                self._workers.have_listed(
+                    batch, pods, self._held, cycle.accelerator, self._profiles
+                )
             while len(decided) < len(pods):
                 coming = pods[len(decided) :]
                 if run := self._run_of(batch, coming):

@@ -1,6 +1,8 @@
 """Workers of a scheduler that is called at random: tables that are behind its own, asked about
 classes; what is put together of their answers is what the plugins say of the scheduler's table."""
 
+from collections import Counter
+
 import numpy as np
 
 from roadstead.cycle.listed import best_rows
@@ -16,6 +18,8 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
 from roadstead.run import build_profiles
+from tests.simulation.drawn_plans import PLAIN
+from tests.simulation.ramble_lists import Lists
 
 
 class Workers:
@@ -33,6 +37,7 @@ class Workers:
             self._scorers.append(Scorer(table, profiles))
             self._rankers.append(Ranker(self._scorers[-1].own, table, profiles))
         self._late = [[] for _ in range(count)]
+        self._seen, self._tie_break = set(), plan.settings.tie_break
 
     def tell(self, deltas, arrivals):
         """Changes of the cluster. arrivals: of nodes that come."""
@@ -85,9 +90,12 @@ class Workers:
             self.problems.append("what a worker says is of no use, though it knows all")
         return found and found[0]
 
-    def have_listed(self, batch, pods, held, accelerator):
+    def have_listed(self, batch, pods, held, accelerator, profiles):
         """Lists of those workers that have all changes, for a batch to decide by."""
         new, draw = batch.unlisted(pods), self._draw
+        if missed := self._plain_among(batch, pods, profiles) - {pod.uid for pod in new}:
+            self.problems.append(f"{missed} could be listed, and are not")
+        self._seen.update(each.signature for each in pods)
         if not new:
             return
         draws, most = batch.draws(new), draw.randint(1, 4)
@@ -96,18 +104,39 @@ class Workers:
         ask = RankAsk(
             0, arrivals, tuple(facts_out(p.info.facts) for p in new), draws.tobytes(), most
         )
-        answers = {}
+        answers, left = {}, {*held.tentative.nodes()}
         for worker in self._parts.rows.asked():
             if self._late[worker] or draw.random() < 0.15:
                 continue
             table = self._tables[worker]
             names = [name for name in table.node_names() if draw.random() < 0.1]
+            left.update(names)
             touched = table.arrivals[table.rows_of(names)].astype(np.int64)
             answers[worker] = self._rankers[worker].rank(ask, accelerator, touched)
         signatures = [each.signature for each in new]
-        best = best_rows(self._parts.rows, answers, signatures, draws, most, apart)
+        rows = self._parts.rows
+        best = best_rows(rows, answers, signatures, draws, most, apart)
+        wanted = Lists(self._table, rows, profiles, most)
+        self.problems += wanted.problems_of(best, new, draws, answers, left)
         if best is not None:
             batch.take_lists(best, len(pods))
+
+    def _plain_among(self, batch, pods, profiles):
+        """Those of sizes of their own that a kernel has not met, where it ranks, nobody is
+        nominated, and no node is preferred for what it is."""
+        hosts = [self._table.facts(row) for row in range(len(self._table))]
+        differ = any(each.effect == "PreferNoSchedule" for host in hosts for each in host.taints)
+        if differ or batch._name_best or self._table.nominations or self._tie_break != "random":
+            return set()
+        counts = Counter(pod.signature for pod in pods)
+        return {
+            pod.uid
+            for pod in pods
+            if pod.uid.startswith(PLAIN) and pod.signature not in self._seen
+            if counts[pod.signature] == 1
+            if not pod.info.facts.nominated_node_name
+            if not _is_asked_outside(profiles[pod.info.facts.scheduler_name])
+        }
 
     def _compare(self, profile, info, given, answers):
         told_by_all = set.intersection(
@@ -158,6 +187,11 @@ def _silent(profile, info, state):
             elif not status.is_success:
                 found |= {(plugin.name, FILTER), (plugin.name, SCORE)}
     return found
+
+
+def _is_asked_outside(profile):
+    """Whether a user's plugin filters or scores."""
+    return any(e.is_guarded for e in (*profile.filter, *(e.plugin for e in profile.score)))
 
 
 def _statuses(result):

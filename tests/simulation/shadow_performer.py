@@ -6,6 +6,7 @@ What queue, binder and extenders answer is seen where it comes in; the core has 
 
 from collections import Counter
 
+from roadstead.attempts.effects import Confirm, FinishBinding, Forget
 from roadstead.cycle.needs import UnsettledError
 from roadstead.extenders.caller import ExtenderError
 from roadstead.scheduler.needs import AskLease, RenewLeases
@@ -29,7 +30,7 @@ class ShadowPerformer:
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
         self._takes_time, self._leases = settings.decision_time.is_given, ()
-        self._not_bound = set()
+        self._not_bound, self._to_finish = set(), set()
         scheduler, nodes = actor._scheduler, actor._nodes
         core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
         self._bind, actor._peers.bind = actor._peers.bind, self._bound
@@ -42,6 +43,7 @@ class ShadowPerformer:
         self._assumed, core.assumed = core.assumed, self._are_assumed
         self._decided, core.decided = core.decided, self._are_decided
         self._catch_up, nodes.catch_up = nodes.catch_up, self._reads
+        self._perform, performer.perform = performer.perform, self._performs
 
     def _wrong(self, text):
         if len(self.problems) < 3:
@@ -55,6 +57,20 @@ class ShadowPerformer:
         if (told, figures.refused) != (wanted, self._refused):
             told, wanted = (told, dict(figures.refused)), (wanted, dict(self._refused))
             self._wrong(f"it counts {told}, not {wanted}")
+
+    # The effects of the core.
+
+    def _performs(self, effects):
+        """What ends at the cache before it is bound, and of which attempts nothing is kept."""
+        over = []
+        for each in effects:
+            if isinstance(each, FinishBinding):
+                self._to_finish.update(attempt.token for attempt in each.attempts)
+            elif isinstance(each, (Forget, Confirm)):
+                over += [attempt.token for attempt in each.attempts]
+        yield from self._perform(effects)
+        if kept := self._actor._scheduler.performer._volumes.of(over):
+            self._wrong(f"what {kept} take is kept, though they have ended")
 
     # The queue's answers.
 
@@ -85,6 +101,8 @@ class ShadowPerformer:
     async def _bound(self, need, number):
         self.look()
         self._check_jobs(need)
+        if early := sorted(self._to_finish.intersection(each.token for each in need.attempts)):
+            self._wrong(f"{early} are to be bound, and the cache did not hear that they are")
         if failed := sorted(self._not_bound.intersection(each.uid for each in need.attempts)):
             self._wrong(f"{failed} are to be bound, which their extender did not bind")
         answer = await self._bind(need, number)
@@ -125,12 +143,13 @@ class ShadowPerformer:
 
     # What was refused since the state was read.
 
-    def _settles(self, *, forget=(), **how):
+    def _settles(self, *, forget=(), finish=(), **how):
         self._is_refused |= bool(forget)
+        self._to_finish.difference_update(token for _, token in finish)
         if (told := self._actor._scheduler.performer._news) != self._rows:
             self._wrong(f"the cache is told of rows {told}, not {self._rows}")
         self._rows = {}
-        return self._settle(forget=forget, **how)
+        return self._settle(forget=forget, finish=finish, **how)
 
     def _are_assumed(self, accepted, refused, now_s):
         self._is_refused |= bool(refused)

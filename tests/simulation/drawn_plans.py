@@ -1,0 +1,111 @@
+"""What decisions at random are made with: plans with plugins of users, searches and extenders, and
+pods of few kinds, of many, or each of a kind of its own."""
+
+import json
+from dataclasses import replace
+
+from roadstead.facts.pod import PodIdentity, Volume
+from tests.builders import pod
+from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, Overshoots, config_with, peculiar
+from tests.simulation import wide
+
+PODS = 14
+PLAIN = "uid-own"
+"""How the UIDs of pods begin that are alike in all but size, and each of a size of its own."""
+
+SIZES = (100, 250, 300, 500, 700)
+"""Of pods, in millicores, that plugins of users treat in their ways."""
+
+ACROSS_NODES = ("across", "domains")
+"""Kinds of pods whose scores hang on which nodes are left by a search or an extender."""
+
+SCORING = ("LikesDigits", "LikesFewPods", "Overshoots", "FailsToScore", "LooksTwice")
+NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity")
+
+
+def plan_for(plan, draw, opinions, lists):
+    """The plan with plugins of users, a share of nodes to score and an extender, or no scores.
+
+    lists: whether workers shall list the best of all nodes.
+    """
+    if lists:
+        document = json.loads(config_with(config=plan.config_text))
+        settings = plan.settings.model_copy(update={"score_nodes": "all"})
+        return replace(plan, settings=settings, config_text=json.dumps(document))
+    few = draw.choice((0, 1, 2, 3, 5))
+    chosen = draw.sample((*DECIDING, *ACROSS), few) if draw.random() < 0.7 else [IsMoody]
+    chosen += [Overshoots] if draw.random() < 0.15 else []
+    names = [each.name for each in chosen]
+    names = [name for name in names if name not in plan.config_text]
+    document = json.loads(config_with(*names, config=plan.config_text))
+    share, scored = draw.choice((None, 0, 1, 40, 70)), "config"
+    if share is None or draw.random() < 0.3:
+        # Whatever the share, so that nothing but an extender narrows.
+        scored = "all"
+    if share is not None:
+        document["percentageOfNodesToScore"] = share
+    for point, enabled in _points(draw, names):
+        for each in document["profiles"]:
+            each.setdefault("plugins", {})[point] = {"disabled": [{"name": "*"}]} | enabled
+    if opinions is not None:
+        document["extenders"] = [opinions.config()]
+    settings = plan.settings.model_copy(update={"score_nodes": scored})
+    return replace(
+        plan,
+        settings=settings,
+        config_text=json.dumps(document),
+        config_source="at random",
+        plugins=(*plan.plugins, *peculiar(*names)),
+    )
+
+
+def wide_pods(draw):
+    """Pods with more of what manifests may say, of few kinds, and of sizes that users' plugins
+    know."""
+    among = draw.choice((wide.KINDS.keys() - {"gated"}, ACROSS_NODES))
+    kinds = draw.sample(sorted(among), min(len(among), draw.choice((1, 2, 4))))
+    sizes = draw.sample(SIZES, 2)
+    for number in range(draw.randint(2, 8)):
+        facts = wide.KINDS[draw.choice(kinds)](draw, draw.choice("xy"))
+        if draw.random() < 0.8:
+            size = draw.choice(sizes)
+            others = tuple(each for each in facts.requests if each[0] != "cpu")
+            facts = replace(facts, requests=(("cpu", size), *others), nonzero_cpu_milli=size)
+        yield PodIdentity(f"uid-m{number}", "default", f"m{number}"), facts
+
+
+def own_sizes(draw):
+    """Pods of which each is the only one of its class."""
+    for number, size in enumerate(draw.sample(range(50, 900), draw.randint(6, PODS))):
+        name = f"own{number}"
+        selector = draw.choice((None, None, None, None, {"disk": "ssd"}))
+        yield (
+            PodIdentity(f"{PLAIN}{number}", "default", name),
+            pod(cpu=size, node_selector=selector),
+        )
+
+
+def with_claim(draw, number):
+    """A pod that waits, perhaps as others do, for one of few local volumes."""
+    claim = (("claimName", f"local{draw.randrange(2)}"),)
+    facts = pod(cpu=50, volumes=(Volume("data", "persistentVolumeClaim", claim),))
+    return PodIdentity(f"uid-v{number}", "default", f"v{number}"), facts
+
+
+def _points(draw, names):
+    """Extension points that are configured by themselves, each with the plugins that it keeps."""
+    few, scoring = draw.random(), [name for name in names if name in SCORING]
+    if few < 0.15:
+        yield "score", {}
+    elif few < 0.45:
+        # With one alone, whatever changes for it changes for all.
+        either = scoring if scoring and draw.random() < 0.7 else NORMALIZING
+        kept = draw.sample(either, min(len(either), draw.choice((1, 1, 2))))
+        yield "score", {"enabled": [{"name": name} for name in kept]}
+    if draw.random() < 0.15:
+        yield "postFilter", {}
+
+
+def larger(facts, by):
+    more = tuple((name, size + by * (name == "cpu")) for name, size in facts.requests)
+    return replace(facts, requests=more, nonzero_cpu_milli=facts.nonzero_cpu_milli + by)

@@ -1,0 +1,86 @@
+"""The best rows of classes, as workers find them and a scheduler puts them together, against the
+totals of all rows: which rows are listed, what bounds the others, and what is left to look at."""
+
+import numpy as np
+
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.tie_break import ranked
+from roadstead.kernel.arrays import END, NOWHERE
+from tests.simulation.naive import score_lines
+
+
+class Lists:
+    """What should be listed of the rows of one table. profiles: by name, of the scheduler."""
+
+    def __init__(self, table, rows, profiles, most):
+        self._table, self._rows, self._profiles, self._most = table, rows, profiles, most
+
+    def problems_of(self, best, pods, draws, answers, names):
+        """best: what was put together of the answers of workers. names: of the nodes that are left
+        to the scheduler, whoever holds them."""
+        left = {self._table.row_of(name) for name in names}
+        for worker in self._rows.asked():
+            if worker not in answers:
+                left.update(self._rows.of(worker).tolist())
+        said = [np.frombuffer(each.is_told, np.bool_) for each in answers.values()]
+        known = np.logical_and.reduce(said) if said else np.zeros(len(pods), np.bool_)
+        wanted = [pod for pod, is_told in zip(pods, known, strict=True) if is_told]
+        if best is None:
+            return ["nothing is listed, though workers list"] if wanted else []
+        if [*best.signatures] != [pod.signature for pod in wanted]:
+            return [f"{best.signatures} are listed, not {[pod.key for pod in wanted]}"]
+        if {*best.apart.tolist()} != left:
+            return [f"rows {best.apart} are left to look at, not {sorted(left)}"]
+        found, draw_of = [], dict(zip((pod.uid for pod in pods), draws, strict=True))
+        for place, pod in enumerate(wanted):
+            if best.draws[place] != draw_of[pod.uid]:
+                found.append(f"the draw of {pod.key} is {best.draws[place]}")
+            found += self._differences(best, place, pod, left)
+        return found
+
+    def _differences(self, best, place, pod, left):
+        totals = self._totals(pod)
+        ranks = ranked(best.draws[place], self._table.columns.name_hash)
+        order = sorted(totals.keys() - left, key=lambda row: (-totals[row], -int(ranks[row])))
+        listed, others = [], []
+        for worker in self._rows.asked():
+            own = {*self._rows.of(worker).tolist()}
+            best_of = [row for row in order if row in own]
+            listed += best_of[: self._most]
+            others += best_of[self._most :]
+        said = dict(zip(best.rows[place].tolist(), best.totals[place].tolist(), strict=True))
+        said.pop(END, None)
+        if said.keys() != {*listed}:
+            yield f"rows {sorted(said)} are listed of {pod.key}, not {sorted(listed)}"
+            return
+        highest, many, count, bound = best.told[place].tolist()
+        # What normalization adds to every total alike, the scheduler knows.
+        beside = {total - said[row] for row, total in totals.items() if row in said}
+        if len(beside) > 1:
+            yield f"{pod.key}: totals {said} are listed, of {totals}"
+        if count != len(order):
+            yield f"{pod.key}: {count} feasible rows, not {len(order)}"
+        if not order:
+            return
+        (beside,) = beside
+        top = [row for row in order if totals[row] == totals[order[0]]]
+        if (highest + beside, many) != (totals[order[0]], len(top)):
+            yield f"{pod.key}: {many} rows have {highest} and {beside}, of {totals}"
+        next_of = max(((totals[row], int(ranks[row])) for row in others), default=None)
+        if others and (bound + beside, int(best.bound[place])) != next_of:
+            yield f"{pod.key}: what is not listed has {bound} and {beside}, not {next_of}"
+        if not others and bound != NOWHERE:
+            yield f"{pod.key}: what is not listed has {bound}, though nothing is left"
+
+    def _totals(self, pod):
+        """row → its total, of the feasible ones."""
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        evaluation = Evaluation(profile, pod.info, self._table)
+        evaluation.update(len(self._table), evaluation.own_filter_summaries())
+        rows = np.flatnonzero(evaluation.feasible)
+        if not len(rows):
+            return {}
+        evaluation.update_scores(evaluation.own_score_summaries())
+        lines = [each for each in score_lines(evaluation, rows).values() if each is not None]
+        totals = sum((weight * scores for weight, scores in lines), np.zeros(len(rows), np.int64))
+        return dict(zip(rows.tolist(), totals.tolist(), strict=True))
