@@ -179,7 +179,12 @@ def _shown(explanation, view):
         "best": entry["best"],
         "message": entry.get("message", ""),
         "error": entry.get("cycleError", ""),
-        "pre_filter": (entry["preFilter"]["status"], entry["preFilter"]["skipped"]),
+        "pre_filter": tuple(
+            entry["preFilter"][each] for each in ("status", "skipped", "nodeNames")
+        ),
+        "pre_score_skipped": entry.get("preScoreSkipped", []),
+        "best_total": entry.get("bestTotal"),
+        "nominated_fits": entry.get("nominatedFits", False),
         "refused": _refused(explanation.names, entry),
     }
     told = entry.get("postFilter")
@@ -187,14 +192,17 @@ def _shown(explanation, view):
         "status": told["status"],
         "nominated": told["nominatedNode"],
         "acceptable": told.get("acceptable", []),
+        "exhaustive": told["exhaustive"],
         "candidates": [
-            (each["node"], len(each["pods"]), each["numPDBViolations"])
+            (each["node"], each["pods"], each["numPDBViolations"])
             for each in told.get("candidates", ())
         ],
     }
     if view["scores"] is not None:
         shown["scores"] = {
-            each["plugin"]: None if each.get("skipped") else (each["weight"], each["normalized"])
+            each["plugin"]: None
+            if each.get("skipped")
+            else (each["weight"], each["raw"], each["normalized"])
             for each in entry.get("scores", ())
         }
         shown["total"] = entry.get("total")

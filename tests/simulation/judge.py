@@ -321,8 +321,9 @@ def _shown(result):
         "status": status,
         "nominated": result.nominated_node,
         "acceptable": sorted(result.acceptable, key=str.encode) if is_success else [],
+        "exhaustive": result.exhaustive,
         "candidates": [
-            (each.node_name, len(each.victims), each.violations)
+            (each.node_name, [victim.key for victim in each.victims], each.violations)
             for each in (candidates if is_success else ())
         ],
     }

@@ -11,7 +11,7 @@ from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
 from roadstead.framework.guarded import PluginFailure
-from roadstead.framework.plugin import Extremes
+from roadstead.framework.plugin import IGNORED, Extremes
 from roadstead.framework.tie_break import Chooser
 from roadstead.framework.what_if import PASSED
 from roadstead.protocol.status import Code, Status
@@ -93,10 +93,17 @@ class Naive:
         found.view = {
             "feasible": [name_of[row] for row in rows],
             "best": [],
-            "pre_filter": (shown_status(outcome.status), list(outcome.skipped)),
+            "pre_filter": (
+                shown_status(outcome.status),
+                list(outcome.skipped),
+                None if outcome.node_names is None else sorted(outcome.node_names),
+            ),
             "refused": _refused(evaluation) if passed else {},
             "scores": None,
+            "pre_score_skipped": [],
             "total": None,
+            "best_total": None,
+            "nominated_fits": False,
             "post_filter": None,
             "error": "" if failure is None else failure.message,
         }
@@ -125,7 +132,7 @@ class Naive:
             if lone:
                 return Verdict(lone, feasible=len(rows), best=1)
             return Verdict(None, error=status.message, feasible=len(rows))
-        totals = sum((w * scores for w, scores in filter(None, lines.values())), 0)
+        totals = sum((w * scores for w, _, scores in filter(None, lines.values())), 0)
         if not lines:
             totals = np.full(len(rows), 0 if left.added else 1, dtype=np.int64)
         added = [left.added.get(name_of[row], 0) for row in rows]
@@ -133,15 +140,18 @@ class Naive:
         best = feasible[totals == totals.max()]
         if lone:
             best = np.array([self._table.row_of(lone)])
-        outside = {"Extender": (1, added)} if left.added else {}
+        outside = {"Extender": (1, added, added)} if left.added else {}
         view |= {
             "best": [name_of[row] for row in best],
             "scores": {
-                name: None if line is None else (line[0], line[1].tolist())
+                name: None if line is None else (line[0], line[1].tolist(), line[2].tolist())
                 for name, line in lines.items()
             }
             | outside,
+            "pre_score_skipped": sorted(evaluation.state.skip_score),
             "total": totals.tolist(),
+            "best_total": int(totals[rows.index(best[0])]),
+            "nominated_fits": facts.nominated_node_name in view["feasible"],
         }
         row = best[0] if lone else self._chooser.one_of(self._table, best, pod.key, pod.draw)
         total = int(totals[rows.index(row)])
@@ -185,7 +195,8 @@ def _refused(evaluation):
 
 
 def score_lines(evaluation, feasible):
-    """Of each score plugin (weight, normalized scores: int64[feasible]); None where it skips.
+    """Of each score plugin (weight, scores as shown, and normalized: int64[feasible]); None where
+    it skips.
 
     A status where one fails to normalize, or is out of range.
     """
@@ -203,7 +214,9 @@ def score_lines(evaluation, feasible):
                 return normalize_failure(failure.status)
         if (refused := out_of_range(each.plugin.name, scores)) is not None:
             return refused
-        lines[each.plugin.name] = each.weight, scores
+        # A node without what is scored counts for nothing.
+        shown = np.where(raw[feasible] == IGNORED, 0, raw[feasible])
+        lines[each.plugin.name] = each.weight, shown, scores
     return lines
 
 

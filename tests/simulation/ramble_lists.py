@@ -82,5 +82,7 @@ class Lists:
             return {}
         evaluation.update_scores(evaluation.own_score_summaries())
         lines = [each for each in score_lines(evaluation, rows).values() if each is not None]
-        totals = sum((weight * scores for weight, scores in lines), np.zeros(len(rows), np.int64))
+        totals = sum(
+            (weight * scores for weight, _, scores in lines), np.zeros(len(rows), np.int64)
+        )
         return dict(zip(rows.tolist(), totals.tolist(), strict=True))
