@@ -3,10 +3,22 @@ pods of few kinds, of many, or each of a kind of its own."""
 
 import json
 from dataclasses import replace
+from enum import Enum
 
 from roadstead.facts.pod import PodIdentity, Volume
 from tests.builders import pod
-from tests.peculiar_plugins import ACROSS, DECIDING, IsMoody, Overshoots, config_with, peculiar
+from tests.peculiar_plugins import (
+    ACROSS,
+    DECIDING,
+    FailsToScore,
+    IsMoody,
+    LikesDigits,
+    LikesFewPods,
+    LooksTwice,
+    Overshoots,
+    config_with,
+    peculiar,
+)
 from tests.simulation import wide
 
 PODS = 14
@@ -19,19 +31,40 @@ SIZES = (100, 250, 300, 500, 700)
 ACROSS_NODES = ("across", "domains")
 """Kinds of pods whose scores hang on which nodes are left by a search or an extender."""
 
-SCORING = ("LikesDigits", "LikesFewPods", "Overshoots", "FailsToScore", "LooksTwice")
+LONELY = (LikesDigits, LikesFewPods, Overshoots, FailsToScore, LooksTwice)
+SCORING = tuple(each.name for each in LONELY)
 NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity")
 
 
-def plan_for(plan, draw, opinions, lists):
-    """The plan with plugins of users, a share of nodes to score and an extender, or no scores.
+class Style(Enum):
+    """What a cluster at random is made for."""
 
-    lists: whether workers shall list the best of all nodes.
-    """
-    if lists:
-        document = json.loads(config_with(config=plan.config_text))
+    LISTS = 3
+    """Workers list the best of all nodes: no plugins of users, pods of sizes of their own."""
+    ALONE = 2
+    """One plugin of a user alone scores few kinds of pods, again and again."""
+    ANY = 6
+
+    @classmethod
+    def of(cls, draw):
+        (style,) = draw.choices([*cls], [each.value for each in cls])
+        return style
+
+
+def plan_for(plan, draw, opinions, style):
+    """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
+    if style is not Style.ANY:
+        chosen = [draw.choice(LONELY)] if style is Style.ALONE else []
+        chosen = [each for each in chosen if each.name not in plan.config_text]
+        document = json.loads(config_with(*(e.name for e in chosen), config=plan.config_text))
+        if chosen:
+            scores = {"disabled": [{"name": "*"}], "enabled": [{"name": chosen[0].name}]}
+            for each in document["profiles"]:
+                each.setdefault("plugins", {})["score"] = scores
         settings = plan.settings.model_copy(update={"score_nodes": "all"})
-        return replace(plan, settings=settings, config_text=json.dumps(document))
+        plugins = (*plan.plugins, *peculiar(*(each.name for each in chosen)))
+        text = json.dumps(document)
+        return replace(plan, settings=settings, config_text=text, plugins=plugins)
     few = draw.choice((0, 1, 2, 3, 5))
     chosen = draw.sample((*DECIDING, *ACROSS), few) if draw.random() < 0.7 else [IsMoody]
     chosen += [Overshoots] if draw.random() < 0.15 else []
@@ -72,6 +105,14 @@ def wide_pods(draw):
             others = tuple(each for each in facts.requests if each[0] != "cpu")
             facts = replace(facts, requests=(("cpu", size), *others), nonzero_cpu_milli=size)
         yield PodIdentity(f"uid-m{number}", "default", f"m{number}"), facts
+
+
+def alike(draw):
+    """Pods of two kinds that differ in size alone, which plugins of users know."""
+    sizes = draw.sample(SIZES, 2)
+    for number in range(PODS):
+        name = f"alike{number}"
+        yield PodIdentity(f"uid-{name}", "default", name), pod(cpu=draw.choice(sizes))
 
 
 def own_sizes(draw):

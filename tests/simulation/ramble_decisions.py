@@ -37,7 +37,16 @@ from tests.builders import GIB, taint
 from tests.peculiar_plugins import IsMoody
 from tests.simulation import sampling
 from tests.simulation.bystanders import compiled
-from tests.simulation.drawn_plans import PODS, larger, own_sizes, plan_for, wide_pods, with_claim
+from tests.simulation.drawn_plans import (
+    PODS,
+    Style,
+    alike,
+    larger,
+    own_sizes,
+    plan_for,
+    wide_pods,
+    with_claim,
+)
 from tests.simulation.opinions import Opinions
 from tests.simulation.ramble_coverage import Coverages
 from tests.simulation.ramble_held import hear, nominations_at, nominations_of
@@ -96,9 +105,10 @@ class _Ramble:
         self._draw, self._lease_id, self._number = draw, 0, 0
         IsMoody.mood = 0
         self._reads, self._refused = draw.choice((0.6, 0.6, 0.2)), draw.choice((0.2, 0.2, 0.6))
-        self._lists = lists = draw.random() < 0.3
-        opinions = Opinions(draw) if not lists and draw.random() < 0.5 else None
-        self._plan = plan = plan_for(plan, draw, opinions, lists)
+        self._style = style = Style.of(draw)
+        self._lists = lists = style is Style.LISTS
+        opinions = Opinions(draw) if style is Style.ANY and draw.random() < 0.5 else None
+        self._plan = plan = plan_for(plan, draw, opinions, style)
         self._classes, members = PodClasses(), GroupMembers()
         profiles = build_profiles(plan, self._classes, members=members)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
@@ -113,7 +123,8 @@ class _Ramble:
             self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
         self._parts = parts
         self._judge = ShownJudge(plan, members, bounds, opinions)
-        code = compiled() if lists or draw.random() < 0.5 else None
+        is_compiled = draw.random() < {Style.LISTS: 1, Style.ALONE: 0.2, Style.ANY: 0.5}[style]
+        code = compiled() if is_compiled else None
         sharers = draw.choice((1, 1, 100))
         self._cycle = TableCycle(
             self._held.table,
@@ -158,11 +169,13 @@ class _Ramble:
         draw = self._draw
         pods = [each for each in scenario.pods if each[1].pod_group is None]
         pods = draw.sample(pods, min(3 if self._lists else PODS, len(pods)))
-        if self._lists:
+        if self._style is Style.ALONE:
+            pods = [*alike(draw)]
+        elif self._lists:
             pods += own_sizes(draw)
         elif draw.random() < 0.6:
             pods += wide_pods(draw)
-        if not self._lists and draw.random() < 0.3:
+        if self._style is Style.ANY and draw.random() < 0.3:
             # They take one another's volumes, of which each batch has to know.
             pods += [with_claim(draw, number) for number in range(6)]
         if draw.random() < 0.5:
