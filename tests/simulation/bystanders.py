@@ -53,9 +53,13 @@ class Bystanders:
         """
         path = self._plain(world, start)
         asked = _asked(path, pod, facts)
-        told = _shown(path.explain(asked), view)
+        explanation = path.explain(asked)
+        told = _shown(explanation, view)
         if told != view:
             yield f"plain explains {pod.key}: {_differing(told, view)}"
+        best = _best(view, view["node"])
+        if (told := tuple(sorted(explanation.best, key=str.encode))) != best:
+            yield f"plain explains that {told} are the best for {pod.key}, not {best}"
         decision = path.decide(asked)
         decided = decision.node_name, decision.feasible, decision.total, decision.best_size
         decided += _nominated(decision)

@@ -25,7 +25,7 @@ PODS = 14
 PLAIN = "uid-own"
 """How the UIDs of pods begin that are alike in all but size, and each of a size of its own."""
 
-SIZES = (100, 250, 300, 500, 700)
+SIZES = (100, 250, 300, 500, 700, 900)
 """Of pods, in millicores, that plugins of users treat in their ways."""
 
 ACROSS_NODES = ("across", "domains")

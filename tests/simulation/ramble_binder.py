@@ -296,6 +296,14 @@ class _Ramble:
         if not volumes and draw.random() < 0.1:
             # One of them stands in it twice.
             rows = [[*each, *each[:1]] for each in rows]
+        if pods and not volumes and draw.random() < 0.15:
+            # Some of them come before the others, and again with them.
+            few = draw.randint(1, len(pods))
+            some, *more = (each[:few] for each in rows)
+            nodes, tokens, read, jobs = map(tuple, more)
+            self._do(
+                "bind", BindBatch(owner, epoch, pod_batch(some), nodes, tokens, (), read, jobs)
+            )
         pods, nodes, tokens, read, jobs = rows
         batch = BindBatch(
             *(owner, epoch, pod_batch(pods), tuple(nodes), tuple(tokens)),

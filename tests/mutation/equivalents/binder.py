@@ -471,4 +471,22 @@ SAME: tuple[Same, ...] = (
             ),
         ),
     ),
+    Same(
+        "roadstead/binder/recovery.py",
+        "it takes longer",
+        (("_no_collection", "gc.disable()", "pass"),),
+    ),
+    Same(
+        "roadstead/binder/verification.py",
+        "what all rows pass is found earlier, or anew; of a class that PreFilter refuses nothing "
+        "is asked",
+        (
+            (
+                "Verifier._known_of_all",
+                "if known.passes is None and known.times >= worthwhile and "
+                "known.status.is_success: ...",
+                "if True: ...",
+            ),
+        ),
+    ),
 )

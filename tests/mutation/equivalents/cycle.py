@@ -300,4 +300,43 @@ SAME: tuple[Same, ...] = (
         "the batch ends there, and the pod is the first of the next one, to the same result",
         (("WholeBatch._decide_changed", "if pod.info.facts.volumes: ...", "if True: ..."),),
     ),
+    Same(
+        "roadstead/cycle/batch.py",
+        "where none of the classes is left out, all pods are settled at once",
+        (("BatchRun.decide_run", "if left: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/class_memory.py",
+        "whoever takes what was kept of a class asks whether it still holds",
+        (
+            ("ClassMemory.put", "self._own.pop(key, None)", "pass"),
+            ("ClassMemory.put", "self._sharing.pop(key, None)", "pass"),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/class_run.py",
+        "scores are found again, the same ones",
+        (("ClassRun._sum", "if not status.is_success: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/explain.py",
+        "PreScore is asked where a row is feasible, and says something where it fails",
+        (
+            (
+                "explain",
+                "evaluation.pre_score.code is Code.ERROR and len(feasible)",
+                "evaluation.pre_score.code is Code.ERROR or len(feasible)",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/ranker.py",
+        "the totals of fewer or of more classes are in memory at a time",
+        (("Ranker.rank", "max(1, len(self._table))", "min(1, len(self._table))"),),
+    ),
+    Same(
+        "roadstead/cycle/worker_rows.py",
+        "rows are put in order before they are first asked for",
+        (("OwnRows.__init__", "0", "1"),),
+    ),
 )
