@@ -39,16 +39,17 @@ NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPod
 class Style(Enum):
     """What a cluster at random is made for."""
 
-    LISTS = 3
+    LISTS = "lists"
     """Workers list the best of all nodes: no plugins of users, pods of sizes of their own."""
-    ALONE = 2
+    ALONE = "alone"
     """One plugin of a user alone scores few kinds of pods, again and again."""
-    ANY = 6
+    KINDS = "kinds"
+    """Pods of two kinds look across nodes, and differ in what they ask for."""
+    ANY = "any"
 
     @classmethod
     def of(cls, draw):
-        (style,) = draw.choices([*cls], [each.value for each in cls])
-        return style
+        return draw.choice((*[cls.LISTS] * 3, *[cls.ALONE] * 2, *[cls.KINDS] * 2, *[cls.ANY] * 6))
 
 
 def plan_for(plan, draw, opinions, style):
@@ -113,6 +114,14 @@ def alike(draw):
     for number in range(PODS):
         name = f"alike{number}"
         yield PodIdentity(f"uid-{name}", "default", name), pod(cpu=draw.choice(sizes))
+
+
+def of_kinds(draw):
+    """Pods of two kinds that look across nodes: some fit everywhere, some hardly anywhere."""
+    kinds = [wide.KINDS[draw.choice(ACROSS_NODES)](draw, draw.choice("xy")) for _ in range(2)]
+    for number in range(PODS):
+        name, by = f"kind{number}", draw.choice((0, 50, 300, 900, 3000))
+        yield PodIdentity(f"uid-{name}", "default", name), larger(draw.choice(kinds), by)
 
 
 def own_sizes(draw):

@@ -42,6 +42,7 @@ from tests.simulation.drawn_plans import (
     Style,
     alike,
     larger,
+    of_kinds,
     own_sizes,
     plan_for,
     wide_pods,
@@ -59,6 +60,9 @@ TIMES, STEPS = 8, 30
 NODES = 9
 FEW = 3
 """Nodes of which a search is content, so that it ends early in a small cluster."""
+
+COMPILED = {Style.LISTS: 1, Style.KINDS: 0.9, Style.ALONE: 0.2, Style.ANY: 0.5}
+"""How often a kernel decides."""
 
 OVER = ("new", "unschedulable", "failed", "conflict", "gone")
 KINDS = {
@@ -123,8 +127,7 @@ class _Ramble:
             self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
         self._parts = parts
         self._judge = ShownJudge(plan, members, bounds, opinions)
-        is_compiled = draw.random() < {Style.LISTS: 1, Style.ALONE: 0.2, Style.ANY: 0.5}[style]
-        code = compiled() if is_compiled else None
+        code = compiled() if draw.random() < COMPILED[style] else None
         sharers = draw.choice((1, 1, 100))
         self._cycle = TableCycle(
             self._held.table,
@@ -171,6 +174,8 @@ class _Ramble:
         pods = draw.sample(pods, min(3 if self._lists else PODS, len(pods)))
         if self._style is Style.ALONE:
             pods = [*alike(draw)]
+        elif self._style is Style.KINDS:
+            pods = [*of_kinds(draw)]
         elif self._lists:
             pods += own_sizes(draw)
         elif draw.random() < 0.6:
