@@ -13,6 +13,7 @@ import logging
 import multiprocessing
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -61,6 +62,16 @@ def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
     return lines
 
 
+def _one(seed: int, *, kinds: Sequence[str], among: str, counts: bool) -> Outcome:
+    """What came of one seed; an error in what follows a run is a problem of its own."""
+    try:
+        return (simulate_counted if counts else simulate)(seed, kinds, among=among)
+    except Exception as failure:
+        place = traceback.extract_tb(failure.__traceback__)[-1]
+        text = f"{type(failure).__name__}: {failure} ({place.filename}:{place.lineno})"
+        return Outcome(seed, "", 0.0, Counter(), problems=[text])
+
+
 def run(
     seeds: Sequence[int],
     kinds: Sequence[str],
@@ -72,7 +83,7 @@ def run(
     """All seeds, side by side, told as they end."""
     outcomes = []
     with multiprocessing.Pool(processes, initializer=logging.disable) as pool:
-        one = partial(simulate_counted if counts else simulate, kinds=kinds, among=among)
+        one = partial(_one, kinds=kinds, among=among, counts=counts)
         for number, outcome in enumerate(pool.imap(one, seeds), 1):
             outcomes.append(outcome)
             if outcome.problems:

@@ -5,6 +5,7 @@ import random
 
 from roadstead.actors.names import BINDER
 from roadstead.actors.seam import NOTHING
+from roadstead.journal.records import JournalError
 from roadstead.journal.segments import Reader
 from tests.simulation import (
     older,
@@ -57,7 +58,11 @@ async def checked(run, seed):
             run.network.happens("damage found")
             return problems
     elif seed % 2:
-        await actors[BINDER].stop(NOTHING)
+        try:
+            await actors[BINDER].stop(NOTHING)
+        except JournalError as failure:
+            # What its last write left out is found here.
+            return problems + ended(run, None, failure)
     problems += problems_of(run.scenario, actors, disk, run.heard, run.kept)
     if not disk.lied:
         limits, core = run.scenario.limits, actors[BINDER].core
