@@ -393,8 +393,5 @@ class RaisesInAdvice(LooksAcross):
     def effect(self, placed):
         return self.fail()
 
-    def admits(self, pod, table, row):
-        return self.fail()
-
-    def admits_all(self, pods, table, rows):
+    def admits(self, pods, table, rows):
         return self.fail()

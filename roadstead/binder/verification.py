@@ -135,7 +135,7 @@ class Verifier:
             if passes is None or not passes[its_rows].all():
                 return False
         plugins = {plugin: None for known in found.values() for plugin in known.live}
-        return all(plugin.admits_all(infos, table, rows) for plugin in plugins)
+        return all(plugin.admits(infos, table, rows) for plugin in plugins)
 
     def _known_of_all(self, info: PodInfo, pods: int, worthwhile: int) -> _Known | None:
         """What is known of a class, for all rows, if there are pods enough to find it out."""
@@ -171,7 +171,8 @@ class Verifier:
             if known.times < WORTHWHILE:
                 return False
             known.passes = _standing(profile, info, known.state, self._table)
-        admitted = (plugin.admits(info, self._table, row) for plugin in known.live)
+        rows = np.array([row], dtype=np.intp)
+        admitted = (plugin.admits((info,), self._table, rows) for plugin in known.live)
         return bool(known.passes[row]) and all(admitted)
 
     def _pre_filtered(self, profile: Profile, info: PodInfo) -> _Known:

@@ -234,7 +234,6 @@ CONTAINED = (
     ),
     Contained(FilterPlugin, "filter", "Filter", checked.filter_result, _refuse_all),
     Contained(FilterPlugin, "admits", "admits", checked.truth, _always(False)),
-    Contained(FilterPlugin, "admits_all", "admits_all", checked.truth, _always(False)),
     Contained(
         PostFilterPlugin,
         "post_filter",

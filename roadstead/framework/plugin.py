@@ -256,12 +256,11 @@ class FilterPlugin(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         """Which rows can take the pod, and why the others cannot."""
 
-    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
-        """A quick yes for one row, where Filter is not skipped; after a no it must be asked."""
-        return False
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        """A quick yes for pods that come to rows, one row each, each on top of those before it.
 
-    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
-        """The same for pods that come to rows, one row each, each on top of those before it."""
+        Asked where Filter is not skipped for them; after a no it must be asked.
+        """
         return False
 
 

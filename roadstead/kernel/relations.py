@@ -26,7 +26,7 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts, TopologyScores
-from roadstead.plugins.inter_pod_terms import Family, Relation
+from roadstead.plugins.inter_pod_counts import Family, Relation
 from roadstead.plugins.pod_topology_spread import DomainCounts, PodTopologySpread, SpreadCounts
 from roadstead.plugins.pod_topology_spread_constraints import (
     HOSTNAME,

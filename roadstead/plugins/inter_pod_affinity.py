@@ -28,11 +28,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.config.plugin_args import InterPodAffinityArgs
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
     MAX_NODE_SCORE,
+    EnqueueExtensions,
     Extremes,
     FilterPlugin,
     FilterResult,
@@ -48,27 +60,25 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.affinity_at_once import AVOIDED, may_stand
-from roadstead.plugins.inter_pod_affinity_hints import AffinityHints
 from roadstead.plugins.inter_pod_counts import (
+    FILTERING,
     ByTopology,
     Counts,
     Domains,
-    Kind,
-    TermIndex,
-    by_topology,
-    label_codes,
-    scores_by_topology,
-    seen_from,
-)
-from roadstead.plugins.inter_pod_terms import (
-    FILTERING,
     Family,
+    Kind,
     Line,
     NewPod,
     Relation,
+    TermIndex,
+    WaitingTerms,
+    by_topology,
+    label_codes,
     labels_of_namespaces,
     matches_all,
+    may_stand,
+    scores_by_topology,
+    seen_from,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
@@ -124,7 +134,7 @@ class InterPodAffinity(
     ScorePlugin,
     SummarizesFilter,
     SummarizesScore,
-    AffinityHints,
+    EnqueueExtensions,
 ):
     name = "InterPodAffinity"
     reads = Reads.CLUSTER
@@ -230,28 +240,7 @@ class InterPodAffinity(
                 codes[domains.at(table) == 0] = _NOT_NEAR
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
-    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
-        counts = self._counts_of(pod)
-        terms = counts.pod.terms
-        if terms.error:
-            return False
-        vectors = counts.find(table)
-        self._settle(counts)
-
-        def beside(family: Family, key: str) -> int:
-            """How many there are in the row's domain; 0 where the node lacks the key."""
-            vector = vectors.get((family, key))
-            codes = label_codes(table, key)[1]
-            if vector is None or codes[row] < 0:
-                return 0
-            return int(vector[codes == codes[row]].sum())
-
-        if any(beside(*line) > 0 for line in vectors if line[0] in AVOIDED):
-            return False
-        # Where nobody is near, the pod may be the first of its kind: Filter knows.
-        return all(beside(Family.AFFINITY, each.topology_key) for each in terms.affinity)
-
-    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
         counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
         if any(counts.pod.terms.error for counts in counts_of.values()):
             return False
@@ -310,6 +299,71 @@ class InterPodAffinity(
         self._settle(counts)
         return any(family in FILTERING for (family, _), _ in lines)
 
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        return (
+            on(
+                EventResource.POD,
+                ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
+                self.after_pod_change,
+                concerns=_is_wanted,
+                # Upstream looks at the pod's terms whichever plugin rejected the pod.
+                whoever_rejected=True,
+            ),
+            on(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
+                self.after_node_change,
+            ),
+        )
+
+    def after_pod_change(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A pod on a node came to match all affinity terms, or no longer matches the others.
+
+        HintError where a term does not parse.
+        """
+        old, new = change.old, change.new
+        if not all(each.assigned for each in (old, new) if each is not None):
+            return QueueingHint.QUEUE_SKIP
+        if change.thorough and old is not None and new is None and old.facts.pod_anti_affinity:
+            # It may have refused the pod; upstream looks at the pod's own terms alone.
+            return QueueingHint.QUEUE
+        terms = WaitingTerms(pod, labels_of_namespaces(cluster))
+        if change.thorough and old is not None and terms.is_avoided_by_some(old.facts):
+            return QueueingHint.QUEUE
+        was_near, is_near = (each is not None and terms.is_near(each.facts) for each in (old, new))
+        was_avoided, is_avoided = (
+            each is not None and terms.is_avoided(each.facts) for each in (old, new)
+        )
+        return QueueingHint.when((is_near and not was_near) or (was_avoided and not is_avoided))
+
+    def after_node_change(
+        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A node came to a place that an affinity term may want, or left one that is avoided.
+
+        HintError where a term does not parse.
+        """
+        assert change.new is not None
+        if change.thorough:
+            # Other pods' terms may have refused the other nodes; upstream leaves them out.
+            return QueueingHint.QUEUE
+        terms = WaitingTerms(pod, {})
+        new = dict(change.new.labels)
+        if change.old is None:
+            near = any(term.topology_key in new for term in terms.affinity)
+            return QueueingHint.when(near or bool(terms.anti_affinity))
+        old = dict(change.old.labels)
+        moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        return QueueingHint.when(
+            any(term.topology_key in moved and term.topology_key in new for term in terms.affinity)
+            or any(
+                term.topology_key in moved and term.topology_key in old
+                for term in terms.anti_affinity
+            )
+        )
+
     def sign(self, pod: PodFacts) -> Hashable:
         return (
             pod.namespace,
@@ -360,3 +414,15 @@ _PRE_FILTER, _PRE_SCORE = "PreFilterInterPodAffinity", "PreScoreInterPodAffinity
 
 def _domains(keys: Iterable[str], counts: ByTopology) -> tuple[Domains, ...]:
     return tuple(Domains(key, counts.get(key, {})) for key in keys)
+
+
+def _is_wanted(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
+    """Whether a required affinity term of a waiting pod means a pod on a node.
+
+    Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
+    """
+    if not pod.pod_affinity:
+        return False
+    of_namespace = dict(dict(cluster.namespaces).get(assigned.namespace, ()))
+    labels = dict(assigned.labels)
+    return any(term.means(assigned.namespace, labels, of_namespace) for term in pod.pod_affinity)

@@ -1,31 +1,300 @@
-"""Counts of related pods by topology value, kept per kind of pods and brought up to date by row.
+"""Pod (anti-)affinity terms: what classes of pods are to each other, and how many are where.
 
-For pods to be placed, `Counts` knows which classes concern them (each kind is looked at once), how
-many pods of those stand on each row of a table, and sums that up over the values of a topology key.
-Rows that pods came to or left are counted again, the others are not looked at.
+terms of two classes ──► `Relation`: what a pod of one adds to which counts of the other
+`Counts`: related pods on each row of a table, counted again where pods came or left
+                         ──► by topology value, for Filter and Score
+                         ──► `may_stand`: pods that come one after another
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm.Matches),
+pkg/scheduler/framework/types.go (PodInfo.Update) and plugins/interpodaffinity/plugin.go
+(mergeAffinityTermNamespacesIfNotEmpty).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from roadstead.facts.pod import Labels, PodAffinityTerm
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.pod import Labels, PodAffinityTerm, PodFacts
+from roadstead.facts.selectors import LabelSelector, join_errors
+from roadstead.framework.events import HintError
 from roadstead.nodes.columns import I32, I64, Columns
 from roadstead.nodes.interning import Interner
 from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable, Rows, Table
-from roadstead.plugins.inter_pod_terms import (
-    Family,
-    Line,
-    NewPod,
-    Relation,
-    TermCompiler,
-    Terms,
-    joined,
-)
+
+NamespaceLabels = Mapping[str, Mapping[str, str]]
+"""Labels of each known namespace."""
+
+
+def labels_of_namespaces(cluster: ClusterFacts) -> NamespaceLabels:
+    """The labels of the namespaces that a cluster tells of."""
+    return {name: dict(labels) for name, labels in cluster.namespaces}
+
+
+class Family(IntEnum):
+    """What a pod on a node is counted as.
+
+    EXISTING_ANTI: its required anti-affinity terms match the new pod. AFFINITY: it matches all
+    required affinity terms of the new pod. ANTI_AFFINITY: it matches required anti-affinity terms
+    of the new pod. SCORE: the weights of all matches that score. SCORED: how many those are.
+    """
+
+    EXISTING_ANTI = 0
+    AFFINITY = 1
+    ANTI_AFFINITY = 2
+    SCORE = 3
+    SCORED = 4
+
+
+FILTERING = (Family.EXISTING_ANTI, Family.AFFINITY, Family.ANTI_AFFINITY)
+"""What Filter looks at."""
+
+
+Line = tuple[Family, str]
+"""A family and a topology key."""
+Relation = tuple[tuple[Line, int], ...]
+"""What one pod of a class adds to each line; empty where two classes do not concern each other.
+
+A SCORED line stands beside each SCORE line, whose sum may be 0.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term that parses; a selector of None matches nothing.
+
+    meaning: its code among all that mean the same pods, whatever their key and weight.
+    """
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None
+    weight: int
+    meaning: int
+
+    def matches(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether a pod, whose namespace has these labels, is meant by the term."""
+        return self.means(pod.facts.namespace, pod.labels, namespace_labels)
+
+    def means(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> bool:
+        """Whether a pod of this namespace and these labels is meant."""
+        if namespace not in self.namespaces:
+            chosen = self.namespace_selector
+            if chosen is None or not chosen.matches(namespace_labels):
+                return False
+        return self.selector is not None and self.selector.matches(labels)
+
+    def merged(self, known: NamespaceLabels) -> Term:
+        """The term of a new pod: the namespaces that its selector selects are named as well.
+
+        The selector stays, and new pods' terms are asked with no namespace labels: as upstream
+        has it since 1.34, one that is met by no labels (NotIn, DoesNotExist) means every namespace.
+        """
+        chosen = self.namespace_selector
+        if chosen is None:
+            return self
+        found = {name for name, labels in known.items() if chosen.matches(labels)}
+        return replace(self, namespaces=self.namespaces | found)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a pod. A group with a term that does not parse is empty; `error` says why."""
+
+    affinity: tuple[Term, ...] = ()
+    anti_affinity: tuple[Term, ...] = ()
+    preferred: tuple[Term, ...] = ()
+    preferred_anti: tuple[Term, ...] = ()
+    error: str = ""
+
+    @property
+    def groups(self) -> tuple[tuple[Term, ...], ...]:
+        return (self.affinity, self.anti_affinity, self.preferred, self.preferred_anti)
+
+    def merged(self, known: NamespaceLabels) -> Terms:
+        """See `Term.merged`."""
+        affinity, anti, preferred, preferred_anti = (
+            tuple(term.merged(known) for term in group) for group in self.groups
+        )
+        return Terms(affinity, anti, preferred, preferred_anti, self.error)
+
+
+NO_TERMS = Terms()
+
+
+class TermCompiler:
+    """Compiles the terms of pods, with upstream's text for those that do not parse."""
+
+    __slots__ = ("_meanings",)
+
+    def __init__(self) -> None:
+        self._meanings: Interner[Hashable] = Interner()
+
+    def compile(self, pod: PodFacts) -> Terms:
+        """The terms of a pod; NO_TERMS itself for one that has none."""
+        named = {
+            "requiredAffinityTerms": pod.pod_affinity,
+            "requiredAntiAffinityTerms": pod.pod_anti_affinity,
+            "preferredAffinityTerms": pod.preferred_pod_affinity,
+            "preferredAntiAffinityTerms": pod.preferred_pod_anti_affinity,
+        }
+        if not any(named.values()):
+            return NO_TERMS
+        errors = {name: _first_error(terms) for name, terms in named.items()}
+        affinity, anti, preferred, preferred_anti = (
+            () if errors[name] else tuple(map(self._term, terms)) for name, terms in named.items()
+        )
+        text = join_errors(f"{name}: {error}" for name, error in errors.items() if error)
+        return Terms(affinity, anti, preferred, preferred_anti, text)
+
+    def _term(self, term: PodAffinityTerm) -> Term:
+        meaning = (term.selector, term.namespaces, term.namespace_selector)
+        return Term(
+            term.topology_key,
+            term.selector,
+            frozenset(term.namespaces),
+            term.namespace_selector,
+            term.weight,
+            self._meanings.code(meaning),
+        )
+
+
+def _first_error(terms: Iterable[PodAffinityTerm]) -> str:
+    return next((term.error for term in terms if term.error), "")
+
+
+def matches_all(terms: Sequence[Term], pod: PodInfo) -> bool:
+    """Whether a pod matches all of a new pod's (merged) terms; False where there are none."""
+    return bool(terms) and all(term.matches(pod, {}) for term in terms)
+
+
+class WaitingTerms:
+    """The required terms of a rejected pod, as its queueing hints compare them with pods.
+
+    Raises HintError where one does not parse.
+    """
+
+    __slots__ = ("affinity", "anti_affinity")
+
+    def __init__(self, pod: PodFacts, known: NamespaceLabels) -> None:
+        problem = _first_error(pod.pod_affinity) or _first_error(pod.pod_anti_affinity)
+        if problem:
+            raise HintError(problem)
+        terms = TermCompiler().compile(pod).merged(known)
+        self.affinity, self.anti_affinity = terms.affinity, terms.anti_affinity
+
+    def is_near(self, other: PodFacts) -> bool:
+        """Whether a pod matches all the affinity terms."""
+        return _means_all(self.affinity, other)
+
+    def is_avoided(self, other: PodFacts) -> bool:
+        """Whether a pod matches all the anti-affinity terms; one that matches some does not count.
+
+        So upstream's hint has it, though any of them refuses a node.
+        """
+        return _means_all(self.anti_affinity, other)
+
+    def is_avoided_by_some(self, other: PodFacts) -> bool:
+        """Whether a pod matches any of the anti-affinity terms, so that it may refuse a node."""
+        labels = dict(other.labels)
+        return any(term.means(other.namespace, labels, {}) for term in self.anti_affinity)
+
+
+def _means_all(terms: Sequence[Term], pod: PodFacts) -> bool:
+    labels = dict(pod.labels)
+    return bool(terms) and all(term.means(pod.namespace, labels, {}) for term in terms)
+
+
+class NewPod:
+    """A kind of pods to be placed, as it meets the pods on the nodes.
+
+    terms: merged. namespace_labels: of the pod's namespace. scores: whether scoring looks at it.
+    """
+
+    __slots__ = ("_meant", "hard_weight", "info", "namespace_labels", "scores", "terms")
+
+    def __init__(
+        self,
+        info: PodInfo,
+        terms: Terms,
+        namespace_labels: Mapping[str, str],
+        *,
+        scores: bool,
+        hard_weight: int,
+    ) -> None:
+        self.info = info
+        self.terms = terms
+        self.namespace_labels = namespace_labels
+        self.scores = scores
+        self.hard_weight = hard_weight
+        self._meant: dict[int, bool] = {}
+
+    def wishes(self, other: PodInfo) -> Relation:
+        """What the pod's own terms make of one pod of `other`: its namespace and labels matter."""
+        terms = self.terms
+        lines: Counter[Line] = Counter()
+        if matches_all(terms.affinity, other):
+            lines.update((Family.AFFINITY, term.topology_key) for term in terms.affinity)
+        for term in terms.anti_affinity:
+            if term.matches(other, {}):
+                lines[Family.ANTI_AFFINITY, term.topology_key] += 1
+        for sign, preferred in ((1, terms.preferred), (-1, terms.preferred_anti)):
+            for term in preferred:
+                if term.matches(other, {}):
+                    _add_score(lines, term.topology_key, sign * term.weight)
+        return _relation(lines)
+
+    def met_by(self, theirs: Terms) -> Relation:
+        """What the (unmerged) terms of a pod on a node make of this one."""
+        lines: Counter[Line] = Counter()
+        for term in theirs.anti_affinity:
+            if self._is_meant(term):
+                lines[Family.EXISTING_ANTI, term.topology_key] += 1
+        if self.scores:
+            for term in theirs.affinity if self.hard_weight > 0 else ():
+                if self._is_meant(term):
+                    _add_score(lines, term.topology_key, self.hard_weight)
+            for sign, preferred in ((1, theirs.preferred), (-1, theirs.preferred_anti)):
+                for term in preferred:
+                    if self._is_meant(term):
+                        _add_score(lines, term.topology_key, sign * term.weight)
+        return _relation(lines)
+
+    def _is_meant(self, term: Term) -> bool:
+        """Whether a term of another pod means this one; each meaning is tried once."""
+        meant = self._meant.get(term.meaning)
+        if meant is None:
+            meant = self._meant[term.meaning] = term.matches(self.info, self.namespace_labels)
+        return meant
+
+
+def _add_score(lines: Counter[Line], key: str, weight: int) -> None:
+    lines[Family.SCORE, key] += weight
+    lines[Family.SCORED, key] += 1
+
+
+def _relation(lines: Counter[Line]) -> Relation:
+    return tuple(sorted(lines.items())) if lines else ()
+
+
+def joined(ours: Relation, theirs: Relation) -> Relation:
+    """The sum of two relations, line by line."""
+    if not ours or not theirs:
+        return ours or theirs
+    lines = Counter(dict(ours))
+    lines.update(dict(theirs))
+    return _relation(lines)
+
 
 ByTopology = dict[str, dict[str, int]]
 """Topology key → value → count."""
@@ -344,3 +613,86 @@ class Domains:
         by_code[codes] = np.fromiter(self._counts.values(), np.int64, len(self._counts))
         by_code[-1] = 0
         return by_code
+
+
+AVOIDED = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
+_REQUIRED = (*AVOIDED, Family.AFFINITY)
+
+MAX_CLASSES = 16
+"""Classes of which each may be something to each other; of more the answer is no."""
+
+Codes = Callable[[str], I32]
+"""The label codes of a topology key: int32[row], -1 where a node lacks it."""
+
+
+class _Sums:
+    """For one line of a class, related pods by domain: int64[code]."""
+
+    __slots__ = ("by_code", "codes", "is_avoided")
+
+    def __init__(self, line: Line, vector: I64 | None, codes: I32) -> None:
+        self.is_avoided = line[0] in AVOIDED
+        self.codes = codes
+        size = int(codes.max(initial=-1)) + 1
+        self.by_code: I64 = np.zeros(size, dtype=np.int64)
+        if vector is not None:
+            there = codes >= 0
+            found = np.bincount(codes[there], weights=vector[there], minlength=size)
+            self.by_code = found.astype(np.int64)
+
+    def admits(self, row: int) -> bool:
+        code = self.codes[row]
+        beside = code >= 0 and self.by_code[code] > 0
+        return bool(not beside if self.is_avoided else beside)
+
+    def come(self, row: int, pods: int) -> None:
+        code = self.codes[row]
+        if code >= 0:
+            self.by_code[code] += pods
+
+
+def may_stand(
+    pods: Sequence[PodInfo],
+    rows: Rows,
+    table: Table,
+    counts_of: Mapping[PodInfo, Counts],
+    codes: Codes,
+) -> bool:
+    """Whether each of the pods, which come to `rows` in this order, may stand there.
+
+    counts_of: by class, of all classes of the pods; none of their terms failed to parse.
+    """
+    meeting = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
+    if len(meeting) > MAX_CLASSES:
+        return False
+    lines: dict[PodInfo, dict[Line, _Sums]] = {}
+    for info, counts in counts_of.items():
+        vectors = counts.find(table)
+        wanted = {line for line in vectors if line[0] in _REQUIRED}
+        for other in meeting:
+            wanted |= {line for line, _ in counts.relation_to(other) if line[0] in _REQUIRED}
+        wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
+        lines[info] = {line: _Sums(line, vectors.get(line), codes(line[1])) for line in wanted}
+    if not any(lines.values()):
+        return True
+    means = {info: _means(info, meeting, lines) for info in counts_of}
+    for info, row in zip(pods, rows.tolist(), strict=True):
+        if not all(sums.admits(row) for sums in lines[info].values()):
+            return False
+        for sums, number in means[info]:
+            sums.come(row, number)
+    return True
+
+
+def _means(
+    info: PodInfo,
+    counts_of: Mapping[PodInfo, Counts],
+    lines: Mapping[PodInfo, Mapping[Line, _Sums]],
+) -> list[tuple[_Sums, int]]:
+    """What one pod of a class adds to the sums of all."""
+    return [
+        (lines[other][line], number)
+        for other, counts in counts_of.items()
+        for line, number in counts.relation_to(info)
+        if line in lines[other]
+    ]

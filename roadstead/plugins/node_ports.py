@@ -55,19 +55,13 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
         return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
 
-    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
-        columns = table.columns
-        return not conflicts(pod.facts.host_ports, columns.port_sets.values[columns.port_set[row]])
-
-    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
-        wanting = [
-            (info, row)
-            for info, row in zip(pods, rows.tolist(), strict=True)
-            if info.facts.host_ports
-        ]
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        places = zip(pods, rows.tolist(), strict=True)
+        wanting = [(pod.facts.host_ports, row) for pod, row in places if pod.facts.host_ports]
         if len({row for _, row in wanting}) < len(wanting):
             return False
-        return all(self.admits(info, table, row) for info, row in wanting)
+        taken, sets = table.columns.port_set, table.columns.port_sets.values
+        return not any(conflicts(ports, sets[taken[row]]) for ports, row in wanting)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

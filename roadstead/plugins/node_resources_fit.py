@@ -83,15 +83,10 @@ class NodeResourcesFit(
         failed = [check for check in checks if check[1].any()]
         return _combine(failed) if failed else ALL_PASS
 
-    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
-        columns = table.columns
-        free, taken = columns.allocatable, columns.requested
-        return bool(columns.pod_count[row] < columns.allocatable_pods[row]) and all(
-            code < len(free) and amount <= free[code, row] - taken[code, row]
-            for code, amount in pod.asked
-        )
-
-    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+        if len(pods) == 1:
+            # Columns of one row cost ten times what the row does.
+            return _has_room(pods[0], table, int(rows[0]))
         columns = table.columns
         order = np.argsort(rows, kind="stable")
         rows = rows[order]
@@ -245,3 +240,13 @@ def _status(combination: int, names: list[str]) -> Status:
     reasons = [name for i, name in enumerate(names) if combination >> (2 * i) & 1]
     hopeless = any(combination >> (2 * i + 1) & 1 for i in range(len(names)))
     return unresolvable(*reasons) if hopeless else unschedulable(*reasons)
+
+
+def _has_room(pod: PodInfo, table: Table, row: int) -> bool:
+    """Whether one row has all that a pod asks for."""
+    columns = table.columns
+    free, taken = columns.allocatable, columns.requested
+    return bool(columns.pod_count[row] < columns.allocatable_pods[row]) and all(
+        code < len(free) and amount <= free[code, row] - taken[code, row]
+        for code, amount in pod.asked
+    )

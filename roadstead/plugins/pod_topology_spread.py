@@ -14,13 +14,13 @@ The domains are those of feasible nodes, the counts those of all nodes; for the 
 count is the node's own and the domains are the feasible nodes. A node that lacks a topology key is
 not scored (IGNORED, in the end 0), except under the system's default constraints. Counts per
 domain are this plugin's summaries.
-Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{filtering,scoring}.go.
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,filtering,scoring}.go.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,12 +28,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.config.plugin_args import PodTopologySpreadArgs
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.events import (
+    ActionType,
+    Change,
+    EventResource,
+    HintError,
+    QueueingHint,
+    RegisteredEvent,
+    SeenPod,
+    on,
+)
 from roadstead.framework.plugin import (
     ALL_PASS,
     IGNORED,
     MAX_NODE_SCORE,
+    EnqueueExtensions,
     Extremes,
     FilterPlugin,
     FilterResult,
@@ -58,14 +71,13 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     SpreadSource,
     included,
     is_counted,
+    keep_skew,
     label_codes,
     look_up,
     sum_by_value,
     with_all_keys,
     with_moves,
 )
-from roadstead.plugins.pod_topology_spread_hints import SpreadHints
-from roadstead.plugins.spread_at_once import keep_skew
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_PODS_KNOWN = 4096
@@ -122,7 +134,7 @@ class PodTopologySpread(
     ScorePlugin,
     SummarizesFilter,
     SummarizesScore,
-    SpreadHints,
+    EnqueueExtensions,
 ):
     name = "PodTopologySpread"
     reads = Reads.CLUSTER
@@ -200,38 +212,12 @@ class PodTopologySpread(
             codes = np.where(codes > 0, codes, said)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
 
-    def admits(self, pod: PodInfo, table: Table, row: int) -> bool:
-        hard = self._of_pod(pod).hard
-        if not hard:
-            return not self._of_pod(pod).hard_error
-        keys = with_all_keys(hard, table)
-        if not keys[row]:
-            return False
-        rows = included(pod.facts, hard, table, keys)
-        return all(
-            self._has_room(pod, spread, table, counted, row)
-            for spread, counted in zip(hard, rows, strict=True)
-        )
-
-    def admits_all(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
         found = {pod: self._of_pod(pod) for pod in dict.fromkeys(pods)}
         if any(each.hard_error for each in found.values()):
             return False
         hard_of = {pod: each.hard for pod, each in found.items()}
         return not any(hard_of.values()) or keep_skew(pods, rows, table, hard_of, self.on_nodes)
-
-    def _has_room(
-        self, pod: PodInfo, spread: Spread, table: Table, counted: Bools, row: int
-    ) -> bool:
-        codes = label_codes(table, spread.topology_key)
-        pods = self.on_nodes(pod, spread, table)
-        there = np.bincount(codes[counted])
-        counts = np.bincount(codes[counted], weights=pods[counted])
-        present = counts[there > 0]
-        enough = len(present) >= spread.min_domains
-        lowest = int(present.min()) if enough and len(present) else 0
-        own = int(counts[codes[row]]) if codes[row] < len(counts) else 0
-        return own + int(spread.matches(pod.labels)) - lowest <= spread.max_skew
 
     def score_summary(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
@@ -319,6 +305,56 @@ class PodTopologySpread(
             return False
         return any(is_counted(e.selector) and e.matches(placed.labels) for e in spread.hard)
 
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        pod = ActionType.ADD | ActionType.DELETE
+        pod |= ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
+        node = ActionType.ADD | ActionType.DELETE
+        node |= ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        return (
+            on(EventResource.POD, pod, self.after_pod_change, concerns=_is_in_namespace_of),
+            on(EventResource.NODE, node, self.after_node_change),
+        )
+
+    def after_pod_change(
+        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A pod on a node came, left, or matches other constraints than before.
+
+        Only pods of the same namespace count. Or this very pod changed so, or tolerates more where
+        taints say which nodes count. HintError where a selector does not parse.
+        """
+        seen = [each for each in (change.old, change.new) if each is not None]
+        if not change.own and any(_is_elsewhere(each, pod) for each in seen):
+            return QueueingHint.QUEUE_SKIP
+        hard = self._hard(pod)
+        labels = [dict(each.facts.labels) for each in seen]
+        if len(seen) == 1:
+            return QueueingHint.when(any(each.matches(labels[0]) for each in hard))
+        retolerates = change.own and seen[0].facts.tolerations != seen[1].facts.tolerations
+        return QueueingHint.when(
+            (retolerates and any(each.honors_taints for each in hard))
+            or any(each.matches(labels[0]) != each.matches(labels[1]) for each in hard)
+        )
+
+    def after_node_change(
+        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """A node that has all topology keys came, left, moved, or has other taints.
+
+        Or a node has them all now, or no longer. HintError where a selector does not parse.
+        """
+        keys = {each.topology_key for each in self._hard(pod)}
+        old, new = change.old, change.new
+        was, now = (_places(keys, each) for each in (old, new))
+        retainted = old is not None and new is not None and old.taints != new.taints
+        return QueueingHint.when(was != now or (now is not None and retainted))
+
+    def _hard(self, pod: PodFacts) -> tuple[Spread, ...]:
+        spread = self._source.of(pod)
+        if spread.hard_error:
+            raise HintError(spread.hard_error)
+        return spread.hard
+
     def sign(self, pod: PodFacts) -> Hashable:
         spread = self._source.of(pod)
         if spread == NO_SPREAD:
@@ -353,3 +389,24 @@ def _rounded(amounts: NDArray[np.float64]) -> I64:
     floor = np.floor(amounts)
     rounded: I64 = (floor + (amounts - floor >= 0.5)).astype(np.int64)
     return rounded
+
+
+def _is_elsewhere(seen: SeenPod, pod: PodFacts) -> bool:
+    """Whether a pod cannot be one of those that `pod` is spread with."""
+    return not seen.assigned or seen.facts.namespace != pod.namespace
+
+
+def _is_in_namespace_of(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:
+    """Whether a pod on a node may be one of those that `pod` is spread with.
+
+    Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
+    """
+    return assigned.namespace == pod.namespace
+
+
+def _places(keys: Iterable[str], node: NodeFacts | None) -> dict[str, str] | None:
+    """The node's values of some topology keys; None if it lacks one, or there is no node."""
+    labels = dict(node.labels) if node is not None else {}
+    if node is None or any(key not in labels for key in keys):
+        return None
+    return {key: labels[key] for key in keys}

@@ -2,7 +2,10 @@
 
 A pod's own constraints come first; a pod without any gets the profile's defaults, provided that a
 Service, or its owning ReplicationController, ReplicaSet or StatefulSet, says which pods belong
-together.
+together. Of pods that come one after another, `keep_skew` says whether each keeps its constraints:
+
+    domains of each constraint, counted once  ──►  pod by pod: is there room?  ──►  count it
+
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common}.go and
 pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
 """
@@ -10,7 +13,7 @@ pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +25,7 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import tolerated
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import NodeTable, Table
+from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.plugins.taint_toleration import HARD_EFFECTS
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -360,3 +363,99 @@ class MatchingPods:
 def is_counted(selector: LabelSelector | None) -> bool:
     """Whether pods that the selector matches are counted at all."""
     return selector is not None and bool(selector.requirements)
+
+
+OnNodes = Callable[[PodInfo, Spread, Table], I64]
+"""How many pods on each row a constraint of a pod counts: int64[row]."""
+
+
+class _Domains:
+    """The domains of one constraint of a class, by label code, as pods come to them.
+
+    counts: int64[code]. present: the codes that some counted row has.
+    """
+
+    def __init__(self, spread: Spread, table: Table, counted: Bools, pods: I64) -> None:
+        codes = label_codes(table, spread.topology_key)
+        size = int(codes.max(initial=-1)) + 1
+        self._spread = spread
+        self._codes = codes
+        self._counted = counted
+        self.present = np.bincount(codes[counted], minlength=size) > 0
+        weights = np.bincount(codes[counted], weights=pods[counted], minlength=size)
+        self.counts = weights.astype(np.int64)
+        self._is_enough = np.count_nonzero(self.present) >= spread.min_domains
+        self._find_lowest()
+
+    def _find_lowest(self) -> None:
+        counts = self.counts[self.present]
+        self._lowest = int(counts.min()) if len(counts) else 0
+        self._at_lowest = int(np.count_nonzero(counts == self._lowest))
+
+    def has_room(self, row: int, own: int) -> bool:
+        """Whether a pod that counts `own` for itself keeps the skew on a row."""
+        lowest = self._lowest if self._is_enough else 0
+        return int(self.counts[self._codes[row]]) + own - lowest <= self._spread.max_skew
+
+    def come(self, row: int) -> None:
+        """A pod that counts came to a row."""
+        if not self._counted[row]:
+            return
+        code = self._codes[row]
+        was = int(self.counts[code])
+        self.counts[code] = was + 1
+        if was == self._lowest:
+            self._at_lowest -= 1
+            if not self._at_lowest:
+                self._find_lowest()
+
+
+class _Class:
+    """A class with hard constraints: its domains, and whether each counts the pod itself."""
+
+    def __init__(
+        self, pod: PodInfo, hard: Sequence[Spread], table: Table, on_nodes: OnNodes
+    ) -> None:
+        self._keys = with_all_keys(hard, table)
+        rows = included(pod.facts, hard, table, self._keys)
+        self.domains = [
+            _Domains(spread, table, counted, on_nodes(pod, spread, table))
+            for spread, counted in zip(hard, rows, strict=True)
+        ]
+        self._own = [int(spread.matches(pod.labels)) for spread in hard]
+
+    def has_room(self, row: int) -> bool:
+        if not self._keys[row]:
+            return False
+        pairs = zip(self.domains, self._own, strict=True)
+        return all(each.has_room(row, own) for each, own in pairs)
+
+
+def keep_skew(
+    pods: Sequence[PodInfo],
+    rows: Rows,
+    table: Table,
+    hard_of: Mapping[PodInfo, Sequence[Spread]],
+    on_nodes: OnNodes,
+) -> bool:
+    """Whether each of the pods, which come to `rows` in this order, keeps its constraints.
+
+    hard_of: by class, of all classes of the pods.
+    """
+    classes = {info: _Class(info, hard, table, on_nodes) for info, hard in hard_of.items() if hard}
+    counted_by = {
+        info: [
+            domains
+            for other, found in classes.items()
+            for spread, domains in zip(hard_of[other], found.domains, strict=True)
+            if other.facts.namespace == info.facts.namespace and spread.matches(info.labels)
+        ]
+        for info in hard_of
+    }
+    for info, row in zip(pods, rows.tolist(), strict=True):
+        found = classes.get(info)
+        if found is not None and not found.has_room(row):
+            return False
+        for domains in counted_by[info]:
+            domains.come(row)
+    return True
