@@ -30,7 +30,7 @@ class ShadowPerformer:
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
         self._takes_time, self._leases = settings.decision_time.is_given, ()
-        self._not_bound, self._to_finish = set(), set()
+        self._not_bound, self._asked_outside, self._to_finish = set(), set(), set()
         scheduler, nodes = actor._scheduler, actor._nodes
         core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
         self._bind, actor._peers.bind = actor._peers.bind, self._bound
@@ -92,6 +92,7 @@ class ShadowPerformer:
 
     def _bound_outside(self, pod, *target):
         self._not_bound.discard(pod.uid)
+        self._asked_outside.add(pod.uid)
         try:
             return self._bind_outside(pod, *target)
         except ExtenderError:
@@ -103,6 +104,10 @@ class ShadowPerformer:
         self._check_jobs(need)
         if early := sorted(self._to_finish.intersection(each.token for each in need.attempts)):
             self._wrong(f"{early} are to be bound, and the cache did not hear that they are")
+        binds = self._actor._scheduler.performer._extenders.binder_of
+        outside = {each.uid for each in need.attempts if binds(each.facts)}
+        if unasked := sorted(outside - self._asked_outside):
+            self._wrong(f"{unasked} are to be bound, and their extender was not asked")
         if failed := sorted(self._not_bound.intersection(each.uid for each in need.attempts)):
             self._wrong(f"{failed} are to be bound, which their extender did not bind")
         answer = await self._bind(need, number)

@@ -47,6 +47,7 @@ class ShadowReports:
         self._notes, self._attempts, self._overdue = {}, {}, {}
         self._revisions = {}
         self._due, self._coming, self._back, self._activated = {}, (), (), []
+        self._losing, self._wakened, self._events = {}, [], []
         plugins = {each.name for p in queue._profiles.values() for each in p.permit}
         self._gangs = _Gangs(self._core, {"Coscheduling"} & plugins)
         for name in HEARD:
@@ -164,18 +165,34 @@ class ShadowReports:
         def report(lease_id, done, given_back, notes, gone, now_s, revision=0):
             gone = list(gone)
             self._notes |= {note.uid: note for note in notes}
-            self._back = given_back
+            self._back, self._wakened, self._events = given_back, [], []
             if given_back:
                 back = [self._given_back(lease_id, each) for each in given_back]
+                self._losing = self._losing_of(back)
                 self._expect(requeue=[lease_id, back, now_s])
             how = {"revision": revision} if revision else {}
             try:
-                return (yield from original(lease_id, done, given_back, notes, gone, now_s, **how))
+                answer = yield from original(lease_id, done, given_back, notes, gone, now_s, **how)
             except IllegalTransitionError:
                 self._due = {}
                 raise
+            wanted, told = self._events, self._wakened[bool(done) :]
+            self._same("events of what is given back", told[: len(wanted)], wanted)
+            return answer
 
         return report
+
+    def _losing_of(self, back):
+        """Those that were nominated to a node and are not any more, or to another one."""
+        facts_of, named = self._core.facts_of, {}
+        for each in back:
+            facts = None if each.nominated_node is None else facts_of(each.uid)
+            if facts is not None and facts.nominated_node_name not in ("", each.nominated_node):
+                named[each.uid] = facts
+        return named
+
+    def _core_happened(self, _, events, *more):
+        self._wakened.append([*events])
 
     def _core_done(self, _, lease_id, uids):
         if uids:
@@ -183,9 +200,16 @@ class ShadowReports:
         for uid in uids:
             self._forget(uid)
 
-    def _core_requeue(self, *_):
+    def _core_requeue(self, answer, *_):
+        """What was kept for nominated pods is free, and what pods gave back: others may fit."""
         self._same("asks for pods that nobody gives back", not self._back, False)
-        self._gangs.freed(self._back)
+        is_worn = self._gangs.freed(self._back)
+        gone = self._queue._events.gone
+        lost = [self._losing[uid] for uid in answer.applied if uid in self._losing]
+        freed = {each.uid for each in self._back if each.freed}
+        self._events = [gone(lost)]
+        if not is_worn or all(self._gangs.is_member(uid) for uid in freed):
+            self._events.append(gone(self._facts(freed), spares_gangs=is_worn))
 
     def _nth(self, what, uid, lease_id):
         """How often this went wrong with a pod, up to this lease; a lease counts once."""
@@ -325,6 +349,9 @@ class _Gangs:
             if not self._members[key]:
                 del self._members[key]
 
+    def is_member(self, uid):
+        return self._of(uid) is not None
+
     def _of(self, uid):
         return next((key for key, uids in self._members.items() if uid in uids), None)
 
@@ -338,13 +365,15 @@ class _Gangs:
         return [uid for uid in self._parked(key) if self._plugins.intersection(rejected_by(uid))]
 
     def freed(self, given_back):
-        """Pods give back what they had been assumed to hold."""
+        """Pods give back what they had been assumed to hold; whether gangs take turns by now."""
         freed = [each for each in given_back if each.freed]
         if all(each.reason == RequeueReason.CONFLICT for each in freed):
-            return
+            return False
         self.wakes += 1
-        if self.wakes > WAKES:
+        is_worn = self.wakes > WAKES
+        if is_worn:
             self._freed |= {self._of(each.uid) for each in freed} - {None, self._turn}
+        return is_worn
 
     def leased(self, pods):
         """A turn ends when another gang is tried."""
