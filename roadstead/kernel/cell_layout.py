@@ -63,7 +63,7 @@ class CellPlan:
     def prepare(self, relations: Relations, classes: I64) -> Relations:
         """The relations for pods that come, with cells where they pay. classes: int64[pod]."""
         coming = classes[relations.of_class[classes] >= 0]
-        if not len(coming):
+        if not (len(coming) and len(self._row_at)):
             return relations
         pods = np.bincount(coming)
         most, before = max(1, MAX_PLACED // len(self._row_at)), len(self._chosen)

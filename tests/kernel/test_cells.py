@@ -212,3 +212,12 @@ def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
 
     assert by_cells == play(Plain(world, config, TieBreak(), None), world)
     assert [sorted(each.of_class.tolist()) for each in layouts] == [[-1, -1, 0]]
+
+
+def test_where_no_node_is_left_nothing_is_laid_out():
+    world = World([], [[(spread_apart("web"), False)] * 3])
+    config, tie_break = default_config().profiles[0], TieBreak("random")
+
+    by_kernel = play(Batches(world, config, tie_break, accelerator(), False), world)
+
+    assert by_kernel == play(Plain(world, config, tie_break, None, False), world)
