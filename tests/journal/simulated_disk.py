@@ -24,6 +24,8 @@ class SimulatedFile:
             self.disk.contents[self.name] += kept
             self.disk.shortened = True
             return taken
+        if self.disk.fails("nothing"):
+            return 0
         if taken > 1 and self.disk.random.random() < self.disk.short_writes:
             taken = self.disk.random.randrange(1, taken)
         room = self.disk.room_bytes

@@ -1,9 +1,9 @@
 """What goes wrong with a disk in the course of a run, drawn from its seed.
 
 sync: one sync fails; what it was for is not durable, and no later sync makes it so. short: one
-write takes less than it says. stops: from some call on all fail. rot: bytes that were durable, and
-that a later durable frame vouches for, are others: a write that was lost or went elsewhere, found
-late.
+write takes less than it says. nothing: one write takes no byte, and says so. stops: from some call
+on all fail. rot: bytes that were durable, and that a later durable frame vouches for, are others: a
+write that was lost or went elsewhere, found late.
 
 What was acknowledged is there afterwards, or the product says that it is not.
 """
@@ -33,7 +33,10 @@ def fault_of(seed, kinds):
     if "disk" not in kinds or draw.random() >= SHARE:
         return None
     kind = draw.choice(("sync", "short", "stops", "rot"))
-    return DiskFault(kind, draw.randint(3, CALLS), draw.uniform(0.1, 8.0))
+    at, at_s = draw.randint(3, CALLS), draw.uniform(0.1, 8.0)
+    if kind == "short" and draw.random() < 0.3:
+        kind = "nothing"
+    return DiskFault(kind, at, at_s)
 
 
 def _vouches(frame, durable_bytes):

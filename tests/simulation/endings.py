@@ -6,7 +6,7 @@ import random
 from roadstead.actors.names import BINDER
 from roadstead.actors.seam import NOTHING
 from roadstead.journal.records import JournalError
-from roadstead.journal.segments import Reader
+from roadstead.journal.segments import Reader, is_closed
 from tests.simulation import (
     older,
     ramble_attempts,
@@ -63,6 +63,7 @@ async def checked(run, seed):
         except JournalError as failure:
             # What its last write left out is found here.
             return problems + ended(run, None, failure)
+        problems += [] if is_closed(disk) else ["the journal of a run that ended has no end"]
     problems += problems_of(run.scenario, actors, disk, run.heard, run.kept)
     if not disk.lied:
         limits, core = run.scenario.limits, actors[BINDER].core

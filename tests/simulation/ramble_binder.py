@@ -150,7 +150,7 @@ class _Ramble:
 
     def fail(self):
         """The disk fails: from then on all is refused."""
-        kind = self._draw.choice(("sync", "stops", "short"))
+        kind = self._draw.choice(("sync", "stops", "short", "nothing"))
         at = self._disk.steps + self._draw.randint(1, 8)
         self._disk.fault = DiskFault(kind, at, 0.0)
         self.go_on(CALLS)

@@ -161,4 +161,9 @@ SAME: tuple[Same, ...] = (
         "a file that is shorter than a frame holds none, from wherever it is read",
         (("is_closed", "0", "1"),),
     ),
+    Same(
+        "roadstead/journal/disk.py",
+        "only macOS has that call",
+        (("_sync", "if hasattr(fcntl, 'F_FULLFSYNC'): ...", "if False: ..."),),
+    ),
 )

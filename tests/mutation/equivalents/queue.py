@@ -153,4 +153,15 @@ SAME: tuple[Same, ...] = (
         "a pod that no plugin rejected backs off either way, by another step of its history",
         (("Returning.give_back", "if not entry.rejected_by: ...", "if False: ..."),),
     ),
+    Same(
+        "roadstead/queue/nominator.py",
+        "one class more or less is kept, which is made anew where it is not",
+        (
+            (
+                "Nominator.facts_for",
+                "len(self._facts) >= MAX_FACTS_KNOWN",
+                "len(self._facts) > MAX_FACTS_KNOWN",
+            ),
+        ),
+    ),
 )
