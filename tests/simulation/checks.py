@@ -38,6 +38,7 @@ def problems_of(scenario, actors, disk, acknowledged, kept=()):
         *_of_cores(actors),
         *_of_tables(actors),
         *_of_pods(scenario, actors, records, kept),
+        *_of_gangs(scenario, actors),
         *_left_lying(scenario, actors, records),
     ]
 
@@ -148,6 +149,19 @@ def _of_pods(scenario, actors, records, kept):
     counted = {uid: binder.placements.node_of(uid) for uid in standing}
     if counted != standing or len(binder.placements) != len(standing):
         yield f"outcome and journal: {_differing(counted, standing)}"
+
+
+def _of_gangs(scenario, actors):
+    """The queue, which says it with each lease, knows how many of each gang are bound."""
+    members, binder = actors[QUEUE].queue._members, actors[BINDER].core
+    bound = Counter()
+    for identity, facts in scenario.pods:
+        state, _ = binder.standing(identity.uid)
+        if facts.pod_group is not None and state is BinderState.BOUND:
+            bound[group_key(facts)] += 1
+    for key in members.groups():
+        if members.bound(key) != bound[key]:
+            yield f"the queue says that {members.bound(key)} of {key} are bound, not {bound[key]}"
 
 
 def _queued(queue, identity):

@@ -30,6 +30,7 @@ class ShadowPerformer:
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
         self._takes_time, self._leases = settings.decision_time.is_given, ()
+        self._heard = {}
         self._not_bound, self._asked_outside, self._to_finish = set(), set(), set()
         scheduler, nodes = actor._scheduler, actor._nodes
         core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
@@ -75,6 +76,11 @@ class ShadowPerformer:
     # The queue's answers.
 
     async def _met(self, need):
+        members = self._actor._scheduler.leasing._members
+        known = {key: members.bound(key) for key in self._heard}
+        if known != self._heard:
+            self._wrong(f"of gangs {known} are known to be bound, not {self._heard}")
+        self._heard = {}
         if isinstance(need, RenewLeases):
             wanted = tuple(sorted({*self._leases, *self._actor.core.waiting_leases()}))
             if need.lease_ids != wanted:
@@ -83,6 +89,7 @@ class ShadowPerformer:
         if isinstance(need, RenewLeases):
             self._leases = tuple(each for each in self._leases if each in answer)
         elif isinstance(need, AskLease) and answer is not None and answer.lease_id:
+            self._heard = {(each[0], each[1]): each[2] for each in answer.gangs}
             self._counts["retries"] += sum(attempt > 1 for attempt in answer.attempts)
             if self._takes_time:
                 self._leases = (*self._leases, answer.lease_id)

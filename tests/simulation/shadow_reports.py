@@ -56,6 +56,7 @@ class ShadowReports:
             setattr(queue, name, getattr(self, f"_{name}")(getattr(queue, name)))
         queue._happened = self._heard("happened", queue._happened)
         queue.nominations.nominated = self._nominated(queue.nominations.nominated)
+        queue.nominations.note_stale = self._note_stale(queue.nominations.note_stale)
 
     def look(self):
         """Compares what is known of pods that wait."""
@@ -190,6 +191,18 @@ class ShadowReports:
             if facts is not None and facts.nominated_node_name not in ("", each.nominated_node):
                 named[each.uid] = facts
         return named
+
+    def _note_stale(self, original):
+        """What does not count is wrong at the cache, which has heard of it."""
+
+        def note_stale(back, stale):
+            original(back, stale)
+            told = {e.uid: e.nominated_node for e in back if e.nominated_node is not None}
+            wrong = self._queue.nominations._wrong_at_cache
+            missed = {uid for uid in stale if uid in told and wrong.get(uid) != told[uid]}
+            self._same("nominations that do not count, and are not corrected", missed, set())
+
+        return note_stale
 
     def _core_happened(self, _, events, *more):
         self._wakened.append([*events])
