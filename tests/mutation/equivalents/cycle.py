@@ -355,4 +355,24 @@ SAME: tuple[Same, ...] = (
             ),
         ),
     ),
+    Same(
+        "roadstead/cycle/explain.py",
+        "why nodes are refused is only said where none is feasible",
+        (("_diagnosis", "if status is not None: ...", "if True: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/jobs.py",
+        "where thinking takes no time, the sum of its times is 0",
+        (("Thinking.wait_s", "if not self.takes_time: ...", "if False: ..."),),
+    ),
+    Same(
+        "roadstead/cycle/scorer.py",
+        "the same numbers in more bytes",
+        (("packed", "most <= np.iinfo(k).max", "most < np.iinfo(k).max"),),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "classes come by the number of their last change: those behind were asked about before",
+        (("TableCycle._is_as_it_was", "break", "continue"),),
+    ),
 )
