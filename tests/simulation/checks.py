@@ -159,7 +159,7 @@ def _of_gangs(scenario, actors):
         state, _ = binder.standing(identity.uid)
         if facts.pod_group is not None and state is BinderState.BOUND:
             bound[group_key(facts)] += 1
-    for key in members.groups():
+    for key in dict.fromkeys((*members.groups(), *bound)):
         if members.bound(key) != bound[key]:
             yield f"the queue says that {members.bound(key)} of {key} are bound, not {bound[key]}"
 
