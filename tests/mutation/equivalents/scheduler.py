@@ -8,4 +8,9 @@ SAME: tuple[Same, ...] = (
         "only runs in one process leave it out, which have no partitions and do not read it",
         (("LeasedPods", "0", "1"),),
     ),
+    Same(
+        "roadstead/scheduler/performing.py",
+        "a report of nothing is sent",
+        (("Performer.perform", "if notes: ...", "if True: ..."),),
+    ),
 )
