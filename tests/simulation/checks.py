@@ -39,6 +39,7 @@ def problems_of(scenario, actors, disk, acknowledged, kept=()):
         *_of_tables(actors),
         *_of_pods(scenario, actors, records, kept),
         *_of_gangs(scenario, actors),
+        *_of_nominations(actors),
         *_left_lying(scenario, actors, records),
     ]
 
@@ -162,6 +163,15 @@ def _of_gangs(scenario, actors):
     for key in dict.fromkeys((*members.groups(), *bound)):
         if members.bound(key) != bound[key]:
             yield f"the queue says that {members.bound(key)} of {key} are bound, not {bound[key]}"
+
+
+def _of_nominations(actors):
+    """Queue and cache have the same pods nominated, to the same nodes."""
+    queue, cache = actors[QUEUE].core, actors[CACHE].core
+    waiting = {p.identity.uid: p.facts.nominated_node_name for p in queue.nominations()}
+    holding = {uid: name for uid, (name, _) in cache.placements.nominated.items()}
+    if waiting != holding:
+        yield f"nominated are {waiting} at the queue, {holding} at the cache"
 
 
 def _queued(queue, identity):
