@@ -6,6 +6,7 @@ What queue, binder and extenders answer is seen where it comes in; the core has 
 
 from collections import Counter
 
+from roadstead.actors.seam import clock_s
 from roadstead.attempts.effects import Confirm, FinishBinding, Forget
 from roadstead.cycle.needs import UnsettledError
 from roadstead.extenders.caller import ExtenderError
@@ -29,6 +30,7 @@ class ShadowPerformer:
         self._rows, settings = {}, actor._plan.settings
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
+        self._began_s = clock_s()
         self._takes_time, self._leases = settings.decision_time.is_given, ()
         self._heard = {}
         self._not_bound, self._asked_outside, self._to_finish = set(), set(), set()
@@ -55,6 +57,8 @@ class ShadowPerformer:
         figures = self._actor.figures
         told = {name: getattr(figures, name) for name in COUNTED}
         wanted = {name: self._counts[name] for name in COUNTED}
+        if not 0 <= figures.busy_s <= (lived_s := clock_s() - self._began_s):
+            self._wrong(f"it decided for {figures.busy_s} s, and lives for {lived_s} s")
         if (told, figures.refused) != (wanted, self._refused):
             told, wanted = (told, dict(figures.refused)), (wanted, dict(self._refused))
             self._wrong(f"it counts {told}, not {wanted}")
