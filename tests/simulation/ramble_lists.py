@@ -6,6 +6,7 @@ import numpy as np
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.tie_break import ranked
 from roadstead.kernel.arrays import END, NOWHERE
+from roadstead.protocol.status import Status
 from tests.simulation.naive import score_lines
 
 
@@ -40,6 +41,8 @@ class Lists:
 
     def _differences(self, best, place, pod, left):
         totals = self._totals(pod)
+        if totals is None:
+            return
         ranks = ranked(best.draws[place], self._table.columns.name_hash)
         order = sorted(totals.keys() - left, key=lambda row: (-totals[row], -int(ranks[row])))
         listed, others = [], []
@@ -73,15 +76,19 @@ class Lists:
             yield f"{pod.key}: what is not listed has {bound}, though nothing is left"
 
     def _totals(self, pod):
-        """row → its total, of the feasible ones."""
+        """row → its total, of the feasible ones; None where scoring fails, for whoever has all
+        rows, who makes no use of the list."""
         profile = self._profiles[pod.info.facts.scheduler_name]
         evaluation = Evaluation(profile, pod.info, self._table)
         evaluation.update(len(self._table), evaluation.own_filter_summaries())
         rows = np.flatnonzero(evaluation.feasible)
         if not len(rows):
             return {}
-        evaluation.update_scores(evaluation.own_score_summaries())
-        lines = [each for each in score_lines(evaluation, rows).values() if each is not None]
+        scored, _ = evaluation.update_scores(evaluation.own_score_summaries())
+        lines = score_lines(evaluation, rows) if scored.is_success else scored
+        if isinstance(lines, Status):
+            return None
+        lines = [each for each in lines.values() if each is not None]
         totals = sum(
             (weight * scores for weight, _, scores in lines), np.zeros(len(rows), np.int64)
         )
