@@ -279,13 +279,14 @@ def shadow_of(actor, limits):
 
 def rules_for(actor):
     """What a queue's core asks of others, with the part of the queue's own rules written again."""
-    hints = actor.queue.hints
+    hints, profiles = actor.queue.hints, actor.queue._profiles.values()
+    there = {plugin for each in profiles for plugin in each.registered_events()}
     return Rules(
         gate=actor.queue.gate,
         hint=hints.may_help,
         registered=hints.is_registered,
-        concerns=lambda seen, facts, rejected_by: concerns(hints.cluster, seen, facts, rejected_by),
-        sort=next(iter(actor.queue._profiles.values())).queue_sort.sort_key,
+        concerns=lambda *about: concerns(hints.cluster, there, *about),
+        sort=next(iter(profiles)).queue_sort.sort_key,
         any_of=lambda events: None if any(map(_wakes_gangs, events)) else FOR_OTHERS_THAN_GANGS,
     )
 
@@ -294,14 +295,15 @@ def _wakes_gangs(event):
     return event is None or not event.spares_gangs
 
 
-def concerns(cluster, seen, facts, rejected_by):
+def concerns(cluster, there, seen, facts, rejected_by):
     """getUnschedulablePodsWithCrossTopologyTerm: who is looked at when a pod came to a node, or
-    changed there; ours besides: those of its gang that gave up.
+    changed there; ours besides: those of its gang that gave up. there: plugins that are in a
+    profile (a report may name another).
     """
     frees = seen.event.action & (ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
     if seen.event.resource is not EventResource.ASSIGNED_POD or frees:
         return True
-    other = seen.change.new.facts
+    other, rejected_by = seen.change.new.facts, there.intersection(rejected_by)
     if "PodTopologySpread" in rejected_by and other.namespace == facts.namespace:
         return True
     if "Coscheduling" in rejected_by and group_key(facts) == group_key(other) is not None:
