@@ -45,11 +45,10 @@ class ShownJudge(Judge):
             self.problems.append(f"{decision.pod.key} is passed on: {said}, not {wanted}")
 
     def end(self, decisions):
-        """The pods of a batch that were not placed are where they were."""
-        for uid, (info, name, key) in self._aside.items():
-            if uid not in self._placed:
-                self._put(uid, info, name, key)
-        self._aside.clear()
+        """The pods of a batch that were not placed are where they were; of those that were, it is
+        kept until the cluster is seen again, for they may be decided once more."""
+        for uid in [uid for uid in self._aside if uid not in self._placed]:
+            self._put(uid, *self._aside.pop(uid))
         for each in decisions:
             if each.node_name is not None:
                 facts = each.pod.info.facts
@@ -63,6 +62,7 @@ class ShownJudge(Judge):
     def see(self, placed, nominated):
         """All pods and nominations that there are. placed: uid → (facts, node, key)."""
         self._here.clear()
+        self._aside.clear()
         for uid, (info, name, _) in list(self._placed.items()):
             if uid not in placed or (info.facts, name) != placed[uid][:2]:
                 del self._placed[uid]

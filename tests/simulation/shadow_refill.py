@@ -288,7 +288,7 @@ class ShadowRefill:
         there = sorted(u for u, (_, node, _, _) in self._cache.pods.items() if node in names)
 
         def finish(_):
-            if there not in self._freed:
+            if there and there not in self._freed:
                 self._wrong(f"{sorted(names)} went, and the queue does not hear of {there}")
 
         return finish
@@ -362,7 +362,9 @@ class ShadowRefill:
     async def _told(self, pods):
         """The queue hears of the room of attempts that no scheduler gives back."""
         cache, uids = self._cache, sorted(who.uid for who, _ in pods)
-        self._freed.append(uids)
+        if uids:
+            # An answer may be late, and by then the queue has heard of nobody many times.
+            self._freed.append(uids)
         for who, facts in pods:
             namespace, _, name = cache.keys[who.uid].partition("/")
             self._same("the queue hears of", (who.namespace, who.name), (namespace, name))
