@@ -1,7 +1,14 @@
 """Claims that are bound together with their pods, or not at all."""
 
+from dataclasses import replace
+
 from roadstead.binder.volumes import BinderVolumes
+from roadstead.config.model import default_config
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.plugin import Handle
+from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.storage import StorageState, VolumeLedger
 from roadstead.storage.news import BoundVolumes
 from tests.builders import node
@@ -26,6 +33,19 @@ def test_the_binder_binds_claims_with_the_pod_or_refuses_it():
     assert refused.reasons == ("the volumes of its claims are taken",)
     assert binder.commit("t1", using("c"), N1).is_success
     assert binder.commit("unknown", using("c"), N1).is_success
+
+
+def test_where_claims_are_not_bound_at_reserve_a_pod_comes_without_them():
+    (config,) = default_config().profiles
+    refs = {point: config.at(point) for point in config.plugins}
+    refs["reserve"] = [each for each in refs["reserve"] if each.name != "VolumeBinding"]
+    config = replace(config, plugins=refs)
+    handle = Handle(PodClasses(), ClusterFacts(storage=FACTS))
+    profile = Profile(config, in_tree_registry(), handle)
+    binder = BinderVolumes({profile.scheduler_name: profile})
+
+    assert binder.commit("t1", using("c"), N1).is_success
+    assert not binder.news()
 
 
 def test_claims_of_a_batch_that_comes_to_nothing_are_free_again_and_those_of_others_are_not():

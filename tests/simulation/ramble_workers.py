@@ -190,8 +190,9 @@ def _silent(profile, info, state):
 
 
 def _is_asked_outside(profile):
-    """Whether a user's plugin filters or scores."""
-    return any(e.is_guarded for e in (*profile.filter, *(e.plugin for e in profile.score)))
+    """Whether a user's plugin filters or scores, or may name nodes."""
+    scores = (each.plugin for each in profile.score)
+    return any(each.is_guarded for each in (*profile.pre_filter, *profile.filter, *scores))
 
 
 def _statuses(result):
