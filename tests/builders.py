@@ -161,13 +161,18 @@ def advance(evaluation):
     return status
 
 
+def is_affected(plugin, pod, placed):
+    """Whether a pod that comes or goes may change what a plugin says of another one elsewhere."""
+    return plugin.effect(placed).changes(pod)
+
+
 def state_for(plugin, table, facts):
     """The state in which a plugin's Filter and Score find themselves; None after a Skip."""
     state = CycleState(len(table))
     info = table.columns.classes.info(facts)
     if hasattr(plugin, "score_summary"):
         everywhere = np.ones(len(table), dtype=np.bool_)
-        summary = plugin.score_summary(state, info, table, everywhere)
+        summary = plugin.score_summary(state, info, table, lambda: everywhere)
         if summary is not None:
             state.score_summaries[plugin.name] = summary
     if hasattr(plugin, "pre_score") and plugin.pre_score(state, info).is_skip:

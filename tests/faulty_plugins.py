@@ -17,6 +17,7 @@ import yaml
 
 from roadstead.framework.per_node import NodePlugin
 from roadstead.framework.plugin import (
+    Effect,
     EnqueueExtensions,
     FilterPlugin,
     FilterResult,
@@ -384,13 +385,9 @@ class RaisesInAdvice(LooksAcross):
     def known_state(self, pod):
         return self.fail()
 
-    def affected_by(self, pod, placed):
-        return self.fail()
-
-    def filter_affected_by(self, pod, placed):
-        return self.fail()
-
     def effect(self, placed):
+        if is_odd(placed.facts):
+            return Effect(placed, lambda pod: self.fail())
         return self.fail()
 
     def admits(self, pods, table, rows):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.framework.plugin import (
+    Effect,
     FilterPlugin,
     FilterResult,
     PermitPlugin,
@@ -124,10 +125,8 @@ class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
     reads = Reads.CLUSTER
 
     def effect(self, placed):
-        return _cpu(placed.facts)
-
-    def affected_by(self, pod, placed):
-        return _cpu(pod.facts) == _cpu(placed.facts)
+        size = _cpu(placed.facts)
+        return Effect(size, lambda pod: _cpu(pod.facts) == size)
 
     def filter_summary(self, pod, table):
         size = _cpu(pod.facts)

@@ -23,7 +23,7 @@ from roadstead.framework.evaluation import Summaries
 from roadstead.framework.failures import filter_status, phase_failure
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import FilterPlugin, Plugin, Reads
-from roadstead.framework.profile import Profile
+from roadstead.framework.profile import Profile, concern, effects_of
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Table
@@ -159,7 +159,7 @@ class Verifier:
             its_key = profile.kind_or_class(other)
             if its_key not in known.harmless_alone:
                 plugins = _filtering(profile, alone=True)
-                if any(each.filter_affected_by(info, other) for each in plugins):
+                if concern(effects_of(plugins, other), info):
                     return False
                 known.harmless_alone.add(its_key)
         return True
@@ -220,7 +220,7 @@ class Verifier:
             its_key = profile.kind_or_class(other)
             if its_key not in harmless:
                 plugins = _filtering(profile, alone=alone)
-                if any(each.filter_affected_by(info, other) for each in plugins):
+                if concern(effects_of(plugins, other), info):
                     return False
                 harmless.add(its_key)
         if alone:
@@ -237,9 +237,15 @@ def _key_of(info: PodInfo, profile: Profile) -> Hashable:
 
 def _filtering(profile: Profile, *, alone: bool) -> list[Plugin]:
     """Plugins whose PreFilter looks across nodes; alone: of which Filter needs it at all times."""
-    themselves = {p for p in profile.filter if p.admits_alone} if alone else set()
     filters = {*profile.filter, *profile.pre_filter}
-    return [p for p in profile.cross_node if p in filters and p not in themselves]
+    found = [p for p in profile.cross_node if p in filters]
+    return [p for p in found if not _admits_alone(p)] if alone else found
+
+
+def _admits_alone(plugin: Plugin) -> bool:
+    """Whether a filter that looks across nodes gives a quick yes, for which it looks by itself."""
+    overrides = getattr(type(plugin), "admits", FilterPlugin.admits) is not FilterPlugin.admits
+    return overrides and plugin.reads is Reads.CLUSTER
 
 
 def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
@@ -247,7 +253,7 @@ def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
     return tuple(
         plugin
         for plugin in profile.filter
-        if plugin.admits_alone
+        if _admits_alone(plugin)
         or (plugin.reads is not Reads.NODE and plugin.name not in state.skip_filter)
     )
 

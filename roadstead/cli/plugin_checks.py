@@ -6,7 +6,7 @@ A check says what went wrong with the pod and the seed, so that it can be looked
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
@@ -17,10 +17,9 @@ from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import PluginFailure
-from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, Reads
-from roadstead.framework.profile import Profile
+from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads
 from roadstead.local.paths import DecisionPath, open_path
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 
 WORKERS = ("1", "5")
@@ -239,18 +238,13 @@ def effects(subject: Subject, fleet: SampleFleet) -> Wrong:
     profile = subject.alone(table.classes)
     for facts in _classes(fleet):
         asked = table.classes.info(facts)
-        first: dict[Hashable, PodInfo] = {}
+        first: dict[tuple[Effect, ...], list[bool]] = {}
         for each in (facts, *(other for _, other in variants(facts))):
-            placed = table.classes.info(each)
-            alike = first.setdefault(profile.effect(placed), placed)
-            both = [_affected(profile, asked, one) for one in (alike, placed)]
+            effects = profile.effects(table.classes.info(each))
+            done = [effect.changes(asked) for effect in effects]
+            both = first.setdefault(effects, done), done
             hint = "are said to do the same to others, and do not"
             yield None if both[0] == both[1] else f"{_named(facts)} and one alike {hint}"
-
-
-def _affected(profile: Profile, asked: PodInfo, placed: PodInfo) -> list[tuple[bool, bool]]:
-    plugins = profile.cross_node
-    return [(p.affected_by(asked, placed), p.filter_affected_by(asked, placed)) for p in plugins]
 
 
 def _larger(facts: PodFacts) -> PodFacts:

@@ -1,7 +1,7 @@
 """Placed: the classes placed in the course of a batch, and whether that matters to another one.
 
-Pods of one effect (`Plugin.effect`) affect the same others, so that one of them is asked about: a
-thousand pods that differ in their claims are mostly one.
+Pods of equal effects (`Plugin.effect`) affect the same others, so that one of them is asked about:
+a thousand pods that differ in their claims are mostly one.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from itertools import islice
 
-from roadstead.framework.profile import Profile
+from roadstead.framework.plugin import Effect
+from roadstead.framework.profile import Profile, concern
 from roadstead.nodes.pod_info import PodInfo
 
 
 class _Effects:
-    """One for each effect that placed classes have as a profile sees it, in order."""
+    """The effects that placed classes have as a profile sees them, in order."""
 
-    __slots__ = ("first", "of_placed")
+    __slots__ = ("found", "of_placed")
 
     def __init__(self) -> None:
-        self.first: dict[Hashable, PodInfo] = {}
+        self.found: dict[tuple[Effect, ...], None] = {}
         self.of_placed = 0
 
 
@@ -49,17 +50,15 @@ class Placed:
         known = self._asked_about.get(signature, 0)
         if known == len(effects):
             return False
-        if any(
-            profile.may_be_changed_by(pod, each) for each in islice(effects.values(), known, None)
-        ):
+        if any(concern(each, pod) for each in islice(effects, known, None)):
             return True
         self._asked_about[signature] = len(effects)
         return False
 
-    def _seen_by(self, profile: Profile) -> dict[Hashable, PodInfo]:
+    def _seen_by(self, profile: Profile) -> dict[tuple[Effect, ...], None]:
         effects = self._effects.setdefault(profile, _Effects())
         if effects.of_placed < len(self._classes):
             for each in islice(self._classes, effects.of_placed, None):
-                effects.first.setdefault(profile.effect(each), each)
+                effects.found.setdefault(profile.effects(each))
             effects.of_placed = len(self._classes)
-        return effects.first
+        return effects.found

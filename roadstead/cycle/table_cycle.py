@@ -27,7 +27,7 @@ from roadstead.extenders.chain import Extenders
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.framework.given import Given, answered_elsewhere
 from roadstead.framework.narrowed import Narrowing
-from roadstead.framework.profile import Profile
+from roadstead.framework.profile import Profile, concern
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Kernel
@@ -315,7 +315,7 @@ class TableCycle:
                 break
             key = profile.kind_or_class(other)
             if key not in held.harmless:
-                if profile.may_be_changed_by(info, other):
+                if concern(profile.effects(other), info):
                     return False
                 held.harmless.add(key)
         held.changes = columns.changes
@@ -328,9 +328,8 @@ def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
 
 def _is_model(evaluation: Evaluation) -> bool:
     """Whether all that was found of a class beside rows holds for all of its kind."""
-    profile, pod = evaluation.profile, evaluation.pod
     return (
         evaluation.pre_filter.status.is_success
         and bool(evaluation.feasible.any())
-        and not any(plugin.looks_at_feasible(pod) for plugin in profile.summarizes_score)
+        and not evaluation.weighs_feasible
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from roadstead.framework.cycle_state import Summary
 from roadstead.framework.events import RegisteredEvent
-from roadstead.framework.plugin import FilterResult, PreFilterResult
+from roadstead.framework.plugin import Effect, FilterResult, PreFilterResult
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.nodes.columns import I64
 from roadstead.protocol.errors import cut_short
@@ -126,6 +126,13 @@ def truth(answer: object, args: Args) -> bool:
 
 
 def hashable(answer: object, args: Args) -> object:
+    hash(answer)
+    return answer
+
+
+def effect(answer: object, args: Args) -> Effect:
+    if not isinstance(answer, Effect):
+        raise wrong(answer, "an Effect")
     hash(answer)
     return answer
 

@@ -56,6 +56,7 @@ class Evaluation:
     raw: per score plugin int64[row], or None where it was skipped.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
+    weighs_feasible: what was found across nodes for scores hangs on which rows are feasible.
     given: what workers found for the next run over all rows, until that has scored them.
     """
 
@@ -65,7 +66,7 @@ class Evaluation:
         "_version", "added", "codes", "feasible", "given", "is_bare", "node_count", "pod",
         "positions",
         "pre_filter", "pre_score", "profile", "raw", "state", "statuses", "summaries", "table",
-        "wide",
+        "weighs_feasible", "wide",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
@@ -89,6 +90,7 @@ class Evaluation:
         self._has_failed = False
         self._failed_filter: Status | None = None
         self._failed_score: Status | None = None
+        self.weighs_feasible = False
         self.wide: tuple[I32, Bools] | None = None
         self.is_bare = False
         self.added: I64 | None = None
@@ -313,15 +315,20 @@ class Evaluation:
     def own_score_summaries(self) -> dict[str, Summary]:
         """This table's part of PreScore's map; plugins with nothing to say are left out."""
         self._failed_score = None
+        self.weighs_feasible = False
         try:
             found = {
-                plugin.name: plugin.score_summary(self.state, self.pod, self.table, self.feasible)
+                plugin.name: plugin.score_summary(self.state, self.pod, self.table, self._feasible)
                 for plugin in self.profile.summarizes_score
             }
         except PluginFailure as failure:
             self._failed_score, self._score_inputs = failure.status, None
             return {}
         return {name: summary for name, summary in found.items() if summary is not None}
+
+    def _feasible(self) -> Bools:
+        self.weighs_feasible = True
+        return self.feasible
 
     def update_scores(self, summaries: Summaries) -> tuple[Status, Rows | None]:
         """Runs PreScore and Score as far as anything changed; an Error of either ends the cycle.

@@ -7,7 +7,7 @@
 A guard replaces the methods of one instance; in-tree plugins are not guarded and pay nothing. Where
 an answer can say Error, a failure becomes that answer and fails the pod's attempt, as upstream's
 Error status does. Where it cannot, `PluginFailure` is raised to the phase. Advice on what may be
-reused (`sign`, `affected_by`, …) falls back to the answer that is always right.
+reused (`sign`, `effect`, …) falls back to the answer that is always right.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.failures import phase_failure
 from roadstead.framework.plugin import (
+    ON_ALL,
     BindPlugin,
+    Effect,
     EnqueueExtensions,
     FilterPlugin,
     FilterResult,
@@ -86,7 +88,8 @@ class Contained:
 
     point: how the method is named to people. check: returns the answer, or raises WrongAnswerError.
     instead: the answer that a failure becomes; None where the failure is raised.
-    within: given the plugin's name and its answer, contains the functions that the answer holds.
+    within: given the plugin's name, its answer and whether failures are raised, contains the
+    functions that the answer holds.
     """
 
     base: type[Plugin]
@@ -94,7 +97,7 @@ class Contained:
     point: str
     check: Check
     instead: Instead | None = None
-    within: Callable[[str, Any], object] = lambda name, answer: answer
+    within: Callable[[str, Any, bool], object] = lambda name, answer, is_strict: answer
 
 
 def guard(plugin: P, *, is_strict: bool = False) -> P:
@@ -123,7 +126,8 @@ def _guarded(name: str, how: Contained, method: Callable[..., object]) -> Callab
 
     def call(*args: object) -> object:
         try:
-            return within(name, check(_watched(name, point, method, args), args))
+            answer = check(_watched(name, point, method, args), args)
+            return within(name, answer, instead is None)
         except (PluginFailure, UnsupportedError):
             # What this version lacks is refused for the whole run, whoever finds it out.
             raise
@@ -164,8 +168,14 @@ def _failure(name: str, point: str, text: str) -> PluginFailure:
     return failure
 
 
+def _with_contained_changes(name: str, effect: Effect, is_strict: bool) -> Effect:
+    how = Contained(Plugin, "changes", "effect", checked.truth, _always(True))
+    changes = _guarded(name, replace(how, instead=None) if is_strict else how, effect.changes)
+    return replace(effect, changes=lambda pod: bool(changes(pod)))
+
+
 def _with_contained_hints(
-    name: str, events: tuple[RegisteredEvent, ...]
+    name: str, events: tuple[RegisteredEvent, ...], is_strict: bool
 ) -> tuple[RegisteredEvent, ...]:
     return tuple(
         replace(
@@ -262,9 +272,6 @@ CONTAINED = (
     Contained(SummarizesFilter, "moved", "moved", checked.filter_summary),
     Contained(SummarizesScore, "score_summary", "score_summary", checked.filter_summary),
     Contained(
-        SummarizesScore, "looks_at_feasible", "looks_at_feasible", checked.truth, _always(True)
-    ),
-    Contained(
         EnqueueExtensions,
         "events_to_register",
         "events_to_register",
@@ -277,8 +284,6 @@ CONTAINED = (
     Contained(
         Plugin, "known_state", "known_state", checked.hashable, lambda failure, args: object()
     ),
-    Contained(Plugin, "affected_by", "affected_by", checked.truth, _always(True)),
-    Contained(Plugin, "filter_affected_by", "filter_affected_by", checked.truth, _always(True)),
-    Contained(Plugin, "effect", "effect", checked.hashable, lambda failure, args: args[0]),
+    Contained(Plugin, "effect", "effect", checked.effect, _always(ON_ALL), _with_contained_changes),
 )
 """Every method of a user's plugin that the framework calls."""

@@ -16,10 +16,10 @@ the CycleState (`filter_summaries`, `score_summaries`) when `pre_filter` or `pre
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from roadstead.framework.arguments import PluginArguments
 
 MAX_NODE_SCORE = 100
+
+Feasible = Callable[[], Bools]
+"""Asks which rows are feasible: bool[row]."""
+
+MethodT = TypeVar("MethodT", bound=Callable[..., object])
 
 IGNORED = int(np.iinfo(np.int64).min)
 """Raw score of a feasible row that a plugin leaves unscored.
@@ -128,6 +133,32 @@ class Extremes:
         return Extremes(int(scored.min()), int(scored.max()))
 
 
+ONLY_SUCCEED: set[object] = set()
+"""Functions marked by `only_succeeds`."""
+
+
+def only_succeeds(method: MethodT) -> MethodT:
+    """Marks a Reserve, PreBind or Bind that does nothing but say Success."""
+    ONLY_SUCCEED.add(method)
+    return method
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a pod, come to some node or gone, may change of what is said of others on other nodes.
+
+    key: what is looked at of the pod; effects of one plugin with equal keys do the same.
+    changes: whether the answer for a pod may change, as things stand.
+    """
+
+    key: Hashable
+    changes: Callable[[PodInfo], bool] = field(compare=False)
+
+
+ON_ALL = Effect("all", lambda pod: True)
+ON_NONE = Effect("none", lambda pod: False)
+
+
 class Plugin(ABC):
     """A plugin by its name. `sign` gives the part of a pod's facts that its answers depend on.
 
@@ -139,8 +170,6 @@ class Plugin(ABC):
     reads: ClassVar[Reads] = Reads.CLUSTER
     arguments: ClassVar[type[PluginArguments] | None] = None
     """What a user's plugin may be configured with; see `roadstead.framework.arguments`."""
-    only_succeeds: ClassVar[bool] = False
-    """What this class defines of Reserve, PreBind and Bind does nothing but say Success."""
     is_guarded: bool = False
     """Set on a user's plugin whose calls are contained; see `roadstead.framework.guarded`."""
     alike_by_kind: ClassVar[bool] = False
@@ -165,21 +194,12 @@ class Plugin(ABC):
         """
         return None
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
-        """Whether `placed`, put on some node, may change the answer for `pod` on other nodes.
+    def effect(self, placed: PodInfo) -> Effect:
+        """What `placed` does to the answers for others on other nodes, as things stand.
 
-        Asked of plugins that read the cluster; "yes" is always right and costs a new evaluation.
+        Asked of plugins that read the cluster; `ON_ALL` is always right and costs new evaluations.
         """
-        return self.reads is Reads.CLUSTER
-
-    def effect(self, placed: PodInfo) -> Hashable:
-        """What of `placed` the two methods beside this one look at, as things stand: they say the
-        same of pods with equal effects. Without it, each class is asked about."""
-        return placed
-
-    def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
-        """The same of Filter's answer alone, whether `placed` comes or goes."""
-        return self.affected_by(pod, placed)
+        return ON_ALL
 
 
 class EnqueueExtensions(Plugin):
@@ -215,13 +235,12 @@ class SummarizesScore(Plugin):
 
     @abstractmethod
     def score_summary(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
     ) -> Summary | None:
-        """The same before PreScore; feasible: bool[row]. None for nothing."""
+        """The same before PreScore; None for nothing.
 
-    def looks_at_feasible(self, pod: PodInfo) -> bool:
-        """Whether the summary for a pod may hang on which rows are feasible."""
-        return True
+        feasible() -> bool[row]. A summary for which it is not called holds whichever they are.
+        """
 
 
 class PreEnqueuePlugin(Plugin):
@@ -245,11 +264,9 @@ class PreFilterPlugin(Plugin):
 class FilterPlugin(Plugin):
     """A plugin that refuses nodes.
 
-    admits_alone: `admits` looks at the table itself; what PreFilter said need not hold any more.
     unprepared, unprepared_score: see `roadstead.framework.unprepared`.
     """
 
-    admits_alone: ClassVar[bool] = False
     unprepared: ClassVar[str] = ""
 
     @abstractmethod
@@ -259,7 +276,8 @@ class FilterPlugin(Plugin):
     def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
         """A quick yes for pods that come to rows, one row each, each on top of those before it.
 
-        Asked where Filter is not skipped for them; after a no it must be asked.
+        It looks at the table itself: what PreFilter said need not hold any more. After a no, Filter
+        must be asked.
         """
         return False
 

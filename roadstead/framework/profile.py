@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (NewFramework).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +16,9 @@ from roadstead.framework.events import EVERYTHING, RegisteredEvent
 from roadstead.framework.failures import phase_failure
 from roadstead.framework.plugin import (
     EXTENSION_POINTS,
+    ONLY_SUCCEED,
     BindPlugin,
+    Effect,
     EnqueueExtensions,
     FilterPlugin,
     Handle,
@@ -112,7 +114,6 @@ class Profile:
         self.cross_node = tuple(
             dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
         )
-        self._effect_of = {plugin: _effect_of(plugin) for plugin in self.cross_node}
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
         self._knowing = tuple(
             p
@@ -235,15 +236,19 @@ class Profile:
         """Whether pods of this profile have their claims bound where they are placed."""
         return any(plugin.binds_volumes for plugin in self.reserve)
 
-    def effect(self, placed: PodInfo, plugins: Iterable[Plugin] | None = None) -> Hashable:
-        """Equal for pods that change what some plugins (without a word: all) say of the same
-        others; see `Plugin.effect`."""
-        of = self._effect_of
-        return tuple([of[p](placed) for p in (self.cross_node if plugins is None else plugins)])
+    def effects(self, placed: PodInfo) -> tuple[Effect, ...]:
+        """What a pod, wherever it comes or goes, does to what is said of others elsewhere."""
+        return effects_of(self.cross_node, placed)
 
-    def may_be_changed_by(self, pod: PodInfo, placed: PodInfo) -> bool:
-        """Whether placing one pod anywhere can change what is said of another on other nodes."""
-        return any(plugin.affected_by(pod, placed) for plugin in self.cross_node)
+
+def effects_of(plugins: Iterable[Plugin], placed: PodInfo) -> tuple[Effect, ...]:
+    """What a pod does to what some plugins say of others; equal for pods that do the same."""
+    return tuple([plugin.effect(placed) for plugin in plugins])
+
+
+def concern(effects: Iterable[Effect], pod: PodInfo) -> bool:
+    """Whether some effects may change what is said of a pod."""
+    return any(each.changes(pod) for each in effects)
 
 
 def _of_kind(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
@@ -263,22 +268,5 @@ def _signed(pod: PodFacts, plugins: Iterable[Plugin]) -> tuple[Hashable, ...] | 
     return tuple(parts)
 
 
-def _effect_of(plugin: Plugin) -> Callable[[PodInfo], Hashable]:
-    """What a plugin says of effects; where a class overrides only what they stand for, nothing."""
-    kinds = type(plugin).__mro__
-    effect, *others = (
-        next(place for place, kind in enumerate(kinds) if name in vars(kind))
-        for name in ("effect", "affected_by", "filter_affected_by")
-    )
-    return plugin.effect if effect <= min(others) else _itself
-
-
-def _itself(placed: PodInfo) -> Hashable:
-    return placed
-
-
 def _only_succeeds(plugin: Plugin, *methods: str) -> bool:
-    """Whether the classes that define these methods say so of what they define."""
-    kinds = type(plugin).__mro__
-    owners = (next(kind for kind in kinds if method in vars(kind)) for method in methods)
-    return all(vars(owner).get("only_succeeds", False) for owner in owners)
+    return all(getattr(type(plugin), method) in ONLY_SUCCEED for method in methods)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from roadstead.facts.pod import HostPort, PodFacts
-from roadstead.framework.plugin import Plugin
-from roadstead.framework.profile import Profile
+from roadstead.framework.plugin import Effect, Plugin
+from roadstead.framework.profile import Profile, concern, effects_of
 from roadstead.kernel.arrays import BUCKETS, END, GROUP, Specs, Totals
 from roadstead.kernel.cover import ClassSpec
 from roadstead.kernel.stills import Still
@@ -114,28 +114,30 @@ def affected_by(
     related = [place for place, info in enumerate(infos) if _has_relations(info.facts, handled)]
     plugins = {p: [x for x in p.cross_node if type(x) not in handled] for p in set(profiles)}
     wary = {profile for profile in plugins if _has_unknown(profile)}
-    groups: dict[tuple[Profile, bool], list[list[int]]] = {}
+    groups: dict[tuple[Profile, bool], _ByEffects] = {}
     for asked, (profile, info) in enumerate(zip(profiles, infos, strict=True)):
         all_matter = profile in wary or _has_relations(info.facts, handled)
         key = profile, all_matter
         if key not in groups:
             placed = range(len(infos)) if all_matter else related
-            groups[key] = _by_effect(profile, plugins[profile], infos, placed)
-        for places in groups[key]:
-            other = infos[places[0]]
-            if any(x.affected_by(info, other) for x in plugins[profile]):
+            groups[key] = _by_effects(plugins[profile], infos, placed)
+        for effects, places in groups[key].items():
+            if concern(effects, info):
                 result[places, asked] = True
     return result
 
 
-def _by_effect(
-    profile: Profile, plugins: Sequence[Plugin], infos: Sequence[PodInfo], places: Sequence[int]
-) -> list[list[int]]:
-    """Places of classes that do the same to others, side by side."""
-    found: dict[Hashable, list[int]] = {}
+_ByEffects = dict[tuple[Effect, ...], list[int]]
+"""Places of classes, by what they do to others."""
+
+
+def _by_effects(
+    plugins: Sequence[Plugin], infos: Sequence[PodInfo], places: Sequence[int]
+) -> _ByEffects:
+    found: _ByEffects = {}
     for place in places:
-        found.setdefault(profile.effect(infos[place], plugins), []).append(place)
-    return list(found.values())
+        found.setdefault(effects_of(plugins, infos[place]), []).append(place)
+    return found
 
 
 def _has_unknown(profile: Profile) -> bool:

@@ -6,15 +6,15 @@ Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go.
 from __future__ import annotations
 
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.framework.plugin import BindPlugin, Reads
+from roadstead.framework.plugin import BindPlugin, Reads, only_succeeds
 from roadstead.protocol.status import SUCCESS, Status
 
 
 class DefaultBinder(BindPlugin):
     name = "DefaultBinder"
     reads = Reads.NODE
-    only_succeeds = True
 
+    @only_succeeds
     def bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState, Summary
-from roadstead.framework.plugin import MAX_NODE_SCORE, Reads, ScorePlugin, SummarizesScore
-from roadstead.nodes.columns import I64, Bools
+from roadstead.framework.plugin import MAX_NODE_SCORE, Feasible, Reads, ScorePlugin, SummarizesScore
+from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Rows, Table
 
@@ -68,7 +68,7 @@ class ImageLocality(ScorePlugin, SummarizesScore):
     alike_by_kind = True
 
     def score_summary(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
     ) -> Summary | None:
         rows = {image: _rows_with(image, table) for image in sorted(set(pod.facts.images))}
         found = [_nodes_with(image, *each, table) for image, each in rows.items() if len(each[0])]
@@ -78,9 +78,6 @@ class ImageLocality(ScorePlugin, SummarizesScore):
             for arrival in _late(having, table)
         )
         return ImageNodes(tuple(found), tuple(late)) if found else None
-
-    def looks_at_feasible(self, pod: PodInfo) -> bool:
-        return False
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         summary = state.score_summaries.get(self.name)

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -44,8 +45,10 @@ from roadstead.framework.events import (
 from roadstead.framework.plugin import (
     ALL_PASS,
     MAX_NODE_SCORE,
+    Effect,
     EnqueueExtensions,
     Extremes,
+    Feasible,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -57,7 +60,7 @@ from roadstead.framework.plugin import (
     SummarizesFilter,
     SummarizesScore,
 )
-from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.inter_pod_counts import (
@@ -140,7 +143,6 @@ class InterPodAffinity(
     reads = Reads.CLUSTER
     alike_by_kind = True
     normalizes = True
-    admits_alone = True
     unprepared = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     unprepared_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
 
@@ -250,13 +252,10 @@ class InterPodAffinity(
         return may
 
     def score_summary(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
     ) -> Summary | None:
         scores = scores_by_topology(table, self._find(pod, table))
         return TopologyScores(scores) if scores else None
-
-    def looks_at_feasible(self, pod: PodInfo) -> bool:
-        return False
 
     def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
         mine = self._counts_of(pod).pod
@@ -284,20 +283,14 @@ class InterPodAffinity(
         share = (raw - extremes.minimum).astype(np.float64) / float(spread)
         return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+    def effect(self, placed: PodInfo) -> Effect:
+        return Effect(self._terms.kind(placed), partial(self._counts_for, placed))
+
+    def _counts_for(self, placed: PodInfo, pod: PodInfo) -> bool:
         counts = self._counts_of(pod)
         related = counts.relates_to(placed)
         self._settle(counts)
         return related
-
-    def effect(self, placed: PodInfo) -> Hashable:
-        return self._terms.kind(placed)
-
-    def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
-        counts = self._counts_of(pod)
-        lines = counts.relation_to(placed)
-        self._settle(counts)
-        return any(family in FILTERING for (family, _), _ in lines)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

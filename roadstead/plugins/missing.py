@@ -37,6 +37,7 @@ from roadstead.framework.plugin import (
     Reads,
     ReservePlugin,
     ScorePlugin,
+    only_succeeds,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.columns import I64
@@ -77,14 +78,15 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 class NothingReserved(ReservePlugin, PreBindPlugin):
     """Reserve and PreBind of a pod that has nothing of what the plugin looks at."""
 
-    only_succeeds = True
-
+    @only_succeeds
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
+    @only_succeeds
     def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         return None
 
+    @only_succeeds
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 

@@ -11,7 +11,8 @@ Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/{csi,utils}.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.plugin import (
     ALL_PASS,
+    Effect,
     EnqueueExtensions,
     FilterPlugin,
     FilterResult,
@@ -121,22 +123,23 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def known_state(self, pod: PodInfo) -> Hashable:
         return self._storage.version if _attachable(pod.facts) else None
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
-        """Whether claims that `placed` binds change which volumes are counted.
+    def effect(self, placed: PodInfo) -> Effect:
+        bound = unbound_keys(self._storage, placed.facts)
+        return Effect(bound, partial(self._is_counted_anew, bound))
+
+    def _is_counted_anew(self, bound: Iterable[str], pod: PodInfo) -> bool:
+        """Whether it changes which volumes are counted for a pod that some claims are bound.
 
         A volume that is made for a claim counts as the claim did before.
         """
         if not _attachable(pod.facts):
             return False
         mine = set(claim_keys(pod.facts))
-        claims = (self._storage.claims.get(key) for key in claim_keys(placed.facts))
+        claims = (self._storage.claims.get(key) for key in bound)
         return any(
             claim is not None and not claim.is_bound and self._counts_anew(claim, mine)
             for claim in claims
         )
-
-    def effect(self, placed: PodInfo) -> Hashable:
-        return unbound_keys(self._storage, placed.facts)
 
     def _counts_anew(self, claim: ClaimFacts, mine: set[str]) -> bool:
         found = self._storage.classes.get(claim.storage_class)

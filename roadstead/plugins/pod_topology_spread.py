@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,10 @@ from roadstead.framework.plugin import (
     ALL_PASS,
     IGNORED,
     MAX_NODE_SCORE,
+    Effect,
     EnqueueExtensions,
     Extremes,
+    Feasible,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -140,7 +142,6 @@ class PodTopologySpread(
     reads = Reads.CLUSTER
     alike_by_kind = True
     normalizes = True
-    admits_alone = True
     unprepared = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     unprepared_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
 
@@ -220,7 +221,7 @@ class PodTopologySpread(
         return not any(hard_of.values()) or keep_skew(pods, rows, table, hard_of, self.on_nodes)
 
     def score_summary(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
     ) -> Summary | None:
         spread = self._of_pod(pod)
         if not spread.soft:
@@ -228,7 +229,7 @@ class PodTopologySpread(
         counted = np.ones(len(table), dtype=np.bool_)
         if spread.needs_all_keys:
             counted = with_all_keys(spread.soft, table)
-        scored = feasible & counted
+        scored = feasible() & counted
         domains: list[tuple[str, ...]] = []
         pods: list[dict[str, int]] = []
         rows = included(pod.facts, spread.soft, table, counted)
@@ -243,9 +244,6 @@ class PodTopologySpread(
             pods.append({value: count for value, count in by_value.items() if count})
         nodes = int(np.count_nonzero(scored))
         return SpreadCounts(nodes, tuple(domains), tuple(pods)) if nodes or any(pods) else None
-
-    def looks_at_feasible(self, pod: PodInfo) -> bool:
-        return bool(self._of_pod(pod).soft)
 
     def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
         spread = self._of_pod(pod)
@@ -292,15 +290,16 @@ class PodTopologySpread(
         better = MAX_NODE_SCORE * (extremes.maximum + extremes.minimum - scored)
         return np.where(raw == IGNORED, 0, better // extremes.maximum)
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+    def effect(self, placed: PodInfo) -> Effect:
+        facts = placed.facts
+        seen = facts.namespace, facts.labels, facts.is_terminating
+        return Effect(seen, partial(self._is_weighed_anew, placed))
+
+    def _is_weighed_anew(self, placed: PodInfo, pod: PodInfo) -> bool:
         """Soft constraints weigh by which nodes are feasible, and any pod may fill a node."""
-        return bool(self._of_pod(pod).soft) or self.filter_affected_by(pod, placed)
-
-    def effect(self, placed: PodInfo) -> Hashable:
-        return placed.facts.namespace, placed.facts.labels, placed.facts.is_terminating
-
-    def filter_affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
         spread = self._of_pod(pod)
+        if spread.soft:
+            return True
         if placed.facts.namespace != pod.facts.namespace or placed.facts.is_terminating:
             return False
         return any(is_counted(e.selector) and e.matches(placed.labels) for e in spread.hard)

@@ -29,13 +29,15 @@ from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.plugin import (
     MAX_NODE_SCORE,
+    Effect,
+    Feasible,
     Handle,
     PreScorePlugin,
     Reads,
     ScorePlugin,
     SummarizesScore,
 )
-from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
 from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
@@ -74,18 +76,18 @@ class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
         return None if facts.spread_constraints else self._source.default_selector(facts)
 
     def score_summary(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
     ) -> Summary | None:
-        counts = self._counts(pod, table)[feasible]
+        if self._of_pod(pod) is None:
+            return None
+        rows = feasible()
+        counts = self._counts(pod, table)[rows]
         if not counts.any():
             return None
-        sums = np.bincount(table.zone_codes[feasible], weights=counts).astype(np.int64)
+        sums = np.bincount(table.zone_codes[rows], weights=counts).astype(np.int64)
         zones = {table.zones[code]: int(sums[code]) for code in np.flatnonzero(sums).tolist()}
         zones.pop("", None)
         return CountsByZone(int(counts.max()), zones)
-
-    def looks_at_feasible(self, pod: PodInfo) -> bool:
-        return self._of_pod(pod) is not None
 
     def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
         return SKIP if self._of_pod(pod) is None else SUCCESS
@@ -101,13 +103,13 @@ class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
         score: I64 = np.where(has_zone, both, of_node).astype(np.int64)
         return score
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+    def effect(self, placed: PodInfo) -> Effect:
         """The counts are those of feasible nodes, and any pod may fill a node."""
+        return Effect(None, self._counts_pods)
+
+    def _counts_pods(self, pod: PodInfo) -> bool:
         selector = self._of_pod(pod)
         return selector is not None and bool(selector.requirements)
-
-    def effect(self, placed: PodInfo) -> Hashable:
-        return None
 
     def sign(self, pod: PodFacts) -> Hashable:
         selector = self._selector(pod)

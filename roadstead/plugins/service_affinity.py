@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +30,9 @@ from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.events import ActionType, EventResource, RegisteredEvent, on
 from roadstead.framework.plugin import (
     MAX_NODE_SCORE,
+    Effect,
     EnqueueExtensions,
+    Feasible,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -160,16 +163,17 @@ class ServiceAffinity(
         return FilterResult.refuse(refused, _REFUSED)
 
     def score_summary(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Bools
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
     ) -> Summary | None:
         service = self._service(pod.facts)
         if service is None:
             return None
         counts = self._of_service.on_rows(table, pod.facts.namespace, service)
-        total = int(counts[feasible].sum())
+        rows = feasible()
+        total = int(counts[rows].sum())
         if not total:
             return None
-        by_value = tuple(_counts_by_value(table, key, feasible, counts) for key in self._spread)
+        by_value = tuple(_counts_by_value(table, key, rows, counts) for key in self._spread)
         return ServicePods(total, by_value)
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
@@ -185,7 +189,10 @@ class ServiceAffinity(
             score += np.where(label_codes(table, key) >= 0, part, 0.0)
         return score.astype(np.int64)
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
+    def effect(self, placed: PodInfo) -> Effect:
+        return Effect((placed.facts.namespace, placed.facts.labels), partial(self._sees, placed))
+
+    def _sees(self, placed: PodInfo, pod: PodInfo) -> bool:
         """The score counts on feasible nodes, and any pod may fill one; the filter by labels."""
         if self._service(pod.facts) is not None:
             return True

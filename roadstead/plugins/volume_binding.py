@@ -16,7 +16,8 @@ Upstream: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from functools import partial
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.plugin import (
     ALL_PASS,
+    Effect,
     EnqueueExtensions,
     FilterPlugin,
     FilterResult,
@@ -51,6 +53,7 @@ from roadstead.framework.plugin import (
     Reads,
     ReservePlugin,
     ScorePlugin,
+    only_succeeds,
 )
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
@@ -90,7 +93,6 @@ class VolumeBinding(
     reads = Reads.CLUSTER
     alike_by_kind = True
     unprepared = "not found"
-    only_succeeds = True
     binds_volumes = True
 
     def __init__(self, handle: Handle) -> None:
@@ -123,20 +125,27 @@ class VolumeBinding(
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         return np.zeros(len(table), dtype=np.int64)
 
+    @only_succeeds
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
+    @only_succeeds
     def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         return None
 
+    @only_succeeds
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
     def known_state(self, pod: PodInfo) -> Hashable:
         return self._storage.version if claim_keys(pod.facts) else None
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
-        """Whether volumes that `placed` takes are, or might be, those of the pod's claims."""
+    def effect(self, placed: PodInfo) -> Effect:
+        taken = unbound_keys(self._storage, placed.facts)
+        return Effect(taken, partial(self._may_lose, taken))
+
+    def _may_lose(self, taken: Iterable[str], pod: PodInfo) -> bool:
+        """Whether volumes that some claims take are, or might be, those of the pod's claims."""
         mine = set(claim_keys(pod.facts))
         if not mine:
             return False
@@ -145,10 +154,7 @@ class VolumeBinding(
             for key in mine
             if (claim := self._storage.claims.get(key)) is not None and not claim.is_bound
         }
-        return any(self._takes(key, mine, classes) for key in claim_keys(placed.facts))
-
-    def effect(self, placed: PodInfo) -> Hashable:
-        return unbound_keys(self._storage, placed.facts)
+        return any(self._takes(key, mine, classes) for key in taken)
 
     def _takes(self, key: str, mine: set[str], classes: set[str]) -> bool:
         claim = self._storage.claims.get(key)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.plugin import (
     ALL_PASS,
+    Effect,
     EnqueueExtensions,
     FilterPlugin,
     FilterResult,
@@ -137,13 +139,13 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, Enqueu
         claims = (f"{pod.facts.namespace}/{name}" for name in _claim_names(pod.facts))
         return tuple(claim in self._storage.claims for claim in claims) or None
 
-    def affected_by(self, pod: PodInfo, placed: PodInfo) -> bool:
-        if pod.facts.namespace != placed.facts.namespace:
-            return False
-        return not self._exclusive(pod.facts).isdisjoint(_claim_names(placed.facts))
+    def effect(self, placed: PodInfo) -> Effect:
+        used = placed.facts.namespace, frozenset(self._exclusive(placed.facts))
+        return Effect(used, partial(self._shares, *used))
 
-    def effect(self, placed: PodInfo) -> Hashable:
-        return placed.facts.namespace, frozenset(self._exclusive(placed.facts))
+    def _shares(self, namespace: str, names: frozenset[str], pod: PodInfo) -> bool:
+        """Whether a pod has one of some claims that only one pod may use."""
+        return pod.facts.namespace == namespace and not names.isdisjoint(_claim_names(pod.facts))
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         claim = EventResource.PERSISTENT_VOLUME_CLAIM

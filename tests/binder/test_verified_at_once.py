@@ -11,6 +11,7 @@ from roadstead.binder.verification import Verifier
 from roadstead.config.model import default_config
 from roadstead.facts.pod import HostPort
 from roadstead.framework.plugin import (
+    ON_NONE,
     Handle,
     PreFilterPlugin,
     PreFilterResult,
@@ -204,8 +205,8 @@ class AnyNumber(OneInAll):
 
     name = "AnyNumber"
 
-    def affected_by(self, pod, placed):
-        return False
+    def effect(self, placed):
+        return ON_NONE
 
     def pre_filter(self, state, pod):
         return PreFilterResult(SUCCESS)

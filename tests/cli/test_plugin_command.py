@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
 HEAD = """
     from roadstead.framework.per_node import NodePlugin
     from roadstead.framework.plugin import (
-        FilterPlugin, FilterResult, PermitPlugin, QueueSortPlugin, Reads, ScorePlugin,
+        Effect, FilterPlugin, FilterResult, PermitPlugin, QueueSortPlugin, Reads, ScorePlugin,
     )
     from roadstead.protocol.status import SUCCESS, unschedulable
 """
@@ -210,11 +210,8 @@ BROKEN = {
             def filter(self, state, pod, table):
                 return FilterResult()
 
-            def affected_by(self, pod, placed):
-                return placed.facts.priority > 0
-
             def effect(self, placed):
-                return placed.facts.namespace
+                return Effect(placed.facts.namespace, lambda pod: placed.facts.priority > 0)
         """,
         "are said to do the same to others",
     ),

@@ -13,7 +13,7 @@ from roadstead.framework.plugin import (
     default_normalize,
 )
 from roadstead.protocol.status import unschedulable
-from tests.builders import pod, table_of
+from tests.builders import is_affected, pod, table_of
 
 
 class Plain(ScorePlugin):
@@ -99,5 +99,5 @@ def test_a_plugin_that_says_nothing_cannot_sign_and_reads_the_cluster():
     info = table_of().classes.info(pod())
 
     assert Plain().sign(pod()) is None
-    assert Plain().affected_by(info, info)
-    assert not OfNodes().affected_by(info, info)
+    assert Plain().reads is Reads.CLUSTER
+    assert is_affected(Plain(), info, info)

@@ -10,6 +10,7 @@ from roadstead.config.plugin_args import NodeAffinityArgs
 from roadstead.facts.pod import HostPort
 from roadstead.framework.plugin import (
     ALL_PASS,
+    Effect,
     FilterPlugin,
     Handle,
     PermitPlugin,
@@ -19,7 +20,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult
-from roadstead.framework.profile import Profile, WeightedScore
+from roadstead.framework.profile import Profile, WeightedScore, concern
 from roadstead.framework.registry import Registry
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
@@ -63,8 +64,9 @@ class WatchesLabels(OnLabels):
     name = "WatchesLabels"
     reads = Reads.CLUSTER
 
-    def affected_by(self, pod, placed):
-        return bool(pod.labels) and pod.labels == placed.labels
+    def effect(self, placed):
+        labels = placed.facts.labels
+        return Effect(labels, lambda pod: bool(labels) and pod.facts.labels == labels)
 
 
 class Nominates(PostFilterPlugin):
@@ -300,15 +302,15 @@ def test_a_placement_matters_elsewhere_if_a_cross_node_plugin_says_so():
         classes.info(pod(labels=labels)) for labels in ({}, {"app": "web"}, {"app": "job"})
     )
 
-    assert profile.may_be_changed_by(web, web)
-    assert not profile.may_be_changed_by(web, job)
-    assert not profile.may_be_changed_by(plain, plain)
+    assert concern(profile.effects(web), web)
+    assert not concern(profile.effects(job), web)
+    assert not concern(profile.effects(plain), plain)
 
 
 def test_no_placement_matters_elsewhere_where_plugins_read_rows():
     info = PodClasses().info(pod(others={GPU: 1}))
 
-    assert not profile_of({"filter": ["NodeResourcesFit"]}).may_be_changed_by(info, info)
+    assert profile_of({"filter": ["NodeResourcesFit"]}).effects(info) == ()
 
 
 @given(st.permutations(["NodeName", "NodePorts", "NodeUnschedulable", "TaintToleration"]))

@@ -22,7 +22,9 @@ def with_images(*image_sets):
 
 def summary_of(table, facts):
     info = table.columns.classes.info(facts)
-    return PLUGIN.score_summary(CycleState(0), info, table, np.ones(len(table), dtype=np.bool_))
+    return PLUGIN.score_summary(
+        CycleState(0), info, table, lambda: np.ones(len(table), dtype=np.bool_)
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,9 @@ def test_all_nodes_count_not_only_feasible_ones():
     table = with_images({"a:1": 5}, {"a:1": 5})
     nothing = np.zeros(2, dtype=np.bool_)
 
-    told = PLUGIN.score_summary(CycleState(2), table.classes.info(wanting("a:1")), table, nothing)
+    told = PLUGIN.score_summary(
+        CycleState(2), table.classes.info(wanting("a:1")), table, lambda: nothing
+    )
 
     assert told == ImageNodes((("a:1", 2, 0, 5),))
 

@@ -46,7 +46,7 @@ def test_a_summary_names_nodes_that_came_late():
     table = grown_table()
     info, everywhere = table.classes.info(WANTING), np.ones(len(table), dtype=np.bool_)
 
-    told = PLUGIN.score_summary(CycleState(len(table)), info, table, everywhere)
+    told = PLUGIN.score_summary(CycleState(len(table)), info, table, lambda: everywhere)
 
     assert told.late == (("app:v1", 2), ("app:v1", 3))
 

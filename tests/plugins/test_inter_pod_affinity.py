@@ -12,7 +12,7 @@ from roadstead.framework.plugin import Extremes, Handle, Reads
 from roadstead.plugins import inter_pod_affinity
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts
 from roadstead.protocol.status import SKIP, Code, unresolvable
-from tests.builders import node, pairs, pod, put, require, table_of
+from tests.builders import is_affected, node, pairs, pod, put, require, table_of
 from tests.plugins import affinity_upstream as upstream
 from tests.plugins.affinity_upstream import NOT_AWAY, NOT_NEAR, NOT_WANTED, Affinity
 from tests.plugins.upstream import NodeInfo
@@ -78,7 +78,7 @@ class Asked:
         if summary is not None:
             state.filter_summaries[plugin.name] = summary
         filtered = self._phase(plugin.pre_filter(state, info).status, state, info, refusals)
-        summary = plugin.score_summary(state, info, table, np.ones(len(table), dtype=bool))
+        summary = plugin.score_summary(state, info, table, lambda: np.ones(len(table), dtype=bool))
         if summary is not None:
             state.score_summaries[plugin.name] = summary
         scored = self._phase(plugin.pre_score(state, info), state, info, raw_scores)
@@ -430,7 +430,7 @@ def test_a_pod_is_affected_by_pods_that_its_terms_mean_and_by_pods_that_mean_it(
     plugin, table = asked.plugin, asked.table
 
     def affected(facts, placed):
-        return plugin.affected_by(table.classes.info(facts), table.classes.info(placed))
+        return is_affected(plugin, table.classes.info(facts), table.classes.info(placed))
 
     for asking in (near, away, liking, disliking):
         assert affected(asking(aff(app("web"), weight=1)), web())
@@ -447,8 +447,8 @@ def test_pods_are_not_affected_by_terms_that_count_for_nothing():
     plugin, table = asked.plugin, asked.table
     info = table.classes.info
 
-    assert not plugin.affected_by(info(web()), info(near(aff(app("web")))))
-    assert not plugin.affected_by(info(web()), info(liking(aff(app("web"), weight=1))))
+    assert not is_affected(plugin, info(web()), info(near(aff(app("web")))))
+    assert not is_affected(plugin, info(web()), info(liking(aff(app("web"), weight=1))))
 
 
 def test_the_signature_is_namespace_labels_and_terms():
@@ -471,7 +471,7 @@ def test_nothing_is_summed_up_where_nothing_concerns_the_pod():
     info = table.classes.info(web())
 
     assert plugin.filter_summary(info, table) is None
-    assert plugin.score_summary(CycleState(1), info, table, np.ones(1, dtype=bool)) is None
+    assert plugin.score_summary(CycleState(1), info, table, lambda: np.ones(1, dtype=bool)) is None
 
 
 def test_summaries_count_by_key_and_value():
@@ -613,7 +613,7 @@ def test_a_placement_that_does_not_affect_a_pod_changes_no_answer(world, facts, 
     plugin, table = asked.plugin, asked.table
     before = asked.ask(facts)
 
-    affected = plugin.affected_by(table.classes.info(facts), table.classes.info(placed))
+    affected = is_affected(plugin, table.classes.info(facts), table.classes.info(placed))
     for name in table.names:
         put(table, name, placed)
 

@@ -18,7 +18,7 @@ from roadstead.plugins.node_volume_limits import MIN_KEPT_ROWS, NodeVolumeLimits
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.protocol.status import SKIP, Code
 from roadstead.storage import StorageChange
-from tests.builders import node, pod, table_of
+from tests.builders import is_affected, node, pod, table_of
 from tests.storage.world import (
     DRIVER,
     bound,
@@ -221,13 +221,13 @@ def test_only_claims_that_are_counted_anew_matter_to_other_pods():
     info = world.table.classes.info
 
     def matters(placed, wanted="c0"):
-        return world.plugin.affected_by(info(using(wanted)), info(using(placed)))
+        return is_affected(world.plugin, info(using(wanted)), info(using(placed)))
 
     assert [matters(name) for name in ("a", "b", "e", "c0", "unknown")] == [
         False, True, True, False, False,
     ]  # fmt: skip
     assert matters("a", wanted="a")
-    assert not world.plugin.affected_by(info(pod()), info(using("b")))
+    assert not is_affected(world.plugin, info(pod()), info(using("b")))
 
 
 def test_a_pod_is_signed_by_what_may_be_attached():

@@ -18,7 +18,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.selector_spread import SelectorSpread
 from roadstead.plugins.service_affinity import ServiceAffinity
-from tests.builders import config_of, put
+from tests.builders import config_of, is_affected, put
 from tests.plugins.older_upstream import (
     selector_spread,
     service_affinity_filter,
@@ -77,7 +77,7 @@ class Asked:
         """{node name: score} of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         info = table.classes.info(facts)
-        summary = plugin.score_summary(self.state, info, table, rows_in(table, feasible))
+        summary = plugin.score_summary(self.state, info, table, lambda: rows_in(table, feasible))
         if summary is not None:
             self.state.score_summaries[plugin.name] = summary
         if isinstance(plugin, SelectorSpread) and plugin.pre_score(self.state, info).is_skip:
@@ -162,7 +162,7 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer_elsewhere(
     for build in (spreader(owning), affine(owning, affinity, spread)):
         asked = Asked(build, nodes, Random(0))
         plugin, table = asked.plugin, asked.table
-        if plugin.affected_by(table.classes.info(pending), table.classes.info(placed)):
+        if is_affected(plugin, table.classes.info(pending), table.classes.info(placed)):
             continue
         filters = isinstance(plugin, ServiceAffinity)
         before = filters and asked.passing(pending), asked.scores(pending, everywhere)

@@ -23,6 +23,7 @@ from roadstead.plugins.pod_topology_spread import (
 from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
 from tests.builders import (
     hopeless,
+    is_affected,
     node,
     pod,
     put,
@@ -103,7 +104,7 @@ def scored(facts, table, plugin=None, feasible=None):
     state = CycleState(len(table))
     info = table.classes.info(facts)
     rows = np.ones(len(table), dtype=np.bool_) if feasible is None else np.array(feasible)
-    summary = plugin.score_summary(state, info, table, rows)
+    summary = plugin.score_summary(state, info, table, lambda: rows)
     if summary is not None:
         state.score_summaries[plugin.name] = summary
     if plugin.pre_score(state, info).is_skip:
@@ -334,7 +335,7 @@ def test_nothing_to_count_is_no_summary():
     nowhere = np.zeros(3, dtype=np.bool_)
     plugin = plugin_for(table)
 
-    assert plugin.score_summary(CycleState(3), info, table, nowhere) is None
+    assert plugin.score_summary(CycleState(3), info, table, lambda: nowhere) is None
     assert plugin.pre_score(CycleState(3), info).is_success
 
 
@@ -439,16 +440,15 @@ def test_a_missing_label_is_a_domain_of_its_own_and_the_same_as_an_empty_one():
     plugin = plugin_for(table, selecting=[service()])
 
     everywhere = np.ones(3, dtype=np.bool_)
-    summary = plugin.score_summary(CycleState(3), info, table, everywhere)
+    summary = plugin.score_summary(CycleState(3), info, table, lambda: everywhere)
 
     assert summary == SpreadCounts(3, ((), ("", "a")), ({}, {"": 3}))
 
 
 def affects(facts, placed):
     classes = PodClasses()
-    return plugin_for(None, selecting=[service()]).affected_by(
-        classes.info(facts), classes.info(placed)
-    )
+    plugin = plugin_for(None, selecting=[service()])
+    return is_affected(plugin, classes.info(facts), classes.info(placed))
 
 
 def test_a_hard_spread_pod_is_affected_by_pods_that_its_selectors_count():

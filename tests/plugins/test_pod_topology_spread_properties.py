@@ -16,7 +16,7 @@ from roadstead.local.paths import open_path
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.pod_topology_spread import IGNORED, PodTopologySpread
-from tests.builders import node, pod, put, require, table_of, taint, term, tolerate
+from tests.builders import is_affected, node, pod, put, require, table_of, taint, term, tolerate
 from tests.plugins.spread_upstream import HOSTNAME, ZONE, Spreader, filter_nodes, score_nodes
 from tests.plugins.upstream import NodeInfo
 
@@ -181,7 +181,7 @@ class Asked:
         """({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         info = table.classes.info(facts)
-        summary = plugin.score_summary(self.state, info, table, rows_in(table, feasible))
+        summary = plugin.score_summary(self.state, info, table, lambda: rows_in(table, feasible))
         if summary is not None:
             self.state.score_summaries["PodTopologySpread"] = summary
         if plugin.pre_score(self.state, info).is_skip:
@@ -269,7 +269,7 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
     asked = Asked(args, ClusterFacts((), owning), nodes)
     plugin, table = asked.plugin, asked.table
     info = table.classes.info
-    if not nodes or plugin.affected_by(info(pending), info(placed)):
+    if not nodes or is_affected(plugin, info(pending), info(placed)):
         return
     before = plugin.filter_summary(info(pending), table)
 
@@ -277,7 +277,7 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
 
     assert plugin.filter_summary(info(pending), table) == before
     feasible = np.ones(len(table), dtype=np.bool_)
-    assert plugin.score_summary(asked.state, info(pending), table, feasible) is None
+    assert plugin.score_summary(asked.state, info(pending), table, lambda: feasible) is None
 
 
 @given(clusters(), pending_pods, st.lists(st.tuples(pods_on_nodes, st.integers(0, 6)), max_size=8))

@@ -6,7 +6,7 @@ from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.selector_spread import SelectorSpread
-from tests.builders import node, pod, put, require, score_with, table_of
+from tests.builders import is_affected, node, pod, put, require, score_with, table_of
 
 ZONE = "topology.kubernetes.io/zone"
 WEB = LabelSelector((require("app", "In", "web"),))
@@ -104,17 +104,17 @@ def test_nodes_without_such_pods_have_no_summary():
     info = table.classes.info(web())
     everywhere = table.pod_count == 0
 
-    assert told.score_summary(None, info, table, everywhere) is None
+    assert told.score_summary(None, info, table, lambda: everywhere) is None
     put(table, "n1", web())
-    assert told.score_summary(None, info, table, table.pod_count == 0) is None
+    assert told.score_summary(None, info, table, lambda: table.pod_count == 0) is None
 
 
 def test_any_placement_matters_to_a_pod_that_is_spread():
     told, info = plugin(), PodClasses().info
 
-    assert told.affected_by(info(web()), info(pod()))
-    assert not told.affected_by(info(pod()), info(web()))
-    assert not told.affected_by(info(web(spread_constraints=(OWN,))), info(web()))
+    assert is_affected(told, info(web()), info(pod()))
+    assert not is_affected(told, info(pod()), info(web()))
+    assert not is_affected(told, info(web(spread_constraints=(OWN,))), info(web()))
 
 
 def test_the_selector_and_the_namespace_sign():

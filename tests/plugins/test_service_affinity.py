@@ -9,7 +9,7 @@ from roadstead.framework.events import ActionType, EventResource
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.service_affinity import ServiceAffinity
-from tests.builders import node, pod, put, refused, require, score_with, table_of
+from tests.builders import is_affected, node, pod, put, refused, require, score_with, table_of
 
 WEB = LabelSelector((require("app", "In", "web"),))
 TIER = LabelSelector((require("tier", "In", "front"),))
@@ -237,13 +237,13 @@ def test_who_is_affected_by_a_placement():
     binds, spreads = plugin("region"), plugin(spread=["region"])
     named = web(node_selector={"region": "r1"})
 
-    assert binds.affected_by(info(web()), info(web(labels={"rev": "1"})))
-    assert not binds.affected_by(info(web(labels={"rev": "1"})), info(web()))
-    assert not binds.affected_by(info(web()), info(web(namespace="other")))
-    assert not binds.affected_by(info(named), info(web()))
-    assert not binds.affected_by(info(pod()), info(web()))
-    assert spreads.affected_by(info(web()), info(pod()))
-    assert not spreads.affected_by(info(pod()), info(web()))
+    assert is_affected(binds, info(web()), info(web(labels={"rev": "1"})))
+    assert not is_affected(binds, info(web(labels={"rev": "1"})), info(web()))
+    assert not is_affected(binds, info(web()), info(web(namespace="other")))
+    assert not is_affected(binds, info(named), info(web()))
+    assert not is_affected(binds, info(pod()), info(web()))
+    assert is_affected(spreads, info(web()), info(pod()))
+    assert not is_affected(spreads, info(pod()), info(web()))
 
 
 def test_what_signs_a_pod():
@@ -273,4 +273,7 @@ def test_services_without_a_selector_select_nothing():
     told = plugin("region", selecting=[empty])
 
     assert fitting(web(), table, told) == set(table.names)
-    assert told.score_summary(None, table.classes.info(web()), table, np.ones(5, np.bool_)) is None
+    assert (
+        told.score_summary(None, table.classes.info(web()), table, lambda: np.ones(5, np.bool_))
+        is None
+    )

@@ -10,7 +10,7 @@ from roadstead.framework.plugin import Handle
 from roadstead.plugins.volume_binding import VolumeBinding
 from roadstead.plugins.volume_matching import REASONS
 from roadstead.protocol.status import SKIP, SUCCESS, Code
-from tests.builders import node, pod, table_of
+from tests.builders import is_affected, node, pod, table_of
 from tests.storage.world import (
     DRIVER,
     HOST,
@@ -146,14 +146,14 @@ def test_a_placement_matters_where_it_takes_volumes_that_others_might():
     info = world.table.classes.info
 
     def matters(placed, wanted):
-        return world.plugin.affected_by(info(using(wanted)), info(using(placed)))
+        return is_affected(world.plugin, info(using(wanted)), info(using(placed)))
 
     assert matters("a", "b")
     assert matters("m", "m")
     assert not matters("m", "n")
     assert not matters("m", "a")
     assert not matters("d", "d")
-    assert not world.plugin.affected_by(info(pod()), info(using("a")))
+    assert not is_affected(world.plugin, info(pod()), info(using("a")))
 
 
 def test_a_pod_is_signed_by_its_claims():

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
@@ -5,7 +7,7 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
 from roadstead.plugins.volume_restrictions import VolumeRestrictions
 from roadstead.protocol.status import SKIP, Code
-from tests.builders import node, pod, table_of
+from tests.builders import is_affected, node, pod, table_of
 from tests.storage.world import claim, disk, storage, using
 
 EXCLUSIVE = {"access_modes": ("ReadWriteOncePod",)}
@@ -132,7 +134,7 @@ def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():
 def test_a_placement_matters_to_pods_with_the_same_exclusive_claim():
     world = World(facts=[claim("c", **EXCLUSIVE), claim("d")])
     info = world.table.classes.info
-    affected = world.plugin.affected_by
+    affected = partial(is_affected, world.plugin)
 
     assert affected(info(using("c")), info(using("c", "d")))
     assert not affected(info(using("d")), info(using("d")))

@@ -298,7 +298,22 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/whole.py",
         "the batch ends there, and the pod is the first of the next one, to the same result",
-        (("WholeBatch._decide_changed", "if pod.info.facts.volumes: ...", "if True: ..."),),
+        (
+            ("WholeBatch._decide_changed", "if pod.info.facts.volumes: ...", "if True: ..."),
+            (
+                "WholeBatch._decide_changed",
+                (
+                    "if diagnosis is None or candidates_wanted(profile, pod.info.facts, diagnosis) "
+                    "is None: ..."
+                ),
+                "if False: ...",
+            ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/table_cycle.py",
+        "what is not taken over from another class of the kind is found anew",
+        (("TableCycle._like_another", "not model.is_for(inputs)", "model.is_for(inputs)"),),
     ),
     Same(
         "roadstead/cycle/batch.py",
