@@ -8,11 +8,8 @@ from typing import Any, Final, Literal, cast
 from roadstead.config.coscheduling import PERMIT_WAIT_S, WireCoschedulingArgs
 from roadstead.config.legacy.plugins import WireNodeLabelArgs, WireServiceAffinityArgs
 from roadstead.config.model import (
-    ClientConnectionConfig,
     ExtenderConfig,
     ExtenderTLS,
-    LeaderElectionConfig,
-    ManagedResource,
     ProfileConfig,
     SchedulerConfig,
 )
@@ -143,14 +140,10 @@ def to_extender(extender: Extender) -> ExtenderConfig:
         prioritize_verb=extender.prioritize_verb,
         weight=extender.weight,
         bind_verb=extender.bind_verb,
-        enable_https=extender.enable_https,
         tls=None if extender.tls_config is None else _tls(extender.tls_config),
         http_timeout_s=extender.http_timeout.seconds,
         node_cache_capable=extender.node_cache_capable,
-        managed_resources=tuple(
-            ManagedResource(resource.name, resource.ignored_by_scheduler)
-            for resource in extender.managed_resources or ()
-        ),
+        managed_resources=tuple(each.name for each in extender.managed_resources or ()),
         ignorable=extender.ignorable,
     )
 
@@ -164,32 +157,11 @@ def to_scheduler_config(
     profiles: tuple[ProfileConfig, ...],
     extenders: tuple[ExtenderConfig, ...],
 ) -> SchedulerConfig:
-    """The whole configuration as the core reads it."""
-    election, client = config.leader_election, config.client_connection
+    """The configuration as the core reads it."""
     return SchedulerConfig(
         profiles=profiles,
         percentage_of_nodes_to_score=_set(config.percentage_of_nodes_to_score),
         pod_initial_backoff_s=_set(config.pod_initial_backoff_seconds),
         pod_max_backoff_s=_set(config.pod_max_backoff_seconds),
-        parallelism=_set(config.parallelism),
         extenders=extenders,
-        delay_cache_until_active=config.delay_cache_until_active,
-        enable_profiling=bool(config.enable_profiling),
-        enable_contention_profiling=bool(config.enable_contention_profiling),
-        leader_election=LeaderElectionConfig(
-            leader_elect=bool(election.leader_elect),
-            lease_duration_s=election.lease_duration.seconds,
-            renew_deadline_s=election.renew_deadline.seconds,
-            retry_period_s=election.retry_period.seconds,
-            resource_lock=election.resource_lock,
-            resource_name=election.resource_name,
-            resource_namespace=election.resource_namespace,
-        ),
-        client_connection=ClientConnectionConfig(
-            kubeconfig=client.kubeconfig,
-            accept_content_types=client.accept_content_types,
-            content_type=client.content_type,
-            qps=client.qps,
-            burst=client.burst,
-        ),
     )

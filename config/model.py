@@ -45,14 +45,6 @@ class ProfileConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ManagedResource:
-    """An extended resource that an extender manages."""
-
-    name: str
-    ignored_by_scheduler: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ExtenderTLS:
     """How to talk TLS to an extender: files, or PEM in base64, which a repr never shows."""
 
@@ -68,7 +60,10 @@ class ExtenderTLS:
 
 @dataclass(frozen=True, slots=True)
 class ExtenderConfig:
-    """An HTTP extender (upstream pkg/scheduler/extender.go). A verb left empty is not called."""
+    """An HTTP extender (upstream pkg/scheduler/extender.go). A verb left empty is not called.
+
+    managed_resources: names of the extended resources that it manages.
+    """
 
     url_prefix: str
     filter_verb: str = ""
@@ -76,56 +71,27 @@ class ExtenderConfig:
     prioritize_verb: str = ""
     weight: int = 0
     bind_verb: str = ""
-    enable_https: bool = False
     tls: ExtenderTLS | None = None
     http_timeout_s: float = 5.0
     node_cache_capable: bool = False
-    managed_resources: tuple[ManagedResource, ...] = ()
+    managed_resources: tuple[str, ...] = ()
     ignorable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderElectionConfig:
-    """Read and checked as upstream does; Roadstead's own leadership does not look at it."""
-
-    leader_elect: bool = True
-    lease_duration_s: float = 15.0
-    renew_deadline_s: float = 10.0
-    retry_period_s: float = 2.0
-    resource_lock: str = "leases"
-    resource_name: str = "kube-scheduler"
-    resource_namespace: str = "kube-system"
-
-
-@dataclass(frozen=True, slots=True)
-class ClientConnectionConfig:
-    """How to reach an API server."""
-
-    kubeconfig: str = ""
-    accept_content_types: str = ""
-    content_type: str = "application/vnd.kubernetes.protobuf"
-    qps: float = 50.0
-    burst: int = 100
-
-
-@dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """The whole configuration. `percentage_of_nodes_to_score` 0 means adaptive.
+    """What of the configuration is looked at. `percentage_of_nodes_to_score` 0 means adaptive.
 
     percentage_is_set: the document itself says it, and not the default.
+    The other fields of the document (leader election, client connection, parallelism, profiling)
+    are read and checked as upstream does and printed; nothing here depends on them.
     """
 
     profiles: tuple[ProfileConfig, ...]
     percentage_of_nodes_to_score: int = 0
     pod_initial_backoff_s: int = 1
     pod_max_backoff_s: int = 10
-    parallelism: int = 16
     extenders: tuple[ExtenderConfig, ...] = ()
-    delay_cache_until_active: bool = False
-    enable_profiling: bool = True
-    enable_contention_profiling: bool = True
-    leader_election: LeaderElectionConfig = field(default_factory=LeaderElectionConfig)
-    client_connection: ClientConnectionConfig = field(default_factory=ClientConnectionConfig)
     percentage_is_set: bool = False
 
     def shares(self) -> dict[str, int]:

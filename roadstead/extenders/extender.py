@@ -48,7 +48,7 @@ class Extender:
     def __init__(self, config: ExtenderConfig, caller: Caller) -> None:
         self.config = config
         self._caller = caller
-        self._managed = frozenset(resource.name for resource in config.managed_resources)
+        self._managed = frozenset(config.managed_resources)
 
     @property
     def url(self) -> str:

@@ -108,9 +108,9 @@ def test_times_of_an_election_must_be_positive(load: Load) -> None:
 def test_election_that_is_off_is_not_checked(load: Load) -> None:
     body = "leaderElection: {leaderElect: false, leaseDuration: -1s, resourceLock: configmaps}"
 
-    election = load(body).config.leader_election
+    election = load(body).document["leaderElection"]
 
-    assert (election.leader_elect, election.lease_duration_s) == (False, -1.0)
+    assert (election["leaderElect"], election["leaseDuration"]) == (False, "-1s")
 
 
 def test_timeout_of_dynamic_resources_must_not_be_negative(load_profile: Load) -> None:

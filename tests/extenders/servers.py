@@ -7,7 +7,7 @@ import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from roadstead.config.model import ExtenderConfig, ManagedResource
+from roadstead.config.model import ExtenderConfig
 
 
 class Server:
@@ -98,6 +98,6 @@ def tls_server_context(certificate, *, client_roots=None):
 def config_of(port=1, *, scheme="http", managed=(), **fields):
     return ExtenderConfig(
         f"{scheme}://127.0.0.1:{port}/scheduler",
-        managed_resources=tuple(ManagedResource(name) for name in managed),
+        managed_resources=tuple(managed),
         **{"http_timeout_s": 5.0, **fields},
     )

@@ -82,7 +82,7 @@ def test_the_fields_of_its_time_move_where_they_are_today() -> None:
     assert profile.args["InterPodAffinity"] == InterPodAffinityArgs(7)
     assert profile.args["VolumeBinding"] == VolumeBindingArgs(30)
     assert loaded.config.percentage_of_nodes_to_score == 40
-    assert loaded.config.leader_election.resource_name == "lock"
+    assert loaded.document["leaderElection"]["resourceName"] == "lock"
     assert told(loaded, "leaderElection.lockObjectName") == ["→ leaderElection.resourceName"]
     assert told(loaded, "healthzBindAddress")[0].startswith("dropped")
     assert told(loaded, "schedulerName") == ["→ profiles[0].schedulerName"]

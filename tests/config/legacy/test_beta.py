@@ -163,7 +163,7 @@ class TestBeta2:
             profiles=[{"schedulerName": "mine"}, {"schedulerName": "yours"}],
         )
 
-        assert loaded.config.parallelism == 3
+        assert loaded.document["parallelism"] == 3
         assert loaded.config.pod_max_backoff_s == 99
         assert loaded.config.percentage_of_nodes_to_score == 40
         assert loaded.config.extenders[0].http_timeout_s == 3.0
