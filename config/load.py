@@ -47,7 +47,16 @@ class LoadedConfig:
 
     def effective(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
         """Profile → extension point → plugins in execution order, with weights at `score`."""
-        return effective_plugins(self.config)
+        return {
+            profile.scheduler_name: {
+                point: [
+                    {"name": ref.name} | ({"weight": ref.weight} if point == "score" else {})
+                    for ref in profile.plugins[point]
+                ]
+                for point in sorted(profile.plugins)
+            }
+            for profile in self.config.profiles
+        }
 
 
 def load_config(
@@ -79,17 +88,3 @@ def load_config(
     is_set = decoded.percentage_of_nodes_to_score is not None
     built = replace(build(config, points_of, source=source), percentage_is_set=is_set)
     return LoadedConfig(built, sorted_keys(to_document(config)), source, notes)
-
-
-def effective_plugins(config: SchedulerConfig) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Profile → extension point → plugins in execution order, with weights at `score`."""
-    return {
-        profile.scheduler_name: {
-            point: [
-                {"name": ref.name, "weight": ref.weight} if point == "score" else {"name": ref.name}
-                for ref in profile.plugins[point]
-            ]
-            for point in sorted(profile.plugins)
-        }
-        for profile in config.profiles
-    }

@@ -31,8 +31,8 @@ class PluginSet(Wire):
     disabled: list[Plugin] | None = None
 
 
-class Plugins(Wire):
-    """The sets of all extension points, and `multiPoint`, which stands for all of them."""
+class PointSets(Wire):
+    """The sets of all extension points."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -46,12 +46,17 @@ class Plugins(Wire):
     pre_bind: PluginSet = PluginSet()
     bind: PluginSet = PluginSet()
     post_bind: PluginSet = PluginSet()
-    multi_point: PluginSet = PluginSet()
 
     def sets(self) -> dict[str, PluginSet]:
-        """Extension point (upstream's name, `multiPoint` included) → set."""
+        """Extension point (upstream's name, `multiPoint` included where there is one) → set."""
         fields = type(self).model_fields
         return {info.alias or name: getattr(self, name) for name, info in fields.items()}
+
+
+class Plugins(PointSets):
+    """The sets of all extension points, and `multiPoint`, which stands for all of them."""
+
+    multi_point: PluginSet = PluginSet()
 
 
 class PluginConfig(Wire):
@@ -141,8 +146,8 @@ class ClientConnection(Wire):
     burst: Int32 = 0
 
 
-class KubeSchedulerConfiguration(Wire):
-    """The whole document."""
+class CommonFields(Wire):
+    """What a document has in v1 and in the versions before it."""
 
     api_version: Str = ""
     kind: Str = ""
@@ -154,6 +159,11 @@ class KubeSchedulerConfiguration(Wire):
     percentage_of_nodes_to_score: Int32 | None = None
     pod_initial_backoff_seconds: Int64 | None = None
     pod_max_backoff_seconds: Int64 | None = None
+
+
+class KubeSchedulerConfiguration(CommonFields):
+    """The whole document."""
+
     profiles: list[KubeSchedulerProfile] | None = None
     extenders: list[Extender] | None = None
     delay_cache_until_active: Bool = False

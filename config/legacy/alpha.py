@@ -13,7 +13,7 @@ from typing import Any, Final
 from roadstead.config.decode import KIND
 from roadstead.config.errors import Problem, unsupported
 from roadstead.config.legacy.beta_schema import AlphaConfiguration
-from roadstead.config.legacy.notes import Notes
+from roadstead.config.legacy.notes import ADDRESSES, Notes
 from roadstead.config.legacy.policy import translate_policy
 from roadstead.config.legacy.policy_schema import Policy
 from roadstead.config.legacy.registry import DEFAULT_PRIORITIES
@@ -24,13 +24,9 @@ DEFAULT_PROVIDER: Final = "DefaultProvider"
 AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
 PROVIDERS: Final = (DEFAULT_PROVIDER, AUTOSCALER_PROVIDER)
 
-_DROPPED: Final = {
-    "healthzBindAddress": "v1 has no such field, and Roadstead serves nothing there",
-    "metricsBindAddress": "v1 has no such field, and Roadstead serves nothing there",
-}
 _MOVED: Final = frozenset(
     {"schedulerName", "algorithmSource", "hardPodAffinitySymmetricWeight"}
-    | {"disablePreemption", "bindTimeoutSeconds", "leaderElection", *_DROPPED}
+    | {"disablePreemption", "bindTimeoutSeconds", "leaderElection", *ADDRESSES}
 )
 _LOCK_NAMES: Final = {
     "lockObjectName": "resourceName",
@@ -57,9 +53,7 @@ def translate_alpha(
         hard_pod_affinity_symmetric_weight=config.hard_pod_affinity_symmetric_weight or 0
     )
     result = translate_policy(policy, notes, problems, priorities)
-    for name, reason in _DROPPED.items():
-        if document.get(name) is not None:
-            notes.add(name, f"dropped: {reason}")
+    notes.drop_addresses(document)
     (profile,) = result["profiles"]
     _settle_profile(profile, config, notes)
     kept = {key: value for key, value in document.items() if key not in _MOVED}

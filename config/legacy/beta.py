@@ -20,16 +20,15 @@ from roadstead.config.legacy.beta_schema import (
     Beta3Configuration,
     Beta3Profile,
 )
-from roadstead.config.legacy.notes import Notes
+from roadstead.config.legacy.notes import ADDRESSES, Notes
 from roadstead.config.merge import merge_set
-from roadstead.config.schema import Plugin, Plugins, PluginSet
+from roadstead.config.schema import Plugin, Plugins, PluginSet, PointSets
 from roadstead.config.wire import API_VERSION
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 BETA2: Final = f"{GROUP}/v1beta2"
 BETA3: Final = f"{GROUP}/v1beta3"
 
-_ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
 MULTI_POINT: Final = "multiPoint"
 
 
@@ -38,9 +37,7 @@ def translate_beta2(
 ) -> dict[str, Any]:
     """The v1 document of a v1beta2 one that is decoded already as `config`."""
     notes.add("apiVersion", f"v1beta2 → {API_VERSION}")
-    for name in _ADDRESSES:
-        if document.get(name) is not None:
-            notes.add(name, "dropped: v1 has no such field, and Roadstead serves nothing there")
+    notes.drop_addresses(document)
     profiles = config.profiles or [Beta2Profile()]
     text = "v1beta2's default plugins and weights are written out, multiPoint is off"
     notes.add("profiles", text)
@@ -48,7 +45,7 @@ def translate_beta2(
         _beta2_profile(profile, f"profiles[{i}]", notes, problems)
         for i, profile in enumerate(profiles)
     ]
-    kept = {key: value for key, value in document.items() if key not in _ADDRESSES}
+    kept = {key: value for key, value in document.items() if key not in ADDRESSES}
     return {**kept, "apiVersion": API_VERSION, "profiles": translated}
 
 
@@ -70,10 +67,10 @@ def _beta2_profile(
     profile: Beta2Profile, path: str, notes: Notes, problems: list[Problem]
 ) -> dict[str, Any]:
     renaming = Renaming("v1beta2", notes, problems)
-    given = Plugins.model_validate(dict(profile.plugins or ()), by_name=True)
+    given = (profile.plugins or PointSets()).sets()
     sets: dict[str, PluginSet] = {}
     for point in EXTENSION_POINTS:
-        chosen = given.sets()[point]
+        chosen = given[point]
         listed = [Plugin(name=n, weight=w) for n, w in BETA2_DEFAULTS.get(point, ())]
         limits = point == "filter" and _keeps_limits(chosen)
         where = f"{path}.plugins.{point}"

@@ -10,38 +10,22 @@ from typing import Any
 
 from roadstead.config.schema import (
     ClientConnection,
+    CommonFields,
     Extender,
     LeaderElection,
     PluginConfig,
     Plugins,
-    PluginSet,
+    PointSets,
 )
 from roadstead.config.schema_args import Args, WireResourceSpec, WireShapePoint
 from roadstead.config.wire import Bool, Int32, Int64, Str, Wire
-
-
-class Beta2Plugins(Wire):
-    """The sets of all extension points; there is no multiPoint."""
-
-    pre_enqueue: PluginSet = PluginSet()
-    queue_sort: PluginSet = PluginSet()
-    pre_filter: PluginSet = PluginSet()
-    filter: PluginSet = PluginSet()
-    post_filter: PluginSet = PluginSet()
-    pre_score: PluginSet = PluginSet()
-    score: PluginSet = PluginSet()
-    reserve: PluginSet = PluginSet()
-    permit: PluginSet = PluginSet()
-    pre_bind: PluginSet = PluginSet()
-    bind: PluginSet = PluginSet()
-    post_bind: PluginSet = PluginSet()
 
 
 class Beta2Profile(Wire):
     """A profile; it has no percentage of its own."""
 
     scheduler_name: Str | None = None
-    plugins: Beta2Plugins | None = None
+    plugins: PointSets | None = None
     plugin_config: list[PluginConfig] | None = None
 
 
@@ -53,33 +37,19 @@ class Beta3Profile(Wire):
     plugin_config: list[PluginConfig] | None = None
 
 
-class BetaConfiguration(Wire):
-    """What both versions have, and v1 has as well."""
-
-    api_version: Str = ""
-    kind: Str = ""
-    parallelism: Int32 | None = None
-    leader_election: LeaderElection = LeaderElection()
-    client_connection: ClientConnection = ClientConnection()
-    enable_profiling: Bool | None = None
-    enable_contention_profiling: Bool | None = None
-    percentage_of_nodes_to_score: Int32 | None = None
-    pod_initial_backoff_seconds: Int64 | None = None
-    pod_max_backoff_seconds: Int64 | None = None
-    extenders: list[Extender] | None = None
-
-
-class Beta2Configuration(BetaConfiguration):
+class Beta2Configuration(CommonFields):
     """v1beta2."""
 
+    extenders: list[Extender] | None = None
     healthz_bind_address: Str | None = None
     metrics_bind_address: Str | None = None
     profiles: list[Beta2Profile] | None = None
 
 
-class Beta3Configuration(BetaConfiguration):
+class Beta3Configuration(CommonFields):
     """v1beta3."""
 
+    extenders: list[Extender] | None = None
     profiles: list[Beta3Profile] | None = None
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
+"""Fields of documents before v1beta3 that v1 does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,12 @@ class Notes:
 
     def add(self, where: str, text: str) -> None:
         self.told.setdefault(Note(where, text))
+
+    def drop_addresses(self, document: Mapping[str, object]) -> None:
+        """A note on each of `ADDRESSES` that a document gives."""
+        for name in ADDRESSES:
+            if document.get(name) is not None:
+                self.add(name, "dropped: v1 has no such field, and Roadstead serves nothing there")
 
     def all(self) -> tuple[Note, ...]:
         return tuple(self.told)
