@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from roadstead.config.durations import Duration, parse_duration
 from roadstead.config.merge import default_plugins, enabled_names, merge_plugins
+from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.config.schema import (
     ClientConnection,
     KubeSchedulerConfiguration,
@@ -35,7 +36,6 @@ from roadstead.config.wire import API_VERSION
 
 T = TypeVar("T")
 
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 _RESOURCES: Final = [WireResourceSpec(name=name, weight=1) for name in ("cpu", "memory")]
 
 

@@ -29,6 +29,7 @@ from roadstead.config.legacy.registry import (
     known_predicate,
     known_priority,
 )
+from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.config.wire import API_VERSION
 
 _MAX_WEIGHT: Final = 2**31 - 1
@@ -62,7 +63,7 @@ class _Translation:
         predicates, priorities = self._predicates(), self._priorities()
         self._enable(predicates, priorities)
         profile = {
-            "schedulerName": "default-scheduler",
+            "schedulerName": DEFAULT_SCHEDULER_NAME,
             "plugins": self.sets.document(),
             "pluginConfig": self._plugin_config(priorities),
         }

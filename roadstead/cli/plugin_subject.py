@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, load_with
-from roadstead.config.model import PluginRef, ProfileConfig, SchedulerConfig
+from roadstead.config.model import DEFAULT_SCHEDULER_NAME, PluginRef, ProfileConfig, SchedulerConfig
 from roadstead.config.plugin_args import PluginArgs
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
@@ -22,7 +22,6 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 
-SCHEDULER = "default-scheduler"
 ASKED_IN_A_CYCLE = frozenset({"preFilter", "filter", "preScore", "score"})
 
 
@@ -54,7 +53,7 @@ class Subject:
     def profiles(self, classes: PodClasses) -> Mapping[str, Profile]:
         """The default plugins and this one, built for one process."""
         (profile,) = self.config.profiles
-        return {SCHEDULER: Profile(profile, self.registry, _handle(classes))}
+        return {DEFAULT_SCHEDULER_NAME: Profile(profile, self.registry, _handle(classes))}
 
     def alone(self, classes: PodClasses) -> Profile:
         """A profile in which nothing else filters or scores."""
@@ -63,7 +62,7 @@ class Subject:
             for point in EXTENSION_POINTS
         }
         refs["queueSort"] = (PluginRef("PrioritySort"),)
-        config = ProfileConfig(SCHEDULER, None, refs, self._args())
+        config = ProfileConfig(DEFAULT_SCHEDULER_NAME, None, refs, self._args())
         return Profile(config, self.registry, _handle(classes))
 
     def _args(self) -> Mapping[str, PluginArgs]:
@@ -125,6 +124,3 @@ def answers_of(evaluation: Evaluation) -> Answers:
     if plugin.normalizes:
         scores = plugin.normalize(evaluation.state, evaluation.pod, feasible, Extremes.of(feasible))
     return Answers(pre, refusals, tuple(feasible.tolist()), tuple(scores.tolist()))
-
-
-Ask = Callable[[PodFacts, NodeTable], Answers]

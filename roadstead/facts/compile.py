@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
+from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.avoid_pods import avoided_controllers
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.parse_selectors import (
@@ -39,7 +40,6 @@ from roadstead.protocol import objects
 Facts = TypeVar("Facts", PodFacts, NodeFacts)
 
 DEFAULT_NAMESPACE = "default"
-DEFAULT_SCHEDULER = "default-scheduler"
 _NO_AFFINITY = objects.Affinity()
 ANY_IP = "0.0.0.0"  # noqa: S104 - a wildcard in a manifest, nothing is bound
 
@@ -77,7 +77,7 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
     return identity, PodFacts(
         namespace=namespace,
         labels=_labels(meta.labels),
-        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
         priority=spec.priority or 0,
         preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
         node_name=spec.node_name,

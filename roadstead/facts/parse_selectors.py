@@ -6,10 +6,10 @@ apimachinery/pkg/apis/meta/v1/helpers.go and component-helpers .../nodeaffinity/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from roadstead.config.errors import go_json
 from roadstead.facts.selectors import (
     OPERATORS,
     LabelSelector,
@@ -147,7 +147,7 @@ def _escaped(char: str) -> str:
 
 def _value_count_errors(operator: str, values: Sequence[str] | None, path: str) -> list[str]:
     count = len(values or ())
-    invalid = f"{path}: Invalid value: {_go_json(values)}:"
+    invalid = f"{path}: Invalid value: {go_json(values)}:"
     if operator in ("In", "NotIn"):
         rule = "for 'in', 'notin' operators, values set can't be empty"
         return [] if count else [f"{invalid} {rule}"]
@@ -164,16 +164,6 @@ def _value_count_errors(operator: str, values: Sequence[str] | None, path: str) 
     ]
 
 
-def _go_json(values: Sequence[str] | None) -> str:
-    """A string slice as Go's encoding/json prints it, HTML characters escaped."""
-    if values is None:
-        return "null"
-    text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
-
-
 def _expression_errors(each: objects.SelectorRequirement, path: str) -> list[str]:
     if each.operator not in OPERATORS:
         return [_not_supported(each.operator, path, OPERATORS)]
@@ -185,7 +175,7 @@ def _field_errors(each: objects.SelectorRequirement, path: str) -> list[str]:
         return [_not_supported(each.operator, path, _FIELD_OPERATORS)]
     if len(each.values or ()) == 1:
         return []
-    return [f"{path}values: Invalid value: {_go_json(each.values)}: must have one element"]
+    return [f"{path}values: Invalid value: {go_json(each.values)}: must have one element"]
 
 
 def _not_supported(operator: str, path: str, supported: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from roadstead.config.model import DEFAULT_SCHEDULER_NAME
+from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.facts.requests import is_pod_level, pod_requests
 from roadstead.facts.resources import HUGE_PAGES_PREFIX
 from roadstead.facts.sharing import by_identity
@@ -65,7 +66,7 @@ def default_pod(
         raise _refusal(pod, source, "spec.containers", "must not be empty")
     spec: dict[str, object] = _priority(pod, classes, source)
     if not pod.spec.scheduler_name:
-        spec["scheduler_name"] = DEFAULT_SCHEDULER
+        spec["scheduler_name"] = DEFAULT_SCHEDULER_NAME
     tolerations = _tolerations(pod.spec.tolerations)
     if tolerations is not pod.spec.tolerations:
         spec["tolerations"] = tolerations
