@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from calibration import calibrate
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from roadstead.config.settings import Settings
@@ -26,14 +28,6 @@ from roadstead.run import RunPlan
 
 WARM = 50
 """Pods before those that are measured: what is found of a class is found for them."""
-
-
-def additions_s() -> float:
-    """What 20 million additions take: the speed of the hour."""
-    began, total = time.process_time(), 0
-    for number in range(20_000_000):
-        total += number
-    return time.process_time() - began
 
 
 def fleet(count: int) -> list[NodeFacts]:
@@ -50,7 +44,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=1, help="pods submitted at once (default 1)")
     parser.add_argument("--no-kernel", action="store_true", help="the reference decides all")
     asked = parser.parse_args()
-    hour_s = additions_s()
+    hour_s = calibrate().processor_s
     accelerator = None if asked.no_kernel else Accelerator(load(), Coverage())
     run = LocalRun(RunPlan(Settings(batch=asked.batch)), accelerator=accelerator)
     run.add_nodes(fleet(asked.nodes))

@@ -16,10 +16,6 @@ from pathlib import Path
 PROC = Path("/proc")
 _KIB = 1024
 
-ADDITIONS = 20_000_000
-CALIBRATED_S = 1.05
-"""What so many additions in a Python loop take on the machine for which bounds are given."""
-
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -68,34 +64,6 @@ def commit_of(folder: Path) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How long a loop of additions takes now: what seconds of this machine are worth.
-
-    A shared machine may be half as fast as an hour ago; figures of two commits, or a figure and a
-    bound, are compared in units of this loop.
-    """
-
-    additions: int
-    seconds: float
-    processor_s: float
-
-    def scaled(self, processor_s: float, unit_s: float = CALIBRATED_S) -> float:
-        """Processor time as it were where the loop takes `unit_s`."""
-        return processor_s * unit_s / self.processor_s
-
-
-def calibrate(additions: int = ADDITIONS) -> Calibration:
-    """Time the loop, here and now."""
-    clock_s, processor_s = time.perf_counter(), time.process_time()
-    total = 0
-    for number in range(additions):
-        total += number
-    assert total == additions * (additions - 1) // 2, "additions that do not add"
-    clock_s, processor_s = time.perf_counter() - clock_s, time.process_time() - processor_s
-    return Calibration(additions, clock_s, processor_s)
 
 
 def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:

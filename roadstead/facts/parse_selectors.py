@@ -23,7 +23,6 @@ from roadstead.protocol.names import label_value_errors, qualified_name_errors
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _FIELD_OPERATORS = ("In", "NotIn")
-_STRING_OPERATORS = {"In": "in", "NotIn": "notin"}
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
     "\v": "\\v",
     "\\": "\\\\",
@@ -45,7 +44,9 @@ def parse_label_selector(manifest: objects.LabelSelector | None) -> LabelSelecto
         return None
     if not manifest.match_expressions and len(manifest.match_labels) == 1:
         return _selector_of_label(*next(iter(manifest.match_labels.items())))
-    requirements = [_checked(key, "In", [value]) for key, value in _sorted_labels(manifest)]
+    requirements = [
+        _checked(key, "In", [value]) for key, value in sorted(manifest.match_labels.items())
+    ]
     for expression in manifest.match_expressions:
         if expression.operator not in _LABEL_OPERATORS:
             quoted = go_quote(expression.operator)
@@ -54,15 +55,6 @@ def parse_label_selector(manifest: objects.LabelSelector | None) -> LabelSelecto
             _checked(expression.key, expression.operator, expression.values or None)
         )
     return LabelSelector(tuple(sorted(requirements, key=_order)))
-
-
-def label_selector_string(manifest: objects.LabelSelector | None) -> str:
-    """The canonical string that upstream's `Selector.String()` prints."""
-    if manifest is None:
-        return ""
-    parts = [(key, f"{key}={value}") for key, value in _sorted_labels(manifest)]
-    parts += [(each.key, _expression_string(each)) for each in manifest.match_expressions]
-    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
 
 
 def parse_node_selector(manifest: objects.NodeSelector) -> tuple[NodeSelectorTerm, ...]:
@@ -205,16 +197,3 @@ def _canonical(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
 
 def _order(requirement: Requirement) -> tuple[str, str, tuple[str, ...]]:
     return (requirement.key, requirement.operator, requirement.values)
-
-
-def _sorted_labels(manifest: objects.LabelSelector) -> list[tuple[str, str]]:
-    return sorted(manifest.match_labels.items())
-
-
-def _expression_string(each: objects.SelectorRequirement) -> str:
-    if each.operator == "Exists":
-        return each.key
-    if each.operator == "DoesNotExist":
-        return f"!{each.key}"
-    values = ",".join(sorted(each.values or ()))
-    return f"{each.key} {_STRING_OPERATORS[each.operator]} ({values})"

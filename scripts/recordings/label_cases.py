@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from roadstead.facts.parse_selectors import (
     SelectorError,
-    label_selector_string,
     parse_label_selector,
     parse_node_selector,
     parse_preferred_terms,
@@ -17,6 +16,7 @@ from roadstead.protocol import objects
 from scripts.recordings.cases import mapping
 from scripts.recordings.result import Json, differing
 
+_STRING_OPERATORS = {"In": "in", "NotIn": "notin"}
 _ANSWERS = ("match", "string", "score", "error")
 
 
@@ -47,6 +47,24 @@ def _of_label_selector(manifest: object, labels: Mapping[str, str]) -> Json:
     answer: Json = {"match": selector is not None and selector.matches(labels)}
     text = label_selector_string(model)
     return answer | {"string": text} if text else answer
+
+
+def label_selector_string(manifest: objects.LabelSelector | None) -> str:
+    """The canonical string that upstream's `Selector.String()` prints."""
+    if manifest is None:
+        return ""
+    parts = [(key, f"{key}={value}") for key, value in sorted(manifest.match_labels.items())]
+    parts += [(each.key, _expression_string(each)) for each in manifest.match_expressions]
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+
+
+def _expression_string(each: objects.SelectorRequirement) -> str:
+    if each.operator == "Exists":
+        return each.key
+    if each.operator == "DoesNotExist":
+        return f"!{each.key}"
+    values = ",".join(sorted(each.values or ()))
+    return f"{each.key} {_STRING_OPERATORS[each.operator]} ({values})"
 
 
 def _node_selector(case: Json) -> list[Json]:

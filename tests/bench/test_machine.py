@@ -4,9 +4,6 @@ import subprocess
 import pytest
 
 from roadstead.bench.machine import (
-    ADDITIONS,
-    Calibration,
-    calibrate,
     commit_of,
     forget_peak,
     peak_memory,
@@ -109,12 +106,3 @@ def test_processor_time_is_that_of_a_process_and_all_that_it_started(tmp_path):
 def test_without_proc_processor_time_is_that_of_this_process(tmp_path):
     assert sum(processor_seconds(tmp_path).values()) > 0
     assert sum(processor_seconds().values()) > 0
-
-
-def test_a_calibration_says_what_seconds_are_worth():
-    found = calibrate(100_000)
-
-    assert found.additions == 100_000
-    assert found.seconds > 0
-    twice_as_slow = Calibration(ADDITIONS, 2.1, 2.1)
-    assert twice_as_slow.scaled(8.0) == pytest.approx(4.0)

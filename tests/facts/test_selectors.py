@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from roadstead.facts.parse_selectors import (
     SelectorError,
     go_quote,
-    label_selector_string,
     parse_label_selector,
     parse_node_selector,
     parse_preferred_terms,
@@ -27,6 +26,7 @@ from roadstead.facts.selectors import (
 )
 from roadstead.protocol import objects
 from roadstead.protocol.names import label_value_errors, qualified_name_errors
+from scripts.recordings.label_cases import label_selector_string
 
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2", "x"]))
 

@@ -1,0 +1,38 @@
+"""What a second of the machine is worth now: how long a loop of additions takes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+ADDITIONS = 20_000_000
+CALIBRATED_S = 1.05
+"""What so many additions in a Python loop take on the machine for which bounds are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How long a loop of additions takes now: what seconds of this machine are worth.
+
+    A shared machine may be half as fast as an hour ago; figures of two commits, or a figure and a
+    bound, are compared in units of this loop.
+    """
+
+    additions: int
+    seconds: float
+    processor_s: float
+
+    def scaled(self, processor_s: float, unit_s: float = CALIBRATED_S) -> float:
+        """Processor time as it were where the loop takes `unit_s`."""
+        return processor_s * unit_s / self.processor_s
+
+
+def calibrate(additions: int = ADDITIONS) -> Calibration:
+    """Time the loop, here and now."""
+    clock_s, processor_s = time.perf_counter(), time.process_time()
+    total = 0
+    for number in range(additions):
+        total += number
+    assert total == additions * (additions - 1) // 2, "additions that do not add"
+    clock_s, processor_s = time.perf_counter() - clock_s, time.process_time() - processor_s
+    return Calibration(additions, clock_s, processor_s)

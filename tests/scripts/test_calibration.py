@@ -1,0 +1,13 @@
+"""The loop that says what seconds of a machine are worth."""
+
+import pytest
+
+
+def test_a_calibration_says_what_seconds_are_worth(scripts):
+    calibration = scripts("calibration")
+    found = calibration.calibrate(100_000)
+
+    assert found.additions == 100_000
+    assert found.seconds > 0
+    twice_as_slow = calibration.Calibration(calibration.ADDITIONS, 2.1, 2.1)
+    assert twice_as_slow.scaled(8.0) == pytest.approx(4.0)
