@@ -16,9 +16,9 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
-from bench import commit, machine
-
+from roadstead.bench.machine import commit_of, this_machine
 from roadstead.config.load import load_config
 from roadstead.cycle.class_run import ClassRun, Rest
 from roadstead.facts.cluster import ClusterFacts
@@ -252,7 +252,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--plugin", help="only this one")
     options = parser.parse_args()
-    print(f"machine  {machine()}\ncommit   {commit()}\ncommand  {' '.join(sys.argv)}", flush=True)
+    commit = commit_of(Path(__file__).parent) or "unknown"
+    print(
+        f"machine  {this_machine()}\ncommit   {commit}\ncommand  {' '.join(sys.argv)}", flush=True
+    )
     table = crowded(options.nodes, options.running)
     print(f"{'plugin':34}{'new class':>12}{'next pod':>12}{'feasible':>10}   (ms, medians)")
     for name in [options.plugin] if options.plugin else plugins():

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from roadstead.bench.script import AddNodes, Script, SubmitPods, Wait
 from roadstead.bench.series import NodeSeries, PodSeries
@@ -15,6 +14,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts, class_of_node
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
+from roadstead.fleet.generate import raw_stream
 from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, ZONE_LABEL, task_facts
 from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
 from roadstead.fleet.trace import Trace
@@ -50,15 +50,11 @@ def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
 
 def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
     """Ten classes of pods in a seeded order, such that all of them fit ten to a node."""
-    kinds = tuple(_unnamed(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
+    kinds = tuple(class_of_node(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
     classes = tuple(map(_fitting, TEN_SHAPES))
-    column = np.argsort(_raw(seed, pods), kind="stable") % len(classes)
+    column = np.argsort(raw_stream(seed, "bench order", pods), kind="stable") % len(classes)
     series = PodSeries(pods, TEN_NAMESPACE, classes, class_of=column.astype(np.int32))
     return _script(name, NodeSeries(kinds, nodes), series)
-
-
-def _unnamed(facts: NodeFacts) -> NodeFacts:
-    return class_of_node(facts)
 
 
 def _fitting(facts: PodFacts) -> PodFacts:
@@ -70,12 +66,6 @@ def _fitting(facts: PodFacts) -> PodFacts:
     if facts.host_ports:
         return replace(facts, tolerations=(*facts.tolerations, Toleration("", "Exists")))
     return facts
-
-
-def _raw(seed: int, count: int) -> NDArray[np.uint64]:
-    """Only the raw stream is promised never to change."""
-    stream = np.random.SeedSequence([seed, *b"bench order"])
-    return np.random.PCG64(stream).random_raw(count)
 
 
 def all_distinct(name: str, nodes: int, pods: int, seed: int) -> Script:

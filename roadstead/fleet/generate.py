@@ -1,4 +1,4 @@
-"""Fleets and pods made from a seed: the demo's, and ten shapes for measuring.
+"""Fleets and pods made from a seed.
 
 The same seed gives the same trace on every platform and version. Only the raw stream of PCG64,
 which NumPy promises never to change, and integer arithmetic on it are used; `Generator.choice` and
@@ -7,7 +7,7 @@ its like promise neither.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
@@ -33,7 +33,6 @@ from roadstead.fleet.shapes import (
     NodeShape,
     PodShape,
 )
-from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
 from roadstead.fleet.trace import Trace, TraceBuilder
 
 DEMO_NAMESPACE = "demo"
@@ -49,14 +48,17 @@ def generate_fleet(
     zones: dealt round robin. shapes: only the most frequent so many pod sizes are used.
     Raises ValueError for counts out of range.
     """
-    _check_counts(nodes=nodes, pods=pods)
+    for name, count in (("nodes", nodes), ("pods", pods)):
+        if not 0 <= count <= COUNT_MAX:
+            raise ValueError(f"{name} is {count}, want 0 to {COUNT_MAX}")
     if not (1 <= zones <= COUNT_MAX and 1 <= shapes <= len(POD_SHAPES)):
         raise ValueError(f"zones {zones} or shapes {shapes} out of range")
-    builder = _builder(f"generated, seed {seed}", DEMO_NAMESPACE)
     draw = partial(_draw, seed)
     kinds = draw("node shape", [shape.weight for shape in NODE_SHAPES], nodes)
-    for index, kind in enumerate(kinds.tolist()):
-        builder.add_node(_node(NODE_SHAPES[kind], f"node-{index:05}", f"zone-{index % zones}"))
+    fleet = (
+        _node(NODE_SHAPES[kind], f"node-{index:05}", f"zone-{index % zones}")
+        for index, kind in enumerate(kinds.tolist())
+    )
     pod_shapes = sorted(POD_SHAPES, key=lambda shape: -shape.weight)[:shapes]
     sizes = draw("pod shape", [shape.weight for shape in pod_shapes], pods)
     models = draw("model", [weight for _, weight in MODEL_CONSTRAINTS], pods)
@@ -66,35 +68,20 @@ def generate_fleet(
         if (size, model) not in known:
             known[size, model] = _pod(pod_shapes[size], MODEL_CONSTRAINTS[model][0])
         classes.append(known[size, model])
-    _add_pods(builder, classes, seed)
-    return builder.build()
+    return arriving(f"generated, seed {seed}", DEMO_NAMESPACE, fleet, classes, seed)
 
 
-def ten_shapes(nodes: int, pods: int, seed: int) -> Trace:
-    """A workload for measuring: ten pod shapes that between them give every stateless plugin work.
-
-    The shapes come equally often, in a seeded order. Raises ValueError for counts out of range.
-    """
-    _check_counts(nodes=nodes, pods=pods)
-    builder = _builder(f"ten shapes, seed {seed}", TEN_NAMESPACE)
-    for index in range(nodes):
-        builder.add_node(ten_node(index))
-    order = np.argsort(_raw(seed, "order", pods), kind="stable")
-    _add_pods(builder, [TEN_SHAPES[int(place) % len(TEN_SHAPES)] for place in order], seed)
-    return builder.build()
-
-
-def _check_counts(**counts: int) -> None:
-    for name, count in counts.items():
-        if not 0 <= count <= COUNT_MAX:
-            raise ValueError(f"{name} is {count}, want 0 to {COUNT_MAX}")
-
-
-def _builder(source: str, namespace: str) -> TraceBuilder:
-    return TraceBuilder(source, {namespace: (("kubernetes.io/metadata.name", namespace),)})
-
-
-def _add_pods(builder: TraceBuilder, classes: Sequence[PodFacts], seed: int) -> None:
+def arriving(
+    source: str,
+    namespace: str,
+    nodes: Iterable[NodeFacts],
+    classes: Sequence[PodFacts],
+    seed: int,
+) -> Trace:
+    """Nodes, and pods of these classes arriving at them one after another."""
+    builder = TraceBuilder(source, {namespace: (("kubernetes.io/metadata.name", namespace),)})
+    for node in nodes:
+        builder.add_node(node)
     count = len(classes)
     creation_s = np.cumsum(_between(seed, "arrival", ARRIVAL_GAPS_S, count))
     deletion_s = creation_s + _between(seed, "lifetime", LIFETIMES_S, count)
@@ -102,6 +89,7 @@ def _add_pods(builder: TraceBuilder, classes: Sequence[PodFacts], seed: int) -> 
     for index, (facts, (created, deleted)) in enumerate(zip(classes, times, strict=True)):
         name = f"pod-{index:06}"
         builder.add_pod(name, f"{facts.namespace}/{name}", facts, created, deleted)
+    return builder.build()
 
 
 def _node(shape: NodeShape, name: str, zone: str) -> NodeFacts:
@@ -130,7 +118,7 @@ def _pod(shape: PodShape, models: tuple[str, ...]) -> PodFacts:
     )
 
 
-def _raw(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
+def raw_stream(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
     """`count` 64-bit numbers of a stream of its own for each purpose: more nodes, the same pods."""
     stream = np.random.SeedSequence([seed, *purpose.encode()])
     return np.random.PCG64(stream).random_raw(count)
@@ -139,7 +127,7 @@ def _raw(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
 def _draw(seed: int, purpose: str, weights: Sequence[int], count: int) -> NDArray[np.int64]:
     """`count` indices into `weights`, each as often as its weight says."""
     bounds = np.cumsum(np.array(weights, dtype=np.uint64))
-    points = _raw(seed, purpose, count) % bounds[-1]
+    points = raw_stream(seed, purpose, count) % bounds[-1]
     indices: NDArray[np.int64] = np.searchsorted(bounds, points, side="right").astype(np.int64)
     return indices
 
@@ -148,7 +136,7 @@ def _between(seed: int, purpose: str, quantiles: Sequence[int], count: int) -> N
     """`count` whole numbers whose distribution has these equally spaced quantiles."""
     bounds = np.array(quantiles, dtype=np.uint64)
     low, width = bounds[:-1], bounds[1:] - bounds[:-1] + np.uint64(1)
-    step = (_raw(seed, purpose, count) % np.uint64(len(low))).astype(np.int64)
-    offset = _raw(seed, f"{purpose} offset", count) % width[step]
+    step = (raw_stream(seed, purpose, count) % np.uint64(len(low))).astype(np.int64)
+    offset = raw_stream(seed, f"{purpose} offset", count) % width[step]
     drawn: NDArray[np.int64] = (low[step] + offset).astype(np.int64)
     return drawn

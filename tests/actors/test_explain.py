@@ -3,7 +3,6 @@ import pytest
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cycle.plain import PlainCycle
-from roadstead.fleet.generate import ten_shapes
 from roadstead.fleet.ten import TEN_SHAPES
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
@@ -12,6 +11,7 @@ from roadstead.run import build_profiles
 from tests.actors import fleets
 from tests.actors.world import identity, in_cycle, inputs_of, plainly, plan_of, pods_of
 from tests.builders import node, pod
+from tests.ten_shapes import ten_shapes
 
 WEB = fleets.apps("web")
 QUESTIONS = {

@@ -9,7 +9,7 @@ from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
-from roadstead.fleet.generate import generate_fleet, ten_shapes
+from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.errors import InputError, UnsupportedError
 from roadstead.queue import PodState, retries, scheduling_queue
 from roadstead.run import RunInputs
@@ -25,6 +25,7 @@ from tests.actors.world import (
     tables_of,
 )
 from tests.builders import MIB, node, pod, prefer, require, term
+from tests.ten_shapes import ten_shapes
 
 TWO_PROFILES = """
 apiVersion: kubescheduler.config.k8s.io/v1

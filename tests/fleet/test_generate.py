@@ -7,10 +7,11 @@ import pytest
 
 from roadstead.facts.taints import tolerated
 from roadstead.fleet import generate
-from roadstead.fleet.generate import generate_fleet, ten_shapes
+from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.openb import GPU_RESOURCE, MODEL_LABEL
 from roadstead.fleet.shapes import NODE_SHAPES, POD_SHAPES
 from roadstead.fleet.ten import TEN_SHAPES
+from tests.ten_shapes import ten_shapes
 
 
 def fingerprint(trace):

@@ -11,7 +11,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, Owner, PodFacts, PodIdentity, PreferredNodeTerm
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration
-from roadstead.fleet.generate import generate_fleet, ten_shapes
+from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.manifests import (
     manifests_text,
     node_manifest,
@@ -23,6 +23,7 @@ from roadstead.fleet.trace import NEVER_S, TraceBuilder
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
 from tests.plugins.test_signatures import VALUES
+from tests.ten_shapes import ten_shapes
 
 PLAIN = PodFacts(images=("a:1",), container_count=1)
 TERM = NodeSelectorTerm(

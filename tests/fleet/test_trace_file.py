@@ -11,11 +11,12 @@ import pytest
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet import trace_file
-from roadstead.fleet.generate import generate_fleet, ten_shapes
+from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.trace import TraceBuilder
 from roadstead.fleet.trace_file import HEADER, TraceBody, read_trace, trace_digest, write_trace
 from roadstead.protocol.codec import pack, to_wire, unpack
 from roadstead.protocol.errors import InputError
+from tests.ten_shapes import ten_shapes
 
 
 @pytest.fixture
