@@ -13,10 +13,9 @@ import time
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.cycle.class_run import ClassRun
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -66,9 +65,9 @@ def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None
     for info, key in zip(infos, keys, strict=True):
         evaluation = Evaluation(profile, info, table)
         evaluation.update(nodes, {})
-        inputs[key] = ClassInput(ClassRun(evaluation, Rest((), Diagnosis(0))), {}, {})
+        inputs[key] = ClassInput(ClassRun(evaluation), {}, {})
     evaluated = time.process_time()
-    batch = BatchRun(table, nodes, inputs, Chooser(TieBreak()), accelerator=accelerator)
+    batch = BatchRun(table, inputs, Chooser(TieBreak()), accelerator=accelerator)
     decided = 0
     while decided < pods:
         run = batch.decide_run(coming[decided : decided + 1024])

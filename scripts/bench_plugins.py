@@ -20,7 +20,7 @@ from pathlib import Path
 
 from roadstead.bench.machine import commit_of, this_machine
 from roadstead.config.load import load_config
-from roadstead.cycle.class_run import ClassRun, Rest
+from roadstead.cycle.class_run import ClassRun
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import HOSTNAME_LABEL
 from roadstead.facts.pod import (
@@ -46,7 +46,6 @@ from roadstead.facts.storage import (
 )
 from roadstead.fleet.openb import MIB_BYTES, ZONE_LABEL, task_facts
 from roadstead.fleet.ten import ten_node
-from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import FilterPlugin, Handle, ScorePlugin
 from roadstead.framework.profile import Profile
@@ -202,7 +201,7 @@ def decide(run: ClassRun) -> None:
     scores = {}
     if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
         scores = evaluation.own_score_summaries()
-    failure = run.filter(node_count, filters)
+    failure = run.filter(filters)
     assert not failure, failure
     status = run.score(scores)
     assert status.is_success, status
@@ -223,7 +222,7 @@ def measure(name: str, table: NodeTable, runs: int) -> tuple[list[float], list[f
     names = list(table.node_names())
     for turn in range(runs):
         info = table.classes.info(pod_of(turn % APPS, 101 + turn))
-        run = ClassRun(Evaluation(profile, info, table), Rest((), Diagnosis(0)))
+        run = ClassRun(Evaluation(profile, info, table))
         first.append(timed_ms(run))
         for step in range(3):
             node = names[(turn * 31 + step) % len(names)]
