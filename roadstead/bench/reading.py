@@ -10,7 +10,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from roadstead.bench.schema import CaseSpec, CreatePods, CreatePodSets, StopCollecting, cases_of
-from roadstead.bench.schema import WorkloadSpec as WorkloadSpec
 from roadstead.bench.templates import Template, read_template, read_text
 from roadstead.config.decode import validation_problems
 from roadstead.protocol.documents import read_documents
@@ -45,15 +44,6 @@ class TestCase:
         if found is None:
             found = self._templates[path] = read_template(self.folder / path)
         return found
-
-    def workload(self, name: str) -> WorkloadSpec:
-        """The workload of a name. InputError for an unknown one."""
-        for each in self.spec.workloads:
-            if each.name == name:
-                return each
-        known = ", ".join(each.name for each in self.spec.workloads)
-        rule = f"is no workload of {self.name} (there are: {known})"
-        raise InputError(rule, source=self.source, value=cut_short(name))
 
 
 def read_cases(path: Path) -> tuple[TestCase, ...]:

@@ -117,13 +117,3 @@ class Script:
     config_text: str = ""
     config_source: str = ""
     notes: tuple[str, ...] = ()
-
-    @property
-    def nodes(self) -> int:
-        return sum(step.series.count for step in self.steps if isinstance(step, AddNodes))
-
-    @property
-    def measured_pods(self) -> int:
-        """How many pods are measured as they are submitted."""
-        submits = (step for step in self.steps if isinstance(step, SubmitPods))
-        return sum(step.series.count for step in submits if step.measured)

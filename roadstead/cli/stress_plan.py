@@ -12,7 +12,6 @@ from roadstead.lab.studies import MODEL_STUDIES, Study
 from roadstead.lab.sweep import MAX_SEEDS, Sweep, make_sweep
 from roadstead.protocol.errors import InputError, cut_short
 
-ENGINES: Final = ("model", "virtual", "inline", "ray")
 FILE_KEYS: Final = ("title", "study", "engine", "vary", "set", "seeds")
 FILE_MAX_BYTES: Final = 1 << 20
 PRODUCT: Final = "product"

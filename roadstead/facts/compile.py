@@ -50,9 +50,6 @@ class Interner:
     def __init__(self) -> None:
         self._known: dict[PodFacts | NodeFacts, PodFacts | NodeFacts] = {}
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def intern(self, facts: Facts) -> Facts:
         known = self._known.setdefault(facts, facts)
         assert type(known) is type(facts)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from roadstead.lab.cell import Flags, Ints, rank_among_equals
 
-Floats = NDArray[np.float64]
 Look: TypeAlias = Literal["fresh", "all"]
 
 SPARSE: Final = 0.02

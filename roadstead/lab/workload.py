@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, log
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from roadstead.lab.cell import Ints
-
-RESOURCES: Final = 2
-"""Resources of a task: milli-CPU and MiB of memory."""
 
 
 class Draw(Protocol):

@@ -102,18 +102,14 @@ class VolumeLedger:
         """The claims (`namespace/name`) that a pod holds open."""
         return tuple(self._held.get(uid, ()))
 
-    def commit(self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts) -> bool:
-        """Takes over a pod's bindings that were found elsewhere, for good.
-
-        False, with nothing changed, where a claim or a volume is not free, the node does not reach
-        a volume, or a claim of the pod would stay without. One that stands already is as it is.
-        """
-        return self.try_out(bindings, pod, node) is not None
-
     def try_out(
         self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
     ) -> tuple[StorageChange, ...] | None:
-        """As `commit`: what undoes it, the last change first; None for a refusal."""
+        """Takes over a pod's bindings that were found elsewhere; what undoes it, last change first.
+
+        None, with nothing changed, where a claim or a volume is not free, the node does not reach
+        a volume, or a claim of the pod would stay without. One that stands already is as it is.
+        """
         new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
         bound = {each.claim.key for each in new}
         try:

@@ -6,6 +6,7 @@ import yaml
 
 from roadstead.bench.build import build_script
 from roadstead.bench.reading import read_cases
+from roadstead.bench.script import AddNodes, SubmitPods
 
 POD = {
     "kind": "Pod",
@@ -40,3 +41,14 @@ def script_of(folder: Path, *ops, params=None, more=None, **templates):
     path = write_cases(folder, case(*ops, params=params, **(more or {})), **templates)
     (found,) = read_cases(path)
     return build_script(found, found.spec.workloads[0])
+
+
+def measured_pods(script) -> int:
+    """How many pods of a script are measured as they are submitted."""
+    submits = (step for step in script.steps if isinstance(step, SubmitPods) and step.measured)
+    return sum(step.series.count for step in submits)
+
+
+def node_count(script) -> int:
+    """How many nodes a script adds."""
+    return sum(step.series.count for step in script.steps if isinstance(step, AddNodes))

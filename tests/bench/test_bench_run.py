@@ -28,6 +28,7 @@ from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
 from roadstead.kernel import start
 from tests.actors.world import GENEROUS_S, plan_of
+from tests.bench.cases import measured_pods, node_count
 from tests.bench.sessions import bench, launched
 from tests.builders import MIB, pod
 
@@ -69,8 +70,8 @@ def test_every_workload_binds_its_pods_and_the_checker_finds_nothing(entry, tmp_
     benched = launched(script, journal=tmp_path)
 
     (found,) = benched.measured
-    assert len(found.bound_s) == found.pods == script.measured_pods
-    assert found.nodes == script.nodes
+    assert len(found.bound_s) == found.pods == measured_pods(script)
+    assert found.nodes == node_count(script)
     assert (found.bound_s >= found.submitted_s).all()
     result = checked(tmp_path)
     assert result.violations == []

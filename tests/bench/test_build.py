@@ -20,7 +20,16 @@ from roadstead.bench.series import ENDLESS
 from roadstead.facts.node import HOSTNAME_LABEL
 from roadstead.facts.storage import ClaimReference
 from roadstead.protocol.errors import InputError
-from tests.bench.cases import NODES, POD, PODS, case, script_of, write_cases
+from tests.bench.cases import (
+    NODES,
+    POD,
+    PODS,
+    case,
+    measured_pods,
+    node_count,
+    script_of,
+    write_cases,
+)
 
 ZONE = "topology.kubernetes.io/zone"
 NODE = {"kind": "Node", "status": {"capacity": {"cpu": "2", "memory": "1Gi", "pods": "7"}}}
@@ -62,7 +71,7 @@ def test_without_templates_nodes_and_pods_are_upstreams_default_ones(tmp_path):
     nodes = nodes_of(script)
     (submit,) = pods_of(script)
     assert script.name == "Case/small"
-    assert (script.nodes, script.measured_pods) == (3, 2)
+    assert (node_count(script), measured_pods(script)) == (3, 2)
     assert [facts.name for facts in nodes] == [f"scheduler-perf-{number}" for number in range(3)]
     assert dict(nodes[0].allocatable) == {"cpu": 4000, "memory": 32 << 30}
     assert nodes[0].allocatable_pods == 110

@@ -3,7 +3,7 @@ import pytest
 from roadstead.bench.catalog import built_in, choose, of_file
 from roadstead.bench.script import SubmitPods
 from roadstead.protocol.errors import InputError
-from tests.bench.cases import NODES, PODS, case, write_cases
+from tests.bench.cases import NODES, PODS, case, measured_pods, node_count, write_cases
 
 ENTRIES = built_in()
 
@@ -54,7 +54,7 @@ def test_workloads_have_upstreams_names_and_sizes(name, size):
 
     assert entry.is_measured
     assert script.name == name
-    assert (script.nodes, script.measured_pods) == size
+    assert (node_count(script), measured_pods(script)) == size
 
 
 def test_a_case_alone_stands_for_the_first_workload_that_is_measured():

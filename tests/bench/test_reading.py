@@ -19,7 +19,7 @@ def test_a_case_is_read_with_its_ops_workloads_and_templates(tmp_path):
 
     assert found.name == "Case"
     assert [op.opcode for op in found.spec.workload_template] == ["createNodes", "createPods"]
-    assert found.workload("small").params == {"nodes": 3}
+    assert [each.params for each in found.spec.workloads] == [{"nodes": 3}]
     assert found.spec.labels == ("fast",)
     assert found.template("pod.yaml").document() == {"kind": "Pod"}
     assert found.template("pod.yaml") is found.template("pod.yaml")
@@ -38,13 +38,6 @@ def test_a_template_that_is_not_there_is_told_by_its_path(tmp_path):
 
     with pytest.raises(InputError, match=r"missing.yaml: cannot be read"):
         found.template("missing.yaml")
-
-
-def test_an_unknown_workload_is_told_with_those_that_there_are(tmp_path):
-    (found,) = read_cases(write_cases(tmp_path, case(NODES, PODS)))
-
-    with pytest.raises(InputError, match=r'"big" is no workload of Case \(there are: small\)'):
-        found.workload("big")
 
 
 def test_a_file_that_is_no_list_of_cases_is_refused(tmp_path):

@@ -125,8 +125,8 @@ def test_what_one_found_another_commits():
     binder = copied(cache)
     bindings = cache.assume("p", using("c", "d"), N1).bindings
 
-    assert binder.commit(bindings, using("c", "d"), N1)
-    assert binder.commit(bindings, using("c", "d"), N1)
+    assert binder.try_out(bindings, using("c", "d"), N1) is not None
+    assert binder.try_out(bindings, using("c", "d"), N1) is not None
 
     assert binder.storage.claims == cache.storage.claims
     assert binder.storage.volumes == cache.storage.volumes
@@ -141,7 +141,7 @@ def test_bindings_are_committed_all_or_none():
     other = replace(taken, claim=replace(bindings[0].volume.claim, name="x", uid="uid-x"))
     binder.storage.apply(StorageChange(volumes=(other,)))
 
-    assert not binder.commit(bindings, using("c", "d"), N1)
+    assert binder.try_out(bindings, using("c", "d"), N1) is None
     assert not binder.storage.claims["default/c"].is_bound
 
 
@@ -152,14 +152,14 @@ def test_a_claim_that_another_volume_has_meanwhile_is_not_committed_again():
     elsewhere = replace(binding.claim, volume_name="b")
     binder.storage.apply(StorageChange(claims=(elsewhere,)))
 
-    assert not binder.commit((binding,), using("c"), N1)
+    assert binder.try_out((binding,), using("c"), N1) is None
 
 
 def test_a_claim_must_not_stay_unbound():
     found = ledger(claim("c"), volume("a"))
 
-    assert not found.commit((), using("c"), N1)
-    assert not found.commit((), using("absent"), N1)
+    assert found.try_out((), using("c"), N1) is None
+    assert found.try_out((), using("absent"), N1) is None
 
 
 def test_a_volume_must_be_within_reach_of_the_node():
@@ -167,7 +167,7 @@ def test_a_volume_must_be_within_reach_of_the_node():
     binder = copied(cache)
     bindings = cache.assume("p", using("c"), N1).bindings
 
-    assert not binder.commit(bindings, using("c"), N2)
+    assert binder.try_out(bindings, using("c"), N2) is None
 
 
 def test_a_volume_that_the_class_would_not_make_is_refused():
@@ -176,8 +176,8 @@ def test_a_volume_that_the_class_would_not_make_is_refused():
     (binding,) = cache.assume("p", using("c"), N1).bindings
     larger = replace(binding, volume=replace(binding.volume, capacity_bytes=1))
 
-    assert not binder.commit((larger,), using("c"), N1)
-    assert binder.commit((binding,), using("c"), N1)
+    assert binder.try_out((larger,), using("c"), N1) is None
+    assert binder.try_out((binding,), using("c"), N1) is not None
 
 
 def test_a_change_made_twice_is_made_once():
