@@ -51,30 +51,19 @@ def result_document(
 
 def _result(outcome: Outcome) -> Json:
     each = outcome.middle
-    kernel = {
-        "pods": each.kernel.pods,
-        "share": each.kernel.share,
-        "reference": dict(each.kernel.reference),
-    }
-    return {
-        "name": each.name,
+    changed: Json = {
         "pods_per_s": round(each.pods_per_s, 3),
-        "nodes": each.nodes,
-        "pods": each.pods,
-        "bound": each.bound,
-        "seconds": each.seconds,
-        "latency_p50_s": each.latency_p50_s,
-        "latency_p99_s": each.latency_p99_s,
-        "peak_bytes": each.peak_bytes,
-        "processes": each.processes,
-        "setup_s": each.setup_s,
-        "processor_s": each.processor_s,
         "critical_us_per_pod": round(each.critical_us_per_pod, 3),
-        "shares": dict(each.shares),
-        "kernel": kernel,
+        "kernel": {
+            "pods": each.kernel.pods,
+            "share": each.kernel.share,
+            "reference": dict(each.kernel.reference),
+        },
         "runs": [round(rate, 3) for rate in outcome.rates],
         "spread": outcome.spread,
     }
+    # The name and the rate, which people look for, come first.
+    return {"name": each.name, "pods_per_s": each.pods_per_s, **asdict(each), **changed}
 
 
 @dataclass(frozen=True, slots=True)

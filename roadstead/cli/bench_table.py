@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roadstead.bench.figures import Kernel, Outcome
+from roadstead.bench.figures import Outcome
 from roadstead.bench.machine import Machine
 from roadstead.bench.result import Comparison
 from roadstead.report.units import human_bytes, human_seconds, percent
@@ -78,13 +78,9 @@ def _phases(outcome: Outcome) -> Table:
     if each.processes > 1:
         critical = human_seconds(each.critical_us_per_pod / 1e6)
         table.add_row("CPU of the busiest process", f"{critical} a pod")
-    for why, pods in sorted(_reasons(each.kernel), key=lambda item: -item[1]):
+    for why, pods in sorted(each.kernel.reference.items(), key=lambda item: -item[1]):
         table.add_row(Text(f"by the reference, for {why}"), f"{pods:,} pods")
     return table
-
-
-def _reasons(kernel: Kernel) -> list[tuple[str, int]]:
-    return list(kernel.reference.items())
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -136,15 +136,11 @@ def tell(
         commit=commit_of(Path(__file__).parent),
         version=__version__,
         command=("roadstead", *session.args),
-        settings=_told(settings),
+        settings=settings.model_dump(mode="json"),
     )
     if as_json:
         print_json(document)
     _print(ran.outcomes, document, older, as_json=as_json)
-
-
-def _told(settings: Settings) -> Mapping[str, object]:
-    return settings.model_dump(mode="json")
 
 
 def _print(

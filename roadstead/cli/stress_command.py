@@ -62,9 +62,9 @@ def stress_command(
 
     Exit status: 0 done, 1 a run failed, 2 wrong input.
     """
-    from roadstead.cli import stressing
+    from roadstead.cli import scheduling, stressing
 
     if source.trace is not None or source.cluster or source.pods:
         source.check()
         asked = replace(asked, study=asked.study or "product")
-    stressing.stress(session, asked, source, stressing.Target(form, output))
+    stressing.stress(session, asked, source, scheduling.Report(form, output))

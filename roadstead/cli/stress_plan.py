@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from roadstead.lab.presets import PRESETS, Preset
+from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import MODEL_STUDIES, Study
 from roadstead.lab.sweep import MAX_SEEDS, Sweep, make_sweep
 from roadstead.protocol.errors import InputError, cut_short
@@ -50,10 +50,6 @@ def of_preset(name: str) -> Asked:
         raise InputError(
             f"is none of {', '.join(PRESETS)}", source="--preset", value=cut_short(name)
         )
-    return _asked(preset, f"preset {name}")
-
-
-def _asked(preset: Preset, source: str) -> Asked:
     return Asked(
         preset.title,
         preset.study,
@@ -61,7 +57,7 @@ def _asked(preset: Preset, source: str) -> Asked:
         preset.vary,
         preset.set,
         preset.seeds,
-        source=source,
+        source=f"preset {name}",
     )
 
 
@@ -137,16 +133,7 @@ def with_flags(
         else:
             vary.pop(name, None)
             kept[name] = values[0]
-    return Asked(
-        asked.title,
-        asked.study,
-        asked.engine,
-        vary,
-        kept,
-        asked.seeds,
-        asked.first_seed,
-        asked.source,
-    )
+    return replace(asked, vary=vary, set=kept)
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -6,15 +6,15 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
 
-from roadstead.cli.options import Form, SourceOptions
-from roadstead.cli.scheduling import print_json
+from roadstead.cli.options import SourceOptions
+from roadstead.cli.scheduling import Report, print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_plan import (
     PRODUCT,
@@ -49,30 +49,22 @@ LINES = 20
 """Lines of progress of a sweep where standard error is no terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where the result goes: printed in a form, and into a directory if one is named."""
-
-    form: Form
-    output: Path | None
-
-
-def stress(session: Session, options: SweepOptions, source: SourceOptions, target: Target) -> None:
+def stress(session: Session, options: SweepOptions, source: SourceOptions, report: Report) -> None:
     """Runs a sweep, writes the output directory, prints the result."""
     from roadstead.report.stress_output import check_stress_directory, write_stress
 
-    if target.output is not None:
-        check_stress_directory(target.output)
+    if report.output is not None:
+        check_stress_directory(report.output)
     asked = asked_of(options)
-    product = _product(session, asked, source, target.output)
+    product = _product(session, asked, source, report.output)
     sweep = sweep_of(asked, study_of(asked, product))
     note = busy_note(asked.engine, os.getloadavg()[0], os.cpu_count() or 1)
     swept = run_sweep(sweep, Tell())
     advice = advise(swept, asked.engine, note)
-    if target.output is not None:
+    if report.output is not None:
         command = shlex.join(("roadstead", *session.args))
-        write_stress(target.output, swept, command, installed_versions(), advice)
-    show(swept, advice, target)
+        write_stress(report.output, swept, command, installed_versions(), advice)
+    show(swept, advice, report)
     if swept.ended is not None:
         click.echo(f"Not the whole sweep: {len(swept.rows)} of at most {sweep.size} runs", err=True)
         raise swept.ended
@@ -144,16 +136,16 @@ def advise(swept: Swept, engine: str, busy: str = "") -> Recommendation | None:
     return replace(advice, reasons=(*advice.reasons, *notes))
 
 
-def show(swept: Swept, advice: Recommendation | None, target: Target) -> None:
+def show(swept: Swept, advice: Recommendation | None, report: Report) -> None:
     """The result on standard output, and where the rest was written to on standard error."""
     from roadstead.report.stress_output import points_document
 
-    if target.form == "json":
+    if report.form == "json":
         print_json(points_document(swept, advice))
     else:
         _print_table(swept, advice)
-    if target.output is not None:
-        click.echo(f"\nWritten to {target.output}", err=True)
+    if report.output is not None:
+        click.echo(f"\nWritten to {report.output}", err=True)
 
 
 def _print_table(swept: Swept, advice: Recommendation | None) -> None:

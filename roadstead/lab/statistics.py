@@ -36,3 +36,8 @@ def band(figures: Sequence[float]) -> Band:
     quantile = STUDENT_95[freedom - 1] if freedom <= len(STUDENT_95) else NORMAL_95
     half = quantile * stdev(figures) / sqrt(len(figures))
     return Band(mean, mean - half, mean + half)
+
+
+def share(part: float, whole: float) -> float:
+    """part / whole; 0 where there is no whole."""
+    return part / whole if whole else 0.0

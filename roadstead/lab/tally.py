@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from roadstead.lab.cell import Flags
+from roadstead.lab.statistics import share
 
 P90 = 90.0
 
@@ -66,21 +67,17 @@ class Tally:
         tried = self.tasks_committed + self.tasks_refused
         figures = {
             "jobs": self.jobs,
-            "conflict_fraction": _share(self.conflicted, self.clean),
-            "task_conflict_share": _share(self.tasks_refused, tried),
-            "busyness": _share(self.busy_s, capacity_s),
-            "wasted_share": _share(self.wasted_s, self.busy_s),
+            "conflict_fraction": share(self.conflicted, self.clean),
+            "task_conflict_share": share(self.tasks_refused, tried),
+            "busyness": share(self.busy_s, capacity_s),
+            "wasted_share": share(self.wasted_s, self.busy_s),
             "wait_s": float(np.mean(self.waits_s)) if self.waits_s else 0.0,
             "wait_p90_s": float(np.percentile(self.waits_s, P90)) if self.waits_s else 0.0,
-            "retries": _share(self.retries, self.jobs),
-            "no_room": _share(self.no_room, self.jobs),
+            "retries": share(self.retries, self.jobs),
+            "no_room": share(self.no_room, self.jobs),
             "abandoned": self.abandoned,
-            "scheduled_share": _share(self.whole, self.jobs),
-            "tasks_per_s": _share(self.tasks_committed, horizon_s),
+            "scheduled_share": share(self.whole, self.jobs),
+            "tasks_per_s": share(self.tasks_committed, horizon_s),
             "score_regret": float(np.mean(self.regrets)) if self.regrets else 0.0,
         }
         return {f"{kind}_{name}": float(figure) for name, figure in figures.items()}
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

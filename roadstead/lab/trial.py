@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from roadstead.lab.statistics import share
+
 Recheck: TypeAlias = Literal["all", "node", "none"]
 """What the binder of a trial checks at the commit: as ever, rules of one node alone, nothing."""
 
@@ -53,17 +55,13 @@ class Trial:
         return {
             "placed": float(bound),
             "pending": float(self.pending),
-            "pods_per_s": _share(bound, self.spent_s),
-            "conflict_fraction": _share(conflicts, bound),
-            "transaction_conflict_fraction": _share(
+            "pods_per_s": share(bound, self.spent_s),
+            "conflict_fraction": share(conflicts, bound),
+            "transaction_conflict_fraction": share(
                 self.conflicted, self.transactions - self.conflicted
             ),
-            "retries": _share(self.asked - bound, bound),
-            "busyness": _share(self.busy_s, self.ran_s * schedulers),
+            "retries": share(self.asked - bound, bound),
+            "busyness": share(self.busy_s, self.ran_s * schedulers),
             "wait_s": float(waits_s.mean()) if len(waits_s) else 0.0,
             "wait_p90_s": float(np.percentile(waits_s, 90)) if len(waits_s) else 0.0,
         }
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

@@ -21,7 +21,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
@@ -31,13 +31,11 @@ import pyarrow.parquet as pq
 
 from roadstead.protocol.errors import InputError
 from roadstead.report.concurrency import concurrency_part
-from roadstead.report.paths import check_folder
+from roadstead.report.paths import entries
 from roadstead.report.result import (
     Json,
     NodeUse,
     PendingPod,
-    Placement,
-    PreemptedPod,
     RunResult,
 )
 from roadstead.report.summary import summarize, summary_document
@@ -48,6 +46,17 @@ RUN_FILE = "run.json"
 RUN_FILE_MAX_BYTES = 1 << 26
 SUMMARY_FILE = "summary.json"
 JOURNAL = re.compile(r"journal(\.\d+)?")
+COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
+    "placements": dict.fromkeys(("pod", "uid", "node"), pa.string()),
+    "pending": {
+        **dict.fromkeys(("pod", "uid", "message"), pa.string()),
+        "reasons": pa.list_(pa.struct([("reason", pa.string()), ("nodes", pa.int64())])),
+        "plugins": pa.list_(pa.string()),
+    },
+    "preempted": dict.fromkeys(("pod", "uid", "node", "preemptor"), pa.string()),
+}
+"""Types of the columns of the Parquet files, by the file's name."""
+
 DIGESTED = ("placements.json", "pending.json", "preempted.json", "nodes.json")
 
 
@@ -75,18 +84,9 @@ def check_directory(directory: Path) -> None:
 
     Nor may it be one that cannot be made or written.
     """
-    source = str(directory)
-    check_folder(directory)
-    try:
-        if not directory.exists() or all(map(is_journal, directory.iterdir())):
-            return
-    except NotADirectoryError as error:
-        raise InputError("is not a directory", source=source) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=source) from error
-    if not _is_ours(directory / RUN_FILE):
+    if not all(map(is_journal, entries(directory))) and not _is_ours(directory / RUN_FILE):
         rule = f"holds files, but no {RUN_FILE} of Roadstead; name an empty or new directory"
-        raise InputError(rule, source=source)
+        raise InputError(rule, source=str(directory))
 
 
 def is_journal(path: Path) -> bool:
@@ -115,43 +115,24 @@ def _put_in_place(staged: Path, directory: Path) -> None:
 
 
 def _write_files(folder: Path, result: RunResult) -> None:
-    placements = sorted(result.placements, key=attrgetter("pod", "uid"))
-    pending = sorted(result.pending, key=attrgetter("pod", "uid"))
-    _write_placements(folder, placements)
-    _write_pending(folder, pending)
-    _write_preempted(folder, sorted(result.preempted, key=attrgetter("pod", "uid")))
+    key = attrgetter("pod", "uid")
+    _write_table(folder, "placements", [asdict(pod) for pod in sorted(result.placements, key=key)])
+    _write_table(folder, "pending", [_pending_row(pod) for pod in sorted(result.pending, key=key)])
+    _write_table(folder, "preempted", [asdict(pod) for pod in sorted(result.preempted, key=key)])
     _write_nodes(folder, result.node_use)
     digests = {name: _sha256(folder / name) for name in DIGESTED}
     _write_json(folder / RUN_FILE, run_document(result, digests))
     _write_json(folder / SUMMARY_FILE, _summary(result))
 
 
-def _write_placements(folder: Path, placements: list[Placement]) -> None:
-    _write_rows(folder / "placements.json", (asdict(placement) for placement in placements))
-    strings = pa.string()
-    _write_parquet(
-        folder / "placements.parquet",
-        {
-            "pod": pa.array([placement.pod for placement in placements], strings),
-            "uid": pa.array([placement.uid for placement in placements], strings),
-            "node": pa.array([placement.node for placement in placements], strings),
-        },
-    )
-
-
-def _write_pending(folder: Path, pending: list[PendingPod]) -> None:
-    rows = [_pending_row(pod) for pod in pending]
-    _write_rows(folder / "pending.json", rows)
-    reasons = pa.list_(pa.struct([("reason", pa.string()), ("nodes", pa.int64())]))
-    types = {
-        "pod": pa.string(),
-        "uid": pa.string(),
-        "message": pa.string(),
-        "reasons": reasons,
-        "plugins": pa.list_(pa.string()),
+def _write_table(folder: Path, name: str, rows: Sequence[Mapping[str, Json]]) -> None:
+    """The rows as JSON and as Parquet."""
+    _write_rows(folder / f"{name}.json", rows)
+    columns = {
+        column: pa.array([row[column] for row in rows], kind)
+        for column, kind in COLUMNS[name].items()
     }
-    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()}
-    _write_parquet(folder / "pending.parquet", columns)
+    _write_parquet(folder / f"{name}.parquet", columns)
 
 
 def _pending_row(pod: PendingPod) -> dict[str, Json]:
@@ -162,16 +143,6 @@ def _pending_row(pod: PendingPod) -> dict[str, Json]:
         "reasons": [{"reason": reason, "nodes": nodes} for reason, nodes in pod.reasons],
         "plugins": list(pod.plugins),
     }
-
-
-def _write_preempted(folder: Path, preempted: list[PreemptedPod]) -> None:
-    rows = [asdict(pod) for pod in preempted]
-    _write_rows(folder / "preempted.json", rows)
-    columns = {
-        name: pa.array([row[name] for row in rows], pa.string())
-        for name in ("pod", "uid", "node", "preemptor")
-    }
-    _write_parquet(folder / "preempted.parquet", columns)
 
 
 def _write_nodes(folder: Path, use: NodeUse) -> None:

@@ -20,6 +20,20 @@ def check_folder(folder: Path, *, source: str = "", field: str = "") -> None:
         raise InputError(why, source=str(folder))
 
 
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing in one that can still be made. InputError as `check_folder`.
+
+    Also where it cannot be read.
+    """
+    check_folder(folder)
+    try:
+        return list(folder.iterdir()) if folder.exists() else []
+    except NotADirectoryError as error:
+        raise InputError("is not a directory", source=str(folder)) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=str(folder)) from error
+
+
 def check_file(path: Path) -> None:
     """InputError unless a file of this name can be written in a folder that is there."""
     try:
@@ -60,9 +74,7 @@ def _is(path: Path) -> bool:
     """Whether there is something of this name, a link to nothing included. OSError, ValueError."""
     try:
         path.lstat()
-    except FileNotFoundError:
-        return False
-    except NotADirectoryError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return True
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from roadstead.lab.recommend import Recommendation
 from roadstead.lab.sweep import Swept
 from roadstead.protocol.errors import InputError
-from roadstead.report.paths import check_folder
+from roadstead.report.paths import entries
 from roadstead.report.plot import svg
 from roadstead.report.result import Json
 from roadstead.report.stress_page import page, plots
@@ -36,13 +36,7 @@ def check_stress_directory(directory: Path) -> None:
     What a binder committed is not overwritten.
     """
     source = str(directory)
-    check_folder(directory)
-    try:
-        names = {path.name for path in directory.iterdir()} if directory.exists() else set()
-    except NotADirectoryError as error:
-        raise InputError("is not a directory", source=source) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=source) from error
+    names = {path.name for path in entries(directory)}
     if names & set(RUN_FOLDERS):
         raise InputError("holds journals of an earlier sweep; name a new one", source=source)
     if names - {*FILES, PLOTS}:
