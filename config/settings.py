@@ -30,7 +30,7 @@ from roadstead.config.concurrency import (
     without_old_names,
 )
 from roadstead.config.errors import ConfigError
-from roadstead.protocol.errors import InputError
+from roadstead.config.files import read_bytes
 
 SETTINGS_FILE: Final = "roadstead.yaml"
 
@@ -242,12 +242,7 @@ def load_settings_file(
     path: str | Path, *, overrides: Mapping[str, object] | None = None
 ) -> Settings:
     """`load_settings` of a file; raises InputError if it cannot be read."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(f"cannot be read: {reason}", source=str(path)) from None
-    return load_settings(content, source=str(path), overrides=overrides)
+    return load_settings(read_bytes(path), source=str(path), overrides=overrides)
 
 
 def _read(text: str | bytes, source: str) -> object:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
-import struct
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
@@ -58,20 +57,11 @@ def _duration(value: object) -> object:
 
 def _float32(value: float) -> float:
     """The shortest decimal that names the nearest 32-bit float, as Go prints it."""
-    try:
-        nearest = struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        raise ValueError("is beyond the range of a 32-bit float") from None
-    assert math.isfinite(nearest), "the reader lets no NaN and no infinity through"
-    texts = (f"{nearest:.{digits}g}" for digits in range(1, 10))
-    return next(float(text) for text in texts if _same_float32(float(text), nearest))
-
-
-def _same_float32(value: float, nearest: float) -> bool:
-    try:
-        return bool(struct.unpack("<f", struct.pack("<f", value))[0] == nearest)
-    except OverflowError:
-        return False
+    with np.errstate(over="ignore"):
+        nearest = np.float32(value)
+    if not np.isfinite(nearest):
+        raise ValueError("is beyond the range of a 32-bit float")
+    return float(str(nearest))
 
 
 def _base64(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from roadstead.config.files import read_bytes
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import InputError, cut_short
 
@@ -97,14 +98,6 @@ def read_template(path: Path) -> Template:
 def read_text(path: Path, max_bytes: int) -> str:
     """The text of a file. InputError where it cannot be read, is too large or no text."""
     try:
-        with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(f"cannot be read: {reason}", source=str(path)) from None
-    if len(data) > max_bytes:
-        raise InputError(f"is larger than {max_bytes} bytes", source=str(path))
-    try:
-        return data.decode("utf-8-sig")
+        return read_bytes(path, max_bytes).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text", source=str(path)) from None

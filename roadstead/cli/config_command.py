@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
 from typing import Final
 
 import click
@@ -13,12 +12,11 @@ import yaml
 
 from roadstead.cli.config_notes import tell_config_notes
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import plugin_option
+from roadstead.cli.options import config_bytes, plugin_option
 from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
 from roadstead.config.load import LoadedConfig
 from roadstead.config.model import ProfileConfig
 from roadstead.config.presets import list_presets, preset_text
-from roadstead.protocol.errors import InputError
 
 # The order in which a pod meets them.
 _POINTS_OF_A_CYCLE: Final = (
@@ -121,7 +119,7 @@ def config_command(
 
 def _load(path: str | None, preset: str | None, plugins: tuple[str, ...]) -> LoadedConfig:
     if path is not None:
-        content, source = _content(path)
+        content, source = config_bytes(path)
     elif preset is None and plugins:
         content, source = choose_plugins(plugins).as_config().encode(), SOURCE_OF_FLAGS
     else:
@@ -129,16 +127,6 @@ def _load(path: str | None, preset: str | None, plugins: tuple[str, ...]) -> Loa
         content, source = preset_text(preset).encode(), f"preset {preset}"
     chosen = choose_plugins(plugins, content.decode(errors="replace"))
     return load_with(chosen, content, source)
-
-
-def _content(path: str) -> tuple[bytes, str]:
-    if path == "-":
-        return sys.stdin.buffer.read(), "standard input"
-    try:
-        return Path(path).read_bytes(), path
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(f"cannot be read: {reason}", source=path) from None
 
 
 def _document(loaded: LoadedConfig, output_format: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -206,6 +207,15 @@ format_option = click.option(
     show_default=True,
     help="How to print the result.",
 )
+
+
+def config_bytes(path: str) -> tuple[bytes, str]:
+    """(content, what it is called) of a file, or of standard input. InputError."""
+    if path == STDIN:
+        return sys.stdin.buffer.read(), "standard input"
+    from roadstead.config.files import read_bytes
+
+    return read_bytes(path), path
 
 
 def gathered(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from types import MappingProxyType
 import click
 
 from roadstead.cli.concurrency_options import ConcurrencyOptions
-from roadstead.cli.options import NO_JOURNAL, STDIN, PlanOptions
+from roadstead.cli.options import NO_JOURNAL, PlanOptions, config_bytes
 from roadstead.config.concurrency import name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
@@ -103,20 +102,11 @@ def _checked(text: str, source: str, options: PlanOptions) -> ConfigText:
 
 
 def _text(path: str) -> tuple[str, str]:
-    content, source = _content(path)
+    content, source = config_bytes(path)
     try:
         return content.decode("utf-8-sig"), source
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8 text", source=source) from error
-
-
-def _content(path: str) -> tuple[bytes, str]:
-    if path == STDIN:
-        return sys.stdin.buffer.read(), "standard input"
-    try:
-        return Path(path).read_bytes(), path
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=path) from error
 
 
 def make_plan(

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from roadstead.config.files import read_bytes
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
@@ -235,19 +236,12 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _read_text(path: Path) -> str:
-    source = str(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=source) from error
-    if len(content) > FILE_MAX_BYTES:
-        raise InputError(f"is larger than {FILE_MAX_BYTES} bytes", source=source)
+    content = read_bytes(path, FILE_MAX_BYTES)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8 text", source=source, obj=f"line {line}") from error
+        raise InputError("is not UTF-8 text", source=str(path), obj=f"line {line}") from error
 
 
 def _header(source: str, header: list[str], columns: tuple[str, ...]) -> list[str]:

@@ -1,0 +1,20 @@
+"""Reading files whole, within bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from roadstead.protocol.errors import InputError
+
+
+def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
+    """The content of a file. InputError where it cannot be read, or is larger than `max_bytes`."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(-1 if max_bytes is None else max_bytes + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"cannot be read: {reason}", source=str(path)) from error
+    if max_bytes is not None and len(content) > max_bytes:
+        raise InputError(f"is larger than {max_bytes} bytes", source=str(path))
+    return content
