@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from roadstead.config.model import ExtenderConfig
 from roadstead.extenders.caller import Caller, ExtenderError, shown_url
-from roadstead.extenders.manifests import Json, node_manifest, pod_manifest
+from roadstead.extenders.manifests import node_manifest, pod_manifest
 from roadstead.extenders.replies import (
     FilterReply,
     MetaVictims,
@@ -21,6 +21,7 @@ from roadstead.extenders.replies import (
 )
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.printing import Json
 
 MAX_NODE_SCORE = 100
 MAX_EXTENDER_PRIORITY = 10

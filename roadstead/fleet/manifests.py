@@ -6,20 +6,16 @@ Times become annotations, since a manifest has no place for them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import fields
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import yaml
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts, PodIdentity
-from roadstead.facts.selectors import NodeSelectorTerm, Requirement
-from roadstead.facts.taints import Taint, Toleration
+from roadstead.facts.printing import Json, affinity_part, filled, node_parts, tolerations_part
 from roadstead.fleet.trace import NEVER_S, Trace
 from roadstead.protocol.errors import InputError
-
-Manifest: TypeAlias = dict[str, object]
 
 CREATION_ANNOTATION = "roadstead/creation-s"
 DELETION_ANNOTATION = "roadstead/deletion-s"
@@ -35,7 +31,7 @@ UNPRINTED = (
 _DEFAULT_OF = {field.name: field.default for field in fields(PodFacts)}
 
 
-def trace_to_manifests(trace: Trace) -> Manifest:
+def trace_to_manifests(trace: Trace) -> Json:
     """The trace as a `List`, namespaces first, then nodes and pods in the order of the trace.
 
     Raises InputError for facts that no importer or generator of ours produces (see UNPRINTED).
@@ -43,7 +39,7 @@ def trace_to_manifests(trace: Trace) -> Manifest:
     for facts in trace.pod_classes:
         _check_printable(facts)
     times = zip(trace.creation_s.tolist(), trace.deletion_s.tolist(), strict=True)
-    items: list[Manifest] = [
+    items: list[Json] = [
         {
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -67,30 +63,13 @@ def manifests_text(trace: Trace, form: Literal["json", "yaml"]) -> str:
     return text
 
 
-def node_manifest(facts: NodeFacts) -> Manifest:
-    amounts = {resource: quantity(resource, amount) for resource, amount in facts.allocatable}
-    amounts["pods"] = str(facts.allocatable_pods)
-    spec: Manifest = {}
-    if facts.taints:
-        spec["taints"] = [_taint(taint) for taint in facts.taints]
-    if facts.unschedulable:
-        spec["unschedulable"] = True
-    status: Manifest = {"allocatable": amounts, "capacity": dict(amounts)}
-    if facts.images:
-        status["images"] = [{"names": [name], "sizeBytes": size} for name, size in facts.images]
+def node_manifest(facts: NodeFacts) -> Json:
     metadata = {"name": facts.name, "uid": f"node-{facts.name}", "labels": dict(facts.labels)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": metadata,
-        "spec": spec,
-        "status": status,
-    }
+    parts = node_parts(facts, quantity)
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts}
 
 
-def pod_manifest(
-    identity: PodIdentity, facts: PodFacts, creation_s: int, deletion_s: int
-) -> Manifest:
+def pod_manifest(identity: PodIdentity, facts: PodFacts, creation_s: int, deletion_s: int) -> Json:
     """One container asks for all that the pod asks for."""
     annotations = {CREATION_ANNOTATION: str(creation_s)}
     if deletion_s != NEVER_S:
@@ -130,84 +109,37 @@ def _check_printable(facts: PodFacts) -> None:
         raise InputError(rule, obj="pod class")
 
 
-def _pod_spec(facts: PodFacts) -> Manifest:
+def _pod_spec(facts: PodFacts) -> Json:
     policy = facts.preemption_policy
-    optional: Manifest = {
+    optional: Json = {
         "preemptionPolicy": "" if policy == _DEFAULT_OF["preemption_policy"] else policy,
         "nodeName": facts.node_name,
         "nodeSelector": dict(facts.node_selector),
-        "affinity": _affinity(facts),
-        "tolerations": [_toleration(toleration) for toleration in facts.tolerations],
+        "affinity": affinity_part(facts),
+        "tolerations": tolerations_part(facts),
         "schedulingGates": [{"name": gate} for gate in facts.scheduling_gates],
     }
     return {
         "containers": [_container(facts)],
         "priority": facts.priority,
         "schedulerName": facts.scheduler_name,
-        **_present(optional),
+        **filled(optional),
     }
 
 
-def _container(facts: PodFacts) -> Manifest:
+def _container(facts: PodFacts) -> Json:
     requests = {resource: quantity(resource, amount) for resource, amount in facts.requests}
-    optional: Manifest = {
+    optional: Json = {
         "resources": {"requests": requests} if requests else {},
         "ports": [_port(port) for port in facts.host_ports],
     }
-    return {"name": "main", "image": facts.images[0], **_present(optional)}
+    return {"name": "main", "image": facts.images[0], **filled(optional)}
 
 
-def _affinity(facts: PodFacts) -> Manifest:
-    node_affinity: Manifest = {}
-    if facts.required_node_terms is not None:
-        terms = [_term(term) for term in facts.required_node_terms]
-        node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-            "nodeSelectorTerms": terms
-        }
-    if facts.preferred_node_terms:
-        node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": preferred.weight, "preference": _term(preferred.term)}
-            for preferred in facts.preferred_node_terms
-        ]
-    return {"nodeAffinity": node_affinity} if node_affinity else {}
-
-
-def _term(term: NodeSelectorTerm) -> Manifest:
-    return _present(
-        {
-            "matchExpressions": _requirements(term.expressions),
-            "matchFields": _requirements(term.fields),
-        }
-    )
-
-
-def _requirements(requirements: Iterable[Requirement]) -> list[Manifest]:
-    return [
-        {"key": requirement.key, "operator": requirement.operator}
-        | _present({"values": list(requirement.values)})
-        for requirement in requirements
-    ]
-
-
-def _toleration(toleration: Toleration) -> Manifest:
-    return _present(
-        {name: getattr(toleration, name) for name in ("key", "operator", "value", "effect")}
-    )
-
-
-def _taint(taint: Taint) -> Manifest:
-    return {"key": taint.key, **_present({"value": taint.value}), "effect": taint.effect}
-
-
-def _port(port: HostPort) -> Manifest:
-    wanted: Manifest = {
+def _port(port: HostPort) -> Json:
+    wanted: Json = {
         "containerPort": port.port,
         "hostPort": port.port,
         "protocol": port.protocol,
     }
     return wanted if port.ip == ANY_IP else wanted | {"hostIP": port.ip}
-
-
-def _present(manifest: Manifest) -> Manifest:
-    """Without the keys whose value is empty."""
-    return {key: value for key, value in manifest.items() if value}
