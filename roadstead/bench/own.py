@@ -10,7 +10,7 @@ import numpy as np
 
 from roadstead.bench.script import AddNodes, Script, SubmitPods, Wait
 from roadstead.bench.series import NodeSeries, PodSeries
-from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
 from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts, class_of_node
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
@@ -43,7 +43,7 @@ def size_name(nodes: int, pods: int) -> str:
 
 
 def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
-    label = (("kubernetes.io/metadata.name", pods.namespace),)
+    label = ((NAME_LABEL, pods.namespace),)
     cluster = ClusterFacts(namespaces=((pods.namespace, label),))
     return Script(name, (AddNodes(nodes), SubmitPods(pods, Wait.BOUND, measured=True)), cluster)
 

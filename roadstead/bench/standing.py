@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 
 from roadstead.bench.objects import checked, own_name
 from roadstead.bench.templates import Document
-from roadstead.facts.cluster import ClusterFacts, compile_cluster
-from roadstead.facts.compile_storage import compile_storage
+from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
+from roadstead.facts.compile_storage import as_controllers_leave, compile_storage
 from roadstead.facts.parse_selectors import SelectorError
 from roadstead.facts.storage import (
     ClaimFacts,
     CsiNodeFacts,
-    StorageClassFacts,
     StorageFacts,
     VolumeFacts,
 )
+from roadstead.manifests.collection import CLUSTER_SCOPED
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import (
     ApiObject,
@@ -37,8 +37,6 @@ from roadstead.protocol.objects import (
     StorageClass,
 )
 
-NAME_LABEL = "kubernetes.io/metadata.name"
-
 _KINDS: dict[str, type[ApiObject]] = {
     each.__name__: each
     for each in (
@@ -47,9 +45,6 @@ _KINDS: dict[str, type[ApiObject]] = {
         PodDisruptionBudget,
     )
 }
-_WITHOUT_NAMESPACE = frozenset(
-    {"Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "PriorityClass"}
-)
 
 
 @dataclass(slots=True)
@@ -80,7 +75,7 @@ class Standing:
             rule = f"is not a kind that a benchmark can create (there are: {', '.join(_KINDS)})"
             raise InputError(rule, source=source, field="kind", value=cut_short(kind))
         meta: dict[str, object] = {"name": own_name(document) or f"{kind.lower()}-{number}"}
-        if kind not in _WITHOUT_NAMESPACE:
+        if kind not in CLUSTER_SCOPED:
             if not namespace:
                 raise InputError(f"is missing for a {kind}", source=source, field="namespace")
             meta["namespace"] = namespace
@@ -119,19 +114,10 @@ class Standing:
             given["CSINode"],  # type: ignore[arg-type]
             given["CSIDriver"],  # type: ignore[arg-type]
         )
+        found = as_controllers_leave(found)
         return replace(
             found,
-            volumes=(*map(_available, found.volumes), *self.volumes),
+            volumes=(*found.volumes, *self.volumes),
             claims=(*found.claims, *self.claims),
-            classes=tuple(map(_with_mode, found.classes)),
             csi_nodes=(*found.csi_nodes, *self.csi_nodes),
         )
-
-
-def _available(volume: VolumeFacts) -> VolumeFacts:
-    is_free = not volume.phase and volume.claim is None
-    return replace(volume, phase="Available") if is_free else volume
-
-
-def _with_mode(found: StorageClassFacts) -> StorageClassFacts:
-    return found if found.binding_mode else replace(found, binding_mode="Immediate")

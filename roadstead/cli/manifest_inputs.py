@@ -14,7 +14,7 @@ from roadstead.cli.inputs import Loaded, RunningPod, split_pods
 from roadstead.cli.manifest_merge import expandable, joined
 from roadstead.cli.manifest_owners import cluster_facts
 from roadstead.cli.options import STDIN
-from roadstead.facts.compile import Interner, compile_node, compile_pod
+from roadstead.facts.compile import Interner, compile_node, compile_pod, described
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
@@ -68,13 +68,12 @@ def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
         try:
             identity, facts = compile_pod(pod)
         except QuantityError as error:
-            obj = objects.describe("Pod", {"metadata": {"name": pod.metadata.name}})
-            raise InputError(str(error), obj=obj, field="spec.containers") from error
+            raise InputError(str(error), obj=described(pod), field="spec.containers") from error
         other = key_of.setdefault(identity.uid, identity.key)
         if other != identity.key:
             raise InputError(
                 f"is the UID of {other}, too",
-                obj=objects.describe("Pod", {"metadata": {"name": pod.metadata.name}}),
+                obj=described(pod),
                 field="metadata.uid",
                 value=cut_short(identity.uid),
             )

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.compile import described
 from roadstead.manifests import Manifests
-from roadstead.manifests.templates import controller_key, workload_key
+from roadstead.manifests.templates import controller_key, object_key, workload_key
 from roadstead.protocol.errors import InputError
-from roadstead.protocol.objects import ApiObject, describe
+from roadstead.protocol.objects import ApiObject
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -61,21 +61,16 @@ def _owned(objects: Sequence[T], owners: set[tuple[str, str, str]]) -> tuple[T, 
 
 
 def _newer(standing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
-    both = {_key(each): each for each in (*standing, *wanted)}
+    both = {object_key(each): each for each in (*standing, *wanted)}
     return tuple(both.values())
 
 
 def _equal(standing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
     if not standing or not wanted:
         return (*standing, *wanted)
-    both = {_key(each): each for each in standing}
+    both = {object_key(each): each for each in standing}
     for each in wanted:
-        if both.setdefault(_key(each), each) != each:
-            kind = type(each).__name__
-            obj = describe(kind, {"metadata": {"name": each.metadata.name}})
-            raise InputError("stands in --cluster and in --pods, and differs", obj=obj)
+        if both.setdefault(object_key(each), each) != each:
+            rule = "stands in --cluster and in --pods, and differs"
+            raise InputError(rule, obj=described(each))
     return tuple(both.values())
-
-
-def _key(each: ApiObject) -> tuple[str, str]:
-    return (each.metadata.namespace or DEFAULT_NAMESPACE, each.metadata.name)

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import TypeVar
 
 from roadstead.cli.manifest_storage import storage_facts
-from roadstead.facts.cluster import ClusterFacts, compile_cluster
-from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
+from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.manifests import Manifests
 from roadstead.protocol.errors import InputError
@@ -20,12 +20,9 @@ from roadstead.protocol.objects import (
     Pod,
     ReplicaSet,
     StatefulSet,
-    describe,
 )
 
 T = TypeVar("T", bound=ApiObject)
-
-NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def cluster_facts(
@@ -60,8 +57,7 @@ def _check(owner: ReplicaSet | StatefulSet) -> None:
     try:
         parse_label_selector(owner.spec.selector)
     except SelectorError as error:
-        obj = describe(type(owner).__name__, {"metadata": {"name": owner.metadata.name}})
-        raise InputError(str(error), obj=obj, field="spec.selector") from error
+        raise InputError(str(error), obj=described(owner), field="spec.selector") from error
 
 
 def _placed(each: T) -> T:

@@ -7,13 +7,13 @@ claims of ephemeral volumes are made with their pods; a volume without a status 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
-from roadstead.facts.compile_storage import BETA_CLASS, compile_storage
-from roadstead.facts.storage import StorageClassFacts, StorageFacts, VolumeFacts
+from roadstead.facts.compile_storage import BETA_CLASS, as_controllers_leave, compile_storage
+from roadstead.facts.storage import StorageFacts
 from roadstead.manifests import Manifests
+from roadstead.manifests.templates import object_key
 from roadstead.protocol.objects import PersistentVolumeClaim, Pod, StorageClass, validate
 
 IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
@@ -23,11 +23,11 @@ def storage_facts(
     manifests: Manifests, made: Sequence[PersistentVolumeClaim], pods: Iterable[Pod]
 ) -> StorageFacts:
     """made: the claims of stateful sets. InputError where a selector or a template is wrong."""
-    standing = {_key(each): each for each in chain(manifests.persistent_volume_claims, made)}
+    standing = {object_key(each): each for each in chain(manifests.persistent_volume_claims, made)}
     for claim in _ephemeral_claims(pods):
-        standing.setdefault(_key(claim), claim)
+        standing.setdefault(object_key(claim), claim)
     default = _default_class(manifests.storage_classes)
-    facts = compile_storage(
+    compiled = compile_storage(
         manifests.persistent_volumes,
         [_with_class(each, default) for each in standing.values()],
         manifests.storage_classes,
@@ -36,25 +36,7 @@ def storage_facts(
         manifests.csi_storage_capacities,
         manifests.volume_attachments,
     )
-    return replace(
-        facts,
-        volumes=tuple(map(_available, facts.volumes)),
-        classes=tuple(map(_binding, facts.classes)),
-    )
-
-
-def _key(claim: PersistentVolumeClaim) -> tuple[str, str]:
-    return claim.metadata.namespace or DEFAULT_NAMESPACE, claim.metadata.name
-
-
-def _available(volume: VolumeFacts) -> VolumeFacts:
-    if volume.phase or volume.claim is not None:
-        return volume
-    return replace(volume, phase="Available")
-
-
-def _binding(found: StorageClassFacts) -> StorageClassFacts:
-    return found if found.binding_mode else replace(found, binding_mode="Immediate")
+    return as_controllers_leave(compiled)
 
 
 def _default_class(classes: Iterable[StorageClass]) -> str | None:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from roadstead.protocol import objects
 
 
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""The label of a namespace that holds its name; the API server sets it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SelectsPods:
     """A Service or a workload that selects pods of its namespace; None selects nothing."""

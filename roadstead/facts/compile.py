@@ -125,6 +125,11 @@ def compile_node(node: objects.Node) -> NodeFacts:
     )
 
 
+def described(found: objects.ApiObject) -> str:
+    """How errors call an object: `Pod "web"`."""
+    return objects.describe(type(found).__name__, {"metadata": {"name": found.metadata.name}})
+
+
 def normalized_image(name: str) -> str:
     """An image name with a tag: ":latest" where it has none (imagelocality normalizedImageName)."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

@@ -6,9 +6,10 @@ Upstream: component-helpers/storage/volume/{helpers,pv_helpers}.go for what an a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.facts.csi_migration import (
     PLUGIN_OF,
     MigrationError,
@@ -75,6 +76,22 @@ def compile_storage(
         _all(compile_capacity, capacities),
         _all(compile_attachment, attachments),
     )
+
+
+def as_controllers_leave(facts: StorageFacts) -> StorageFacts:
+    """Storage as it is written, with what controllers and the API server would have filled in.
+
+    A volume without a status is available, a class without a binding mode binds at once.
+    """
+    volumes = (
+        each if each.phase or each.claim is not None else replace(each, phase="Available")
+        for each in facts.volumes
+    )
+    classes = (
+        each if each.binding_mode else replace(each, binding_mode="Immediate")
+        for each in facts.classes
+    )
+    return replace(facts, volumes=tuple(volumes), classes=tuple(classes))
 
 
 def _all(compiled: Callable[[T], F], manifests: Iterable[T]) -> tuple[F, ...]:
@@ -213,6 +230,4 @@ def _selector(
     try:
         return parse_label_selector(selector)
     except SelectorError as error:
-        metadata = {"name": owner.metadata.name}
-        obj = objects.describe(type(owner).__name__, {"metadata": metadata})
-        raise InputError(str(error), obj=obj, field=field) from error
+        raise InputError(str(error), obj=described(owner), field=field) from error

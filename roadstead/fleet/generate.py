@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.facts.cluster import NAME_LABEL
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.openb import (
@@ -79,7 +80,7 @@ def arriving(
     seed: int,
 ) -> Trace:
     """Nodes, and pods of these classes arriving at them one after another."""
-    builder = TraceBuilder(source, {namespace: (("kubernetes.io/metadata.name", namespace),)})
+    builder = TraceBuilder(source, {namespace: ((NAME_LABEL, namespace),)})
     for node in nodes:
         builder.add_node(node)
     count = len(classes)

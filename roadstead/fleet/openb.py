@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roadstead.config.files import read_bytes
+from roadstead.facts.cluster import NAME_LABEL
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
@@ -32,7 +33,7 @@ TIME_COLUMNS = ("creation_time", "deletion_time", "scheduled_time")
 POD_COLUMNS = ("name", *SHAPE_COLUMNS, "pod_phase", *TIME_COLUMNS)
 
 NAMESPACE = "openb"
-NAMESPACE_LABELS: Labels = (("kubernetes.io/metadata.name", NAMESPACE),)
+NAMESPACE_LABELS: Labels = ((NAME_LABEL, NAMESPACE),)
 GPU_RESOURCE = "alibabacloud.com/gpu-milli"
 MODEL_LABEL = "alibabacloud.com/gpu-model"
 ZONE_LABEL = "topology.kubernetes.io/zone"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from roadstead.facts.compile import described
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN, STANDARD_RESOURCES
 from roadstead.facts.sharing import by_identity
 from roadstead.protocol.errors import InputError, cut_short
@@ -40,7 +41,6 @@ from roadstead.protocol.objects import (
     ResourceRequirements,
     Taint,
     Toleration,
-    describe,
     field_path,
 )
 from roadstead.protocol.quantity import Quantity
@@ -96,7 +96,7 @@ def check_object(kind: str, found: ApiObject, *, source: str) -> None:
     """
     problem = _metadata_problem(kind, found.metadata) or _template_problem(found)
     if problem is not None:
-        raise _refusal(kind, found, problem, source)
+        raise _refusal(found, problem, source)
 
 
 def check_pod(pod: Pod, *, source: str) -> None:
@@ -106,7 +106,7 @@ def check_pod(pod: Pod, *, source: str) -> None:
         nominated = pod.status.nominated_node_name
         problem = Problem("status.nominatedNodeName", nominated, subdomain_errors(nominated))
     if problem is not None:
-        raise _refusal("Pod", pod, problem, source)
+        raise _refusal(pod, problem, source)
 
 
 def check_node(node: Node, *, source: str) -> None:
@@ -117,12 +117,11 @@ def check_node(node: Node, *, source: str) -> None:
     if problem is None and (found := _first(_amount_problems(node.status.capacity))):
         problem = found.below("status", "capacity")
     if problem is not None:
-        raise _refusal("Node", node, problem, source)
+        raise _refusal(node, problem, source)
 
 
-def _refusal(kind: str, found: ApiObject, problem: Problem, source: str) -> InputError:
-    obj = describe(kind, {"metadata": {"name": found.metadata.name}})
-    rule = f"is not allowed: {'; '.join(problem.rules)}"
+def _refusal(found: ApiObject, problem: Problem, source: str) -> InputError:
+    rule, obj = f"is not allowed: {'; '.join(problem.rules)}", described(found)
     return InputError(
         rule, source=source, obj=obj, field=problem.field, value=cut_short(problem.value)
     )

@@ -50,7 +50,7 @@ T = TypeVar("T", bound=ApiObject)
 
 FINISHED_PHASES = ("Succeeded", "Failed")
 _LIST_DEPTH_MAX = 10
-_CLUSTER_SCOPED = frozenset(
+CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "PriorityClass"}
 )
@@ -176,7 +176,7 @@ class _Gathered:
         elif kind != "Pod":
             # A pod is checked together with what is filled in.
             check_object(kind, found, source=source)
-        namespace = "" if kind in _CLUSTER_SCOPED else found.metadata.namespace or DEFAULT_NAMESPACE
+        namespace = "" if kind in CLUSTER_SCOPED else found.metadata.namespace or DEFAULT_NAMESPACE
         key = (kind, namespace, found.metadata.name)
         if key in self._seen:
             raise _duplicate(key, document, source, self._seen[key])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
-from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.facts.requests import is_pod_level, pod_requests
 from roadstead.facts.resources import HUGE_PAGES_PREFIX
 from roadstead.facts.sharing import by_identity
@@ -29,7 +29,6 @@ from roadstead.protocol.objects import (
     ResourceRequirements,
     SelectorRequirement,
     Toleration,
-    describe,
 )
 from roadstead.protocol.quantity import Quantity
 
@@ -118,8 +117,7 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
 
 
 def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> InputError:
-    obj = describe("Pod", {"metadata": {"name": pod.metadata.name}})
-    return InputError(rule, source=source, obj=obj, field=field, value=value)
+    return InputError(rule, source=source, obj=described(pod), field=field, value=value)
 
 
 def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> dict[str, object]:

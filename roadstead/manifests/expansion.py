@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.daemons import daemon_pods
 from roadstead.manifests.defaults import default_pod
@@ -35,7 +35,6 @@ from roadstead.protocol.objects import (
     Pod,
     ReplicaSet,
     ReplicationController,
-    describe,
 )
 
 PODS_MAX = 20_000_000
@@ -91,9 +90,8 @@ def _check_total(manifests: Manifests) -> None:
     for workload, replicas in wanted:
         total += replicas
         if total > PODS_MAX:
-            obj = describe(type(workload).__name__, {"metadata": {"name": workload.metadata.name}})
             rule = f"makes the pods of all workloads more than {PODS_MAX}"
-            raise InputError(rule, obj=obj, field="spec", value=str(replicas))
+            raise InputError(rule, obj=described(workload), field="spec", value=str(replicas))
 
 
 def _replica_sets(manifests: Manifests) -> Iterator[ReplicaSet]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.manifests.names import joined_name, template_hash
-from roadstead.manifests.templates import pod_of
+from roadstead.manifests.templates import object_key, pod_of
 from roadstead.protocol.objects import (
     ClaimSource,
     ObjectMeta,
@@ -32,7 +32,7 @@ def stateful_claims(
     sets: Sequence[StatefulSet], present: Sequence[PersistentVolumeClaim]
 ) -> Iterator[PersistentVolumeClaim]:
     """The claims that stateful sets make from their templates and that are not there yet."""
-    known = {(each.metadata.namespace or DEFAULT_NAMESPACE, each.metadata.name) for each in present}
+    known = set(map(object_key, present))
     for stateful in sets:
         namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
         for template in stateful.spec.volume_claim_templates:

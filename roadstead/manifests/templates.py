@@ -13,10 +13,14 @@ _NO_LABELS: Mapping[str, str] = {}
 _API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
 
 
+def object_key(each: ApiObject) -> tuple[str, str]:
+    """(namespace, name)"""
+    return each.metadata.namespace or DEFAULT_NAMESPACE, each.metadata.name
+
+
 def workload_key(workload: Workload) -> OwnerKey:
     """(kind, namespace, name)"""
-    meta = workload.metadata
-    return (type(workload).__name__, meta.namespace or DEFAULT_NAMESPACE, meta.name)
+    return (type(workload).__name__, *object_key(workload))
 
 
 def controller_key(each: ApiObject) -> OwnerKey:
