@@ -22,9 +22,9 @@ class Calibration:
     seconds: float
     processor_s: float
 
-    def scaled(self, processor_s: float, unit_s: float = CALIBRATED_S) -> float:
-        """Processor time as it were where the loop takes `unit_s`."""
-        return processor_s * unit_s / self.processor_s
+    def scaled(self, processor_s: float) -> float:
+        """Processor time as it were where the loop takes `CALIBRATED_S`."""
+        return processor_s * CALIBRATED_S / self.processor_s
 
 
 def calibrate(additions: int = ADDITIONS) -> Calibration:

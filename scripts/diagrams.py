@@ -15,7 +15,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -140,11 +140,11 @@ def _replaced(machine: Machine, text: str, block: str, diagram: str, place: str)
     return drawn
 
 
-def drawn_files(root: Path, machines: Iterable[Machine] = MACHINES) -> dict[str, tuple[str, str]]:
+def drawn_files(root: Path) -> dict[str, tuple[str, str]]:
     """File → its text as it is, and as the tables want it. MarkError where a mark is missing."""
     page = wanted = (root / PAGE).read_text()
     files: dict[str, tuple[str, str]] = {}
-    for machine in machines:
+    for machine in MACHINES:
         source = (root / machine.file).read_text()
         files[machine.file] = source, with_docstring(machine, source)
         wanted = with_diagram(machine, wanted)

@@ -199,9 +199,7 @@ def carry_out(phase: str, victim: str, seed: int, folder: Path) -> Cell:
             f"{cell.acknowledged - cell.kept} acknowledged binds are not in the journal"
         )
     if cell.ended:
-        cell.resumed, said = _command(
-            _roadstead("schedule", *_schedule(folder, resume=True)), folder
-        )
+        cell.resumed, said = _command(_roadstead("schedule", *_schedule(resume=True)), folder)
         if cell.resumed:
             cell.why.append(f"--resume ended with {cell.resumed}: {_last(said)}")
     _look_at_result(cell, folder, before, {who.uid for who, _ in trace.pods()})
@@ -277,7 +275,7 @@ def _name_of(pid: int, start: float) -> str:
         return ""
 
 
-def _schedule(folder: Path, *, resume: bool) -> list[str]:
+def _schedule(*, resume: bool) -> list[str]:
     """The command line of a cell's run; with `resume` that which continues it."""
     options = {
         "trace": "fleet.trace",
@@ -355,7 +353,7 @@ def main() -> int:
     phases, victims = given.phase or PHASES, given.victim or VICTIMS
     if given.one is not None:
         Killer(phases[0], victims[0], given.one).install()
-        sys.argv[1:] = ["schedule", *_schedule(given.one, resume=False)]
+        sys.argv[1:] = ["schedule", *_schedule(resume=False)]
         entry.main()
         return 0
     cells = []

@@ -7,7 +7,7 @@ extendersBinding) and framework/preemption/preemption.go (callExtenders).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from roadstead.config.model import ExtenderConfig
@@ -21,9 +21,6 @@ from roadstead.protocol.status import Code, Status
 
 EXTENDER = "Extender"
 """In whose name extenders refuse (upstream framework.ExtenderName)."""
-
-OnNode = Callable[[str, str], Asker | None]
-"""A pod on a node by the node's name and the pod's UID."""
 
 _LOG = logging.getLogger("roadstead.extenders")
 
@@ -131,11 +128,11 @@ class Extenders:
         return any(each.supports_preemption and each.is_interested(facts) for each in self._all)
 
     def process_preemption(
-        self, pod: Asker, candidates: Mapping[str, Victims], on_node: OnNode | None = None
+        self, pod: Asker, candidates: Mapping[str, Victims]
     ) -> dict[str, Victims]:
         """The candidates that are left, node → victims, after each in turn.
 
-        on_node: finds any pod by node and UID; without it only candidates' victims are known.
+        Only the candidates' own victims are known.
         ExtenderError where one that is not ignorable fails, or leaves a node without victims.
         """
         left = dict(candidates)
@@ -147,7 +144,7 @@ class Extenders:
             try:
                 told = extender.process_preemption(pod, left)
                 found = {
-                    name: _victims(extender, name, victims, candidates, on_node)
+                    name: _victims(extender, name, victims, candidates)
                     for name, victims in told.items()
                 }
                 left = _with_victims(extender, found)
@@ -186,7 +183,6 @@ def _victims(
     name: str,
     told: MetaVictims,
     candidates: Mapping[str, Victims],
-    on_node: OnNode | None,
 ) -> Victims:
     """The victims that an extender named by their UIDs."""
     if name not in candidates:
@@ -194,7 +190,7 @@ def _victims(
     by_uid = {each.identity.uid: each for each in candidates[name].pods}
     pods = []
     for uid in told.uids:
-        found = by_uid.get(uid) or (on_node(name, uid) if on_node is not None else None)
+        found = by_uid.get(uid)
         if found is None:
             raise ExtenderError(
                 f"extender: {extender.url} claims to preempt pod (UID: {uid}) on node: {name}, "

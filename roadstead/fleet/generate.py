@@ -41,26 +41,23 @@ DEMO_IMAGE = "demo/task:1"
 COUNT_MAX = 10_000_000
 
 
-def generate_fleet(
-    nodes: int, pods: int, seed: int, *, zones: int = 4, shapes: int = len(POD_SHAPES)
-) -> Trace:
+def generate_fleet(nodes: int, pods: int, seed: int, *, zones: int = 4) -> Trace:
     """A fleet in the statistics of openb and pods arriving at it.
 
-    zones: dealt round robin. shapes: only the most frequent so many pod sizes are used.
-    Raises ValueError for counts out of range.
+    zones: dealt round robin. Raises ValueError for counts out of range.
     """
     for name, count in (("nodes", nodes), ("pods", pods)):
         if not 0 <= count <= COUNT_MAX:
             raise ValueError(f"{name} is {count}, want 0 to {COUNT_MAX}")
-    if not (1 <= zones <= COUNT_MAX and 1 <= shapes <= len(POD_SHAPES)):
-        raise ValueError(f"zones {zones} or shapes {shapes} out of range")
+    if not 1 <= zones <= COUNT_MAX:
+        raise ValueError(f"zones {zones} out of range")
     draw = partial(_draw, seed)
     kinds = draw("node shape", [shape.weight for shape in NODE_SHAPES], nodes)
     fleet = (
         _node(NODE_SHAPES[kind], f"node-{index:05}", f"zone-{index % zones}")
         for index, kind in enumerate(kinds.tolist())
     )
-    pod_shapes = sorted(POD_SHAPES, key=lambda shape: -shape.weight)[:shapes]
+    pod_shapes = sorted(POD_SHAPES, key=lambda shape: -shape.weight)
     sizes = draw("pod shape", [shape.weight for shape in pod_shapes], pods)
     models = draw("model", [weight for _, weight in MODEL_CONSTRAINTS], pods)
     known: dict[tuple[int, int], PodFacts] = {}

@@ -103,13 +103,13 @@ class Row:
         return tuple(sorted(set(models)))
 
 
-def import_openb(folder: Path, pod_list: str = "default", node_list: str = NODE_LIST) -> Trace:
-    """The trace in `folder`: nodes from `node_list`, pods from `openb_pod_list_<pod_list>.csv`.
+def import_openb(folder: Path, pod_list: str = "default") -> Trace:
+    """The trace in `folder`: nodes from `NODE_LIST`, pods from `openb_pod_list_<pod_list>.csv`.
 
     Raises InputError naming file, line, column, value and rule.
     """
     builder = TraceBuilder(f"openb {pod_list}", {NAMESPACE: NAMESPACE_LABELS})
-    _add_nodes(builder, folder / node_list)
+    _add_nodes(builder, folder / NODE_LIST)
     _add_pods(builder, folder / POD_LIST.format(pod_list))
     return builder.build()
 

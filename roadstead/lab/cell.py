@@ -46,9 +46,9 @@ class Cell:
         self._total = self.capacity.sum(axis=0)
         self._used = np.zeros_like(self._total)
 
-    def used_fraction(self, resource: int = 0) -> float:
-        """The used part of a resource of the whole cell."""
-        return int(self._used[resource]) / int(self._total[resource])
+    def used_fraction(self) -> float:
+        """The used part of the whole cell's CPU."""
+        return int(self._used[0]) / int(self._total[0])
 
     def view(self, now_s: float) -> View:
         """A copy of the present state."""

@@ -215,17 +215,6 @@ def test_victims_that_are_none_are_refused_or_ignored(told, why):
     assert left == (CANDIDATES if "expected" not in why else {"n2": Victims((A,))})
 
 
-def test_a_victim_may_be_any_pod_on_the_node():
-    told = {"n1": {"Pods": [{"UID": "uid-b"}]}}
-    one = extender({"preempt": {"NodeNameToMetaVictims": told}})
-
-    left = chain(one).process_preemption(
-        POD, CANDIDATES, lambda node, uid: B if (node, uid) == ("n1", "uid-b") else None
-    )
-
-    assert left == {"n1": Victims((B,))}
-
-
 @pytest.mark.parametrize(
     ("read", "reply", "why"),
     [

@@ -88,10 +88,9 @@ def test_pods_arrive_in_order_and_leave_later():
     assert (trace.deletion_s > trace.creation_s).all()
 
 
-def test_zones_and_shapes_can_be_chosen():
-    trace = generate_fleet(12, 500, 0, zones=6, shapes=3)
+def test_zones_can_be_chosen():
+    trace = generate_fleet(12, 500, 0, zones=6)
     assert len({node.zone for node in trace.nodes()}) == 6
-    assert len({facts.requests for facts in trace.pod_classes}) == 3
 
 
 def test_an_empty_fleet_and_no_pods_are_a_trace_too():
@@ -101,7 +100,7 @@ def test_an_empty_fleet_and_no_pods_are_a_trace_too():
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"nodes": -1}, {"pods": -1}, {"nodes": 10**9}, {"zones": 0}, {"shapes": 0}, {"shapes": 99}],
+    [{"nodes": -1}, {"pods": -1}, {"nodes": 10**9}, {"zones": 0}],
 )
 def test_counts_out_of_range_are_refused(arguments):
     with pytest.raises(ValueError, match=r"is -?\d+, want|out of range"):

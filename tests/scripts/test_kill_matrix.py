@@ -32,7 +32,7 @@ def ended(matrix, tmp_path):
     """The folder of a run that ended well, without its kill."""
     write_fleet(matrix, tmp_path)
     status, said = matrix._command(
-        matrix._roadstead("schedule", *matrix._schedule(tmp_path, resume=False)), tmp_path
+        matrix._roadstead("schedule", *matrix._schedule(resume=False)), tmp_path
     )
     assert status == 0, said
     return tmp_path
