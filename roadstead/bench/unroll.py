@@ -5,7 +5,6 @@ Upstream: scheduler_perf unrollWorkloadTemplate, patchParams.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from roadstead.bench.reading import TestCase
@@ -25,6 +24,7 @@ from roadstead.bench.schema import (
     StartCollecting,
     StopCollecting,
 )
+from roadstead.config.durations import parse_duration
 from roadstead.protocol.errors import InputError, cut_short
 
 PlainOp = (
@@ -39,9 +39,6 @@ PlainOp = (
     | StartCollecting
     | StopCollecting
 )
-
-_DURATION = re.compile(r"(?:([0-9]+(?:\.[0-9]*)?)(ns|us|µs|ms|s|m|h))")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +80,14 @@ class Params:
     def seconds(self, text: str, param: str) -> float:
         """A time as Go writes it, in seconds."""
         found = str(self.value(param)) if param else text
-        parts = _DURATION.findall(found)
-        if not parts or "".join(number + unit for number, unit in parts) != found:
+        try:
+            seconds = parse_duration(found).seconds
+        except ValueError:
+            seconds = -1.0
+        if seconds < 0:
             rule = 'is not a duration (want e.g. "500ms", "1m30s")'
             raise self.refused(rule, param.removeprefix("$") or "duration", cut_short(found))
-        return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+        return seconds
 
     def check_all_used(self) -> None:
         """InputError for a parameter that no op uses: most likely a slip of the pen."""

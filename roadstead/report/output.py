@@ -15,7 +15,6 @@ while they belong to different runs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -37,6 +36,7 @@ from roadstead.report.result import (
     NodeUse,
     PendingPod,
     RunResult,
+    digest_of_file,
 )
 from roadstead.report.summary import summarize, summary_document
 
@@ -120,7 +120,7 @@ def _write_files(folder: Path, result: RunResult) -> None:
     _write_table(folder, "pending", [_pending_row(pod) for pod in sorted(result.pending, key=key)])
     _write_table(folder, "preempted", [asdict(pod) for pod in sorted(result.preempted, key=key)])
     _write_nodes(folder, result.node_use)
-    digests = {name: _sha256(folder / name) for name in DIGESTED}
+    digests = {name: digest_of_file(folder / name).sha256 for name in DIGESTED}
     _write_json(folder / RUN_FILE, run_document(result, digests))
     _write_json(folder / SUMMARY_FILE, _summary(result))
 
@@ -215,8 +215,3 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, Json]]) -> None:
 
 def _write_parquet(path: Path, columns: Mapping[str, pa.Array]) -> None:
     pq.write_table(pa.table(dict(columns)), path, compression="zstd")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -15,7 +15,7 @@ from roadstead.facts.cluster import ClusterFacts, compile_cluster
 from roadstead.facts.compile import compile_node, compile_pod
 from roadstead.facts.compile_storage import compile_storage
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import Pod
 from roadstead.facts.storage import StorageFacts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -25,7 +25,6 @@ from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
 from scripts.recordings.result import Json
 
-Pod = tuple[PodIdentity, PodFacts]
 T = TypeVar("T", bound=objects.ApiObject)
 
 MAX_FILE_BYTES = 256 * 1024 * 1024

@@ -21,7 +21,7 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import Status
 from scripts.recordings.cases import Case
 from scripts.recordings.replay import failed, fleet_of
-from scripts.recordings.result import Json, Result, differing
+from scripts.recordings.result import Json, Result, differing, listed
 
 EXTENDERS = "extenders"
 SCHEDULER = "scheduler"
@@ -102,7 +102,7 @@ class ExtendedReplay:
         return result
 
     def _one(self, identity: PodIdentity, pod: PodInCycle, entry: Json) -> tuple[Json, list[str]]:
-        calls = _listed(entry["calls"])
+        calls = listed(entry["calls"])
         self._script.begin(calls)
         decision = self.path.decide([pod])[0]
         interested = [i for i, e in enumerate(self._built) if e.is_interested(pod.info.facts)]
@@ -181,7 +181,7 @@ def _explained(explanation: Explanation, entry: Json) -> Json:
             }
         }
     feasible = [explanation.names[row] for row in explanation.feasible]
-    fields: Json = {"feasible": [name for name in _listed(entry["feasible"]) if name in feasible]}
+    fields: Json = {"feasible": [name for name in listed(entry["feasible"]) if name in feasible]}
     if len(feasible) == 1:
         return fields
     own = [line for line in explanation.scores if line.plugin != EXTENDER]
@@ -207,7 +207,7 @@ def _joined(entry: Json) -> Json:
     status = _mapping(answer.get("status"))
     if "reasons" not in status:
         return entry
-    reasons = [", ".join(map(str, _listed(status["reasons"])))]
+    reasons = [", ".join(map(str, listed(status["reasons"])))]
     return entry | {"postFilter": {**answer, "status": {**status, "reasons": reasons}}}
 
 
@@ -215,7 +215,7 @@ def _lengthened(response: object) -> object:
     """A reply as it was sent: a list of nodes is recorded by their names."""
     if not isinstance(response, dict) or not isinstance(response.get("Nodes"), dict):
         return response
-    items = [{"metadata": {"name": name}} for name in _listed(response["Nodes"]["items"] or [])]
+    items = [{"metadata": {"name": name}} for name in listed(response["Nodes"]["items"] or [])]
     return response | {"Nodes": {"items": items}}
 
 
@@ -246,8 +246,3 @@ def _key(pod: Mapping[str, object]) -> str:
 def _mapping(value: object) -> Mapping[str, object]:
     assert value is None or isinstance(value, Mapping)
     return value or {}
-
-
-def _listed(value: object) -> list[Json]:
-    assert isinstance(value, list)
-    return value

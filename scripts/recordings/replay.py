@@ -13,7 +13,7 @@ from roadstead.local.paths import DecisionPath, open_path
 from roadstead.protocol.errors import UnsupportedError
 from scripts.recordings.cases import Case
 from scripts.recordings.compare import differences, refusal_differences, waits_for_post_filter
-from scripts.recordings.result import Json, Result, differing
+from scripts.recordings.result import Json, Result, differing, listed
 from scripts.recordings.sampling import SampledReplay, watched_narrower
 from scripts.recordings.sequence import STEPS, Replay
 
@@ -117,7 +117,7 @@ def _to_be_decided(entry: Json) -> Json:
     The recordings score a pod also where only one node is feasible, and call it an error if that
     fails; upstream takes the node before it scores.
     """
-    feasible, best = _names(entry["feasible"]), _names(entry["best"])
+    feasible, best = listed(entry["feasible"]), listed(entry["best"])
     if len(feasible) == 1 and "cycleError" in entry:
         best = feasible
     elif "cycleError" in entry:
@@ -131,11 +131,6 @@ def _to_be_decided(entry: Json) -> Json:
             "bestTotal": entry.get("bestTotal", 0),
         }
     return {"feasible": 0, **{name: entry[name] for name in _APART if name in entry}}
-
-
-def _names(value: object) -> list[object]:
-    assert isinstance(value, list)
-    return value
 
 
 def failed(failure: Exception) -> str:

@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 Json = dict[str, object]
+
+
+def listed(value: object) -> list[Any]:
+    """A list of a recording."""
+    assert isinstance(value, list)
+    return value
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.profile import Profile
 from roadstead.local.paths import DecisionPath
 from scripts.recordings.cases import Case
-from scripts.recordings.result import Json
+from scripts.recordings.result import Json, listed
 from scripts.recordings.sequence import STEPS, Replay, step_of
 
 PERCENTAGE = "percentageOfNodesToScore"
@@ -86,14 +86,14 @@ class SampledReplay(Replay):
 
     def _step(self, at: int, decision: Decision) -> tuple[Json, Json]:
         recorded, key = self._steps[at], decision.pod.key
-        self._order = _names(recorded.get("order", self._order))
+        self._order = listed(recorded.get("order", self._order))
         ours, theirs = step_of(decision, None), recorded | {"order": self._order}
         if decision.diagnosis is not None:
             del ours["bestSize"]
         search = self._narrower.searches.pop(key, None)
         if search is not None:
             if "best" in ours:
-                ours["best"] = _names(ours["best"])[:MAX_BEST]
+                ours["best"] = listed(ours["best"])[:MAX_BEST]
             return self._named(ours | _search_fields(search)), self._named(theirs)
         # The kernel searched: of a batch the end is known, and of each pod what is in its decision.
         if key in self._next_starts:
@@ -128,11 +128,6 @@ def _search_fields(search: Search) -> Json:
         fields |= {"first": search.visited[0], "last": search.visited[-1]}
         fields["digest"] = digest_of(search.visited)
     return fields
-
-
-def _names(value: object) -> list[object]:
-    assert isinstance(value, list)
-    return value
 
 
 def digest_of(names: Sequence[str]) -> str:

@@ -17,11 +17,9 @@ from scripts.recordings.extending import EXTENDERS, ExtendedReplay
 from scripts.recordings.label_cases import check_labels
 from scripts.recordings.node_order_cases import check_node_order
 from scripts.recordings.quantity_cases import check_arithmetic, check_quantity
-from scripts.recordings.queueing_cases import check_classification, events_check, hint_check
+from scripts.recordings.queueing_cases import Check, check_classification, events_check, hint_check
 from scripts.recordings.replay import EXPECTED, failed, replay
 from scripts.recordings.result import Json, Result, differing
-
-Check = Callable[[Json], tuple[Json, list[str]]]
 
 DECISION_SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling", EXTENDERS)
 NO_PATH = "-"
