@@ -20,9 +20,9 @@ from roadstead.facts.storage import (
     StorageClassFacts,
     VolumeFacts,
 )
-from roadstead.invariants.node_rules import meets
 from roadstead.invariants.storage import Storage, another_zone, reaches, unusable_claim
 from roadstead.invariants.volume_limits import too_many_volumes
+from roadstead.invariants.world import selects
 from roadstead.journal.records import JournalRecord
 
 StorageRule = Callable[[Storage, PodFacts, NodeFacts], Iterator[str]]
@@ -174,11 +174,7 @@ def _taken(
         yield f"volume {volume.name} lacks an access mode of claim {claim.key}"
     if claim.selected_node is not None:
         yield f"claim {claim.key} waits for a volume to be made"
-    labels = dict(before.labels)
-    selector = claim.selector
-    if selector is not None and not all(
-        meets(labels.get(each.key), each) for each in selector.requirements
-    ):
+    if claim.selector is not None and not selects(claim.selector, dict(before.labels)):
         yield f"volume {volume.name} is not one that claim {claim.key} selects"
 
 
@@ -219,7 +215,6 @@ def _has_room(
         each.storage_class == found.name
         and each.limit_bytes is not None
         and each.limit_bytes >= claim.requested_bytes
-        and each.selector is not None
-        and all(meets(labels.get(r.key), r) for r in each.selector.requirements)
+        and selects(each.selector, labels)
         for each in storage.capacities
     )

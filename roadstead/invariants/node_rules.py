@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.resources import is_counted_resource
-from roadstead.facts.selectors import NodeSelectorTerm, Requirement, parse_int64
+from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.facts.taints import Taint
-from roadstead.invariants.world import World
+from roadstead.invariants.world import World, meets
 
 _ANY_IP = "0.0.0.0"  # noqa: S104
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -87,22 +87,6 @@ def _fits(term: NodeSelectorTerm, labels: dict[str, str], name: str) -> bool:
     fields = {"metadata.name": name}
     by_label = all(meets(labels.get(each.key), each) for each in term.expressions)
     return by_label and all(meets(fields.get(each.key, ""), each) for each in term.fields)
-
-
-def meets(has: str | None, wanted: Requirement) -> bool:
-    """Whether the value of a label (None: there is none) meets a requirement."""
-    if wanted.operator == "Exists":
-        return has is not None
-    if wanted.operator == "DoesNotExist":
-        return has is None
-    if wanted.operator == "In":
-        return has in wanted.values
-    if wanted.operator == "NotIn":
-        return has not in wanted.values
-    label, limit = parse_int64(has or ""), parse_int64(wanted.values[0])
-    if label is None or limit is None:
-        return False
-    return label > limit if wanted.operator == "Gt" else label < limit
 
 
 def claim_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:

@@ -20,8 +20,7 @@ from roadstead.facts.storage import (
     StorageFacts,
     VolumeFacts,
 )
-from roadstead.invariants.node_rules import meets
-from roadstead.invariants.world import value
+from roadstead.invariants.world import meets, value
 
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 _BETA = "failure-domain.beta.kubernetes.io/"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.selectors import LabelSelector
+from roadstead.facts.selectors import LabelSelector, Requirement, parse_int64
 
 
 @dataclass(slots=True)
@@ -61,16 +61,22 @@ def value(node: NodeFacts, key: str) -> str | None:
 
 def selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
     """Whether a selector matches labels; an absent one matches nothing, an empty one all."""
-    if selector is None:
+    return selector is not None and all(
+        meets(labels.get(each.key), each) for each in selector.requirements
+    )
+
+
+def meets(has: str | None, wanted: Requirement) -> bool:
+    """Whether the value of a label (None: there is none) meets a requirement."""
+    if wanted.operator == "Exists":
+        return has is not None
+    if wanted.operator == "DoesNotExist":
+        return has is None
+    if wanted.operator == "In":
+        return has in wanted.values
+    if wanted.operator == "NotIn":
+        return has not in wanted.values
+    label, limit = parse_int64(has or ""), parse_int64(wanted.values[0])
+    if label is None or limit is None:
         return False
-    for each in selector.requirements:
-        has = labels.get(each.key)
-        if each.operator == "In" and has not in each.values:
-            return False
-        if each.operator == "NotIn" and has in each.values:
-            return False
-        if each.operator == "Exists" and has is None:
-            return False
-        if each.operator == "DoesNotExist" and has is not None:
-            return False
-    return True
+    return label > limit if wanted.operator == "Gt" else label < limit
