@@ -22,7 +22,7 @@ from roadstead.bench.machine import commit_of, this_machine
 from roadstead.config.load import load_config
 from roadstead.cycle.class_run import ClassRun
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.node import HOSTNAME_LABEL
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL
 from roadstead.facts.pod import (
     HostPort,
     PodAffinityTerm,
@@ -44,7 +44,7 @@ from roadstead.facts.storage import (
     StorageFacts,
     VolumeFacts,
 )
-from roadstead.fleet.openb import MIB_BYTES, ZONE_LABEL, task_facts
+from roadstead.fleet.openb import MIB_BYTES, task_facts
 from roadstead.fleet.ten import ten_node
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import FilterPlugin, Handle, ScorePlugin

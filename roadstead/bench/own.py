@@ -11,11 +11,11 @@ import numpy as np
 from roadstead.bench.script import AddNodes, Script, SubmitPods, Wait
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts, class_of_node
+from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, ZONE_LABEL, NodeFacts, class_of_node
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
 from roadstead.fleet.generate import raw_stream
-from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, ZONE_LABEL, task_facts
+from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, task_facts
 from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
 from roadstead.fleet.trace import Trace
 from roadstead.protocol.errors import InputError

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import (
     HostPort,
     Owner,
@@ -32,8 +32,6 @@ from roadstead.nodes.table import NodeTable
 F = TypeVar("F", PodFacts, NodeFacts)
 
 ZONES: Final = 7
-ZONE_LABEL: Final = "topology.kubernetes.io/zone"
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 _CHANGED_PER_POD: Final = 3
 _WEB = LabelSelector((Requirement("app", "In", ("web",)),))
 _SSD = NodeSelectorTerm((Requirement("disk", "In", ("ssd",)),), (), "", ())

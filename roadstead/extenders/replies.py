@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from roadstead.extenders.caller import ExtenderError
 from roadstead.protocol.errors import cut_short
+
+T = TypeVar("T")
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
@@ -108,35 +112,22 @@ def _get(fields: Mapping[str, object], key: str) -> object:
     return next((value for name, value in fields.items() if name.casefold() == folded), None)
 
 
-def _object(value: object, what: str) -> Mapping[str, object]:
+def _as(kind: type[T], wanted: str, value: object, what: str) -> T:
+    """A value of a kind; its zero for null. wanted: the kind in words."""
     if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise _wrong(value, what, "an object")
+        return kind()
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _wrong(value, what, wanted)
     return value
 
 
-def _list(value: object, what: str) -> list[object]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _wrong(value, what, "a list")
-    return value
+_object = partial(_as, dict, "an object")
+_list = partial(_as, list, "a list")
+_text = partial(_as, str, "a text")
 
 
-def _text(value: object, what: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _wrong(value, what, "a text")
-    return value
-
-
-def _integer(value: object, what: str) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _wrong(value, what, "a whole number")
+def _integer(given: object, what: str) -> int:
+    value = _as(int, "a whole number", given, what)
     if not _INT64_MIN <= value <= _INT64_MAX:
         raise _wrong(value, what, "a number of 64 bits")
     return value

@@ -13,6 +13,7 @@ REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernete
 """Where both stand, the older label counts, as upstream."""
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
+ZONE_LABEL = ZONE_LABELS[1]
 
 OWN_NAME = "\0"
 """Value of the hostname label in a node class: the node's own name (no label value holds a NUL)."""

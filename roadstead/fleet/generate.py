@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.facts.cluster import NAME_LABEL
-from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.openb import (
     GPU_MILLI,
@@ -22,7 +22,6 @@ from roadstead.fleet.openb import (
     MIB_BYTES,
     MODEL_LABEL,
     PODS_PER_NODE,
-    ZONE_LABEL,
     task_facts,
 )
 from roadstead.fleet.shapes import (

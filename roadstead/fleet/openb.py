@@ -19,7 +19,7 @@ from pathlib import Path
 
 from roadstead.config.files import read_bytes
 from roadstead.facts.cluster import NAME_LABEL
-from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.fleet.trace import NEVER_S, Trace, TraceBuilder
@@ -36,7 +36,6 @@ NAMESPACE = "openb"
 NAMESPACE_LABELS: Labels = ((NAME_LABEL, NAMESPACE),)
 GPU_RESOURCE = "alibabacloud.com/gpu-milli"
 MODEL_LABEL = "alibabacloud.com/gpu-model"
-ZONE_LABEL = "topology.kubernetes.io/zone"
 IMAGE = "openb/task:1"
 ZONES = 4
 PODS_PER_NODE = 250

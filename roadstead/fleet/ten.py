@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts, PreferredNodeTerm
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration
-from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, MODEL_LABEL, ZONE_LABEL, task_facts
+from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, MODEL_LABEL, task_facts
 
 TEN_NAMESPACE = "bench"
 ZONES = 5

@@ -13,12 +13,10 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import Owner, Pod, PodAffinityTerm, PodFacts, PodIdentity, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector, Requirement
 
-HOSTNAME: Final = "kubernetes.io/hostname"
-ZONE: Final = "topology.kubernetes.io/zone"
 ZONES: Final = 4
 GIB: Final = 1 << 30
 SINGLE_EVERY: Final = 4
@@ -65,7 +63,9 @@ def _named(chosen: list[PodFacts]) -> list[Pod]:
 
 def _node(number: int) -> NodeFacts:
     name, is_single = f"n{number:04}", number % SINGLE_EVERY == 0
-    labels = {HOSTNAME: name, ZONE: f"z{number % ZONES}"} | ({"slot": "one"} if is_single else {})
+    labels = {HOSTNAME_LABEL: name, ZONE_LABEL: f"z{number % ZONES}"}
+    if is_single:
+        labels["slot"] = "one"
     return NodeFacts(
         name=name,
         labels=tuple(sorted(labels.items())),
@@ -91,12 +91,12 @@ def _is(app: str) -> LabelSelector:
 
 
 def _apart(app: str) -> PodAffinityTerm:
-    return PodAffinityTerm(HOSTNAME, _is(app), ("default",), None)
+    return PodAffinityTerm(HOSTNAME_LABEL, _is(app), ("default",), None)
 
 
 def _spread(app: int) -> PodFacts:
     name = f"even-{app}"
-    rule = SpreadConstraint(ZONE, 1, "DoNotSchedule", _is(name), 1, "Honor", "Ignore", ())
+    rule = SpreadConstraint(ZONE_LABEL, 1, "DoNotSchedule", _is(name), 1, "Honor", "Ignore", ())
     return _pod(name, spread_constraints=(rule,))
 
 

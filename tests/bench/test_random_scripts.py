@@ -17,8 +17,7 @@ from roadstead.bench.script import (
     Wait,
 )
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts
-from roadstead.fleet.openb import ZONE_LABEL
+from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, ZONE_LABEL, NodeFacts
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
