@@ -7,7 +7,7 @@ was resized in place the status counts too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, is_counted_resource
@@ -176,14 +176,11 @@ def _sum(left: Requests, right: Requests) -> Requests:
 
 def _max(requests: Sequence[Requests]) -> Requests:
     largest: dict[str, Quantity] = {}
-    for name, value in _items(requests):
-        if name not in largest or value.cmp(largest[name]) > 0:
-            largest[name] = value
+    for each in requests:
+        for name, value in each.items():
+            if name not in largest or value.cmp(largest[name]) > 0:
+                largest[name] = value
     return largest
-
-
-def _items(requests: Sequence[Requests]) -> Iterable[tuple[str, Quantity]]:
-    return (item for each in requests for item in each.items())
 
 
 def _cpu_and_memory(requests: Requests) -> tuple[int, int]:

@@ -97,7 +97,7 @@ def unusable_claim(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator
             yield f"claim {key} is not there"
         elif claim.is_lost or claim.is_terminating:
             yield f"claim {key} is {'lost' if claim.is_lost else 'being deleted'}"
-        elif volume.kind == EPHEMERAL and claim.owner_uid != _pod_uid(volume):
+        elif is_of_another(volume, claim):
             yield f"claim {key} belongs to another object"
         elif claim.is_bound:
             yield from _unreached(storage, claim, node)
@@ -105,8 +105,10 @@ def unusable_claim(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator
             yield f"claim {key} is not bound, and does not wait for a pod"
 
 
-def _pod_uid(volume: Volume) -> str:
-    return dict(volume.source).get("podUID", "")
+def is_of_another(volume: Volume, claim: ClaimFacts) -> bool:
+    """Whether the claim of an ephemeral volume belongs to another object than its pod."""
+    uid = dict(volume.source).get("podUID", "")
+    return volume.kind == EPHEMERAL and claim.owner_uid != uid
 
 
 def _unreached(storage: Storage, claim: ClaimFacts, node: NodeFacts) -> Iterator[str]:

@@ -13,9 +13,9 @@ from roadstead.facts.csi_migration import (
     inline_handle,
 )
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts, Volume
+from roadstead.facts.pod import PodFacts
 from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, VolumeFacts
-from roadstead.invariants.storage import CLAIM, EPHEMERAL, Storage
+from roadstead.invariants.storage import CLAIM, EPHEMERAL, Storage, is_of_another
 
 Attached = tuple[str, str]
 """(driver, the volume's name there)."""
@@ -58,14 +58,9 @@ def _attached(storage: Storage, pod: PodFacts, node: CsiNodeFacts) -> Iterator[A
             claim = storage.claims.get(key)
             if claim is None:
                 continue
-            if _is_of_another(volume, claim):
+            if is_of_another(volume, claim):
                 return
             yield from _of_claim(storage, claim, node)
-
-
-def _is_of_another(volume: Volume, claim: ClaimFacts) -> bool:
-    uid = dict(volume.source).get("podUID", "")
-    return volume.kind == EPHEMERAL and claim.owner_uid != uid
 
 
 def _of_claim(storage: Storage, claim: ClaimFacts, node: CsiNodeFacts) -> Iterator[Attached]:

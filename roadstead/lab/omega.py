@@ -123,7 +123,8 @@ class OmegaRun:
     """
 
     def __init__(self, model: OmegaModel, seed: int) -> None:
-        seeds = iter(np.random.SeedSequence(seed).spawn(3 + _schedulers(model)))
+        schedulers = model.batch_schedulers + model.service_schedulers
+        seeds = iter(np.random.SeedSequence(seed).spawn(3 + schedulers))
         self.model = model
         self.now_s = 0.0
         self.cell = Cell(model.machines, model.cell.capacity(model.machines))
@@ -268,10 +269,6 @@ class OmegaRun:
             return 0.0
         scores = self.model.score(self.cell.free - request, self.cell.capacity)
         return float(scores[fits].max() - scores[tasks].mean())
-
-
-def _schedulers(model: OmegaModel) -> int:
-    return model.batch_schedulers + model.service_schedulers
 
 
 def _prefill(cell: Cell, model: OmegaModel, random: np.random.Generator) -> None:
