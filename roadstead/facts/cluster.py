@@ -59,28 +59,23 @@ def compile_cluster(
     # Every actor imports this module for its facts alone; the models of manifests are large.
     from roadstead.facts.parse_selectors import parse_label_selector
 
-    by_labels = (("Service", services), ("ReplicationController", replication_controllers))
-    by_selector = (("ReplicaSet", replica_sets), ("StatefulSet", stateful_sets))
-    selecting = [
-        SelectsPods(kind, each.metadata.namespace, each.metadata.name, _exactly(each.spec.selector))
-        for kind, group in by_labels
-        for each in group
-    ]
-    selecting += [
-        SelectsPods(
-            kind,
-            each.metadata.namespace,
-            each.metadata.name,
-            parse_label_selector(each.spec.selector),
-        )
-        for kind, group in by_selector
-        for each in group
-    ]
+    selecting = (
+        *(_selects(each, _exactly(each.spec.selector)) for each in services),
+        *(_selects(each, _exactly(each.spec.selector)) for each in replication_controllers),
+        *(_selects(each, parse_label_selector(each.spec.selector)) for each in replica_sets),
+        *(_selects(each, parse_label_selector(each.spec.selector)) for each in stateful_sets),
+    )
     return ClusterFacts(
         tuple((n.metadata.name, tuple(sorted(n.metadata.labels.items()))) for n in namespaces),
-        tuple(selecting),
+        selecting,
         storage or StorageFacts(),
         compile_budgets(budgets),
+    )
+
+
+def _selects(found: objects.ApiObject, selector: LabelSelector | None) -> SelectsPods:
+    return SelectsPods(
+        type(found).__name__, found.metadata.namespace, found.metadata.name, selector
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from roadstead.report.json_value import Json
 
@@ -116,18 +116,7 @@ def concurrency_part(concurrency: Concurrency | None) -> dict[str, Json]:
 
 
 def _document(work: SchedulerWork) -> dict[str, Json]:
-    return {
-        "name": work.name,
-        "profile": work.profile,
-        "busyness": round(work.busyness, 6),
-        "reads": work.reads,
-        "decided": work.decided,
-        "asked": work.asked,
-        "bound": work.bound,
-        "transactions": work.transactions,
-        "conflicted": work.conflicted,
-        "retries": work.retries,
-        "passed_on": work.passed_on,
-        "memory_bytes": work.memory_bytes,
-        "refused": dict(work.refused),
-    }
+    document: dict[str, Json] = asdict(work) | {"busyness": round(work.busyness, 6)}
+    # Last, behind the numbers that every scheduler has.
+    document["refused"] = document.pop("refused")
+    return document
