@@ -137,7 +137,7 @@ class Walk(Generic[State, Event]):
         if not subjects:
             return []
         was, story = subjects[0].state, subjects[0].history
-        if all(each.state is was and each.history is story for each in subjects):
+        if len(subjects) == 1 or all(s.state is was and s.history is story for s in subjects):
             to, history = self.follow(subjects[0].uid, was, story)
             for each in subjects:
                 each.state, each.history = to, history

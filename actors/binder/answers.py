@@ -40,8 +40,8 @@ class BinderAnswers:
 
     def pods_page(self, ask: PageAsk) -> StandingPage:
         """Pods that are here, in the order in which they came."""
-        pods = self._binder.core.pods()
-        page = pods[ask.start : ask.start + ask.count]
+        pods = self._binder.core.pods.here
+        page = list(islice(pods.values(), ask.start, ask.start + ask.count))
         return page_of(page, len(pods), self._binder.pods_known.latest)
 
     def bound_page(self, ask: PageAsk) -> BoundPage:

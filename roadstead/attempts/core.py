@@ -100,12 +100,13 @@ class AttemptsCore(Outcomes):
         out = Outbox()
         coming: dict[str, PodRecord] = {}
         for pod, profile in zip(pods, profiles, strict=True):
-            known = self._ledger.find(pod.uid)
+            known = self._ledger.pods.find(pod.uid)
             if known is None or known.state in ENDED_UNBOUND:
                 if pod.uid not in coming and (known is None or lease_id > known.lease_id):
-                    coming[pod.uid] = self._ledger.begin(pod, profile, lease_id, known)
+                    coming[pod.uid] = self._ledger.new(pod, profile, lease_id)
             elif lease_id > known.lease_id:
                 self._lease_again(pod, profile, lease_id, known, out)
+        self._ledger.pods.continue_stories(coming.values())
         self._ledger.go_all(list(coming.values()), PodEvent.LEASE)
         return out.effects()
 
@@ -247,7 +248,7 @@ class AttemptsCore(Outcomes):
         """Pods are gone from the cluster, or are no longer lent to us: undone, not requeued."""
         out = Outbox()
         for uid in uids:
-            record = self._ledger.find(uid)
+            record = self._ledger.pods.find(uid)
             if record is not None and TABLE.allows(record.state, PodEvent.DELETE):
                 was_bound = record.state is PodState.BOUND
                 self._end(record, PodEvent.DELETE, out, Verdict())
@@ -258,12 +259,11 @@ class AttemptsCore(Outcomes):
     @property
     def idle(self) -> bool:
         """No pod is between lease and end."""
-        return not self._ledger.live
+        return not self._ledger.pods.here
 
     def state_of(self, uid: str) -> PodState:
         """Where a pod is; NEW for one that the core does not know (any more)."""
-        record = self._ledger.find(uid)
-        return PodState.NEW if record is None else record.state
+        return self._ledger.pods.state_of(uid)
 
     def attempts(self) -> tuple[Attempt, ...]:
         """What the cache may count on our account, oldest first."""
@@ -311,7 +311,7 @@ class AttemptsCore(Outcomes):
         return out.effects()
 
     def _allow(self, uid: str, plugin: str, out: Outbox) -> None:
-        record = self._ledger.live.get(uid)
+        record = self._ledger.pods.here.get(uid)
         if record is not None and plugin in record.waits:
             if len(record.waits) == 1:
                 self._permitted(record, out)
@@ -319,7 +319,7 @@ class AttemptsCore(Outcomes):
                 self._ledger.let_go(record, plugin)
 
     def _reject(self, uid: str, status: Status, out: Outbox) -> None:
-        record = self._ledger.live.get(uid)
+        record = self._ledger.pods.here.get(uid)
         if record is not None and record.state is PodState.WAITING:
             self._refused(record, status, out)
 
@@ -340,9 +340,7 @@ class AttemptsCore(Outcomes):
         earlier: of this batch.
         """
         pod, event = decision.pod, event_of(decision)
-        record = self._ledger.find(pod.uid)
-        if record is None:
-            raise TABLE.illegal(pod.uid, PodState.NEW, event, ())
+        record = self._ledger.pods.known(pod.uid, event)
         is_late = record.state is PodState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:
             return
@@ -351,4 +349,4 @@ class AttemptsCore(Outcomes):
         why = "" if earlier is None else "it is decided twice in a batch"
         if pod.attempt > record.pod.attempt:
             why = f"attempt {pod.attempt} was never leased"
-        raise TABLE.illegal(pod.uid, record.state, event, record.history, why)
+        raise self._ledger.pods.illegal(pod.uid, event, why)

@@ -215,7 +215,7 @@ class Outbox:
 
     def tell(self, record: PodRecord, verdict: Verdict) -> None:
         """What queue and people are told of a pod that is not bound by us."""
-        uid, reason = record.pod.uid, verdict.reason
+        uid, reason = record.uid, verdict.reason
         if verdict.is_taken:
             self.tell_done([record])
         if reason is None:
@@ -248,11 +248,11 @@ class Outbox:
     def tell_done(self, records: Iterable[PodRecord]) -> None:
         """The pods are bound: they leave the queue."""
         for record in records:
-            self.done.setdefault(record.lease_id, []).append(record.pod.uid)
+            self.done.setdefault(record.lease_id, []).append(record.uid)
 
     def warn(self, record: PodRecord, texts: Iterable[str]) -> None:
         """Plugins that failed where nothing follows from it."""
-        uid, key = record.pod.uid, record.pod.key
+        uid, key = record.uid, record.pod.key
         self.reports += [PodReport(uid, key, ReportKind.WARNING, text) for text in texts]
 
     def effects(self) -> list[Effect]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from roadstead.attempts.pods import (
     ENDED,
     LIVE,
     TABLE,
     TRYING,
+    UNDER_WAY,
     Attempt,
     BindOutcome,
     CycleCounts,
@@ -22,39 +23,33 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile
 from roadstead.framework.waiting import WaitingPod, Word
 from roadstead.lazyheap import LazyHeap
+from roadstead.pod_store import PodStore, forget_oldest
 
 
 class Ledger:
     """Records by uid and by token; `go` takes one along an arrow of `pods.TABLE`.
 
-    live: from lease to end. undecided: those of them in LEASED, in the order in which they came.
-    attempts: those that have an attempt, by token. waiting: those in WAITING, by deadline.
-    ended: the last record of each pod that is not live; ended_attempts: by token. Of both the last
-    `max_remembered` are kept.
+    pods: by uid, here from lease to end. undecided: those of them in LEASED, in the order in which
+    they came. attempts: those that have an attempt, by token; ended_attempts: those that had one,
+    of which the last `max_remembered` are kept. waiting: those in WAITING, by deadline.
     """
 
     def __init__(self, token_prefix: str, max_remembered: int) -> None:
         self._token_prefix = token_prefix
-        self._max_remembered = max_remembered
         self._last_attempt = 0
-        self._begun = 0
-        self._ends: Counter[PodState] = Counter()
-        self.live: dict[str, PodRecord] = {}
+        self._last_seq = 0
+        self.pods: PodStore[PodRecord, PodState, PodEvent] = PodStore(
+            TABLE, PodState.NEW, UNDER_WAY, ENDED, max_remembered
+        )
         self.undecided: dict[str, PodRecord] = {}
         self.attempts: dict[str, PodRecord] = {}
         self.waiting: LazyHeap[PodRecord] = LazyHeap()
-        self.ended: OrderedDict[str, PodRecord] = OrderedDict()
         self.ended_attempts: OrderedDict[str, PodRecord] = OrderedDict()
 
-    def begin(
-        self, pod: PodInCycle, profile: Profile, lease_id: int, before: PodRecord | None
-    ) -> PodRecord:
-        """A new record, to be leased; it goes on with the story of the pod's last one."""
-        self._begun += 1
-        record = PodRecord(pod, profile, self._begun, lease_id)
-        if before is not None:
-            record.state, record.history = before.state, before.history
-        return record
+    def new(self, pod: PodInCycle, profile: Profile, lease_id: int) -> PodRecord:
+        """A record to be leased."""
+        self._last_seq += 1
+        return PodRecord(pod.uid, pod, profile, self._last_seq, lease_id)
 
     def next_tokens(self, count: int) -> list[str]:
         """The names of attempts, never given before."""
@@ -65,12 +60,9 @@ class Ledger:
         """Which attempt of this scheduler it is: they are numbered as they are decided."""
         return int(attempt.token.removeprefix(self._token_prefix))
 
-    def find(self, uid: str) -> PodRecord | None:
-        return self.live.get(uid) or self.ended.get(uid)
-
     def find_waiting(self, uid: str) -> WaitingPod | None:
         """A pod in WAITING, as plugins see it."""
-        record = self.live.get(uid)
+        record = self.pods.here.get(uid)
         if record is None or record.state is not PodState.WAITING:
             return None
         identity, facts, node_name = record.target
@@ -78,7 +70,7 @@ class Ledger:
 
     def all_waiting(self) -> Iterator[WaitingPod]:
         """All pods in WAITING, in the order in which they were leased."""
-        for uid in self.live:
+        for uid in self.pods.here:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
 
@@ -125,7 +117,7 @@ class Ledger:
 
         Raises IllegalTransitionError, with nothing changed.
         """
-        for moved in TABLE.walk(*events).move(records):
+        for moved in self.pods.go_all(records, *events):
             if moved.to is not moved.was:
                 self._take(moved.among(records), moved.was)
                 self._put(moved.among(records), moved.was, moved.to)
@@ -137,46 +129,44 @@ class Ledger:
         self._wait(record)
 
     def counts(self) -> CycleCounts:
-        states = Counter(record.state for record in self.live.values())
+        states = Counter(record.state for record in self.pods.here.values())
         return CycleCounts(
             leased=states[PodState.LEASED],
             assuming=states[PodState.ASSUMING],
             waiting=states[PodState.WAITING],
             binding=states[PodState.BINDING],
             asked=states[PodState.ASKED],
-            begun_total=self._begun,
-            bound_total=self._ends[PodState.BOUND],
-            unschedulable_total=self._ends[PodState.UNSCHEDULABLE],
-            failed_total=self._ends[PodState.FAILED],
-            conflict_total=self._ends[PodState.CONFLICT],
-            gone_total=self._ends[PodState.GONE],
+            begun_total=self.pods.begun,
+            bound_total=self.pods.ended_as(PodState.BOUND),
+            unschedulable_total=self.pods.ended_as(PodState.UNSCHEDULABLE),
+            failed_total=self.pods.ended_as(PodState.FAILED),
+            conflict_total=self.pods.ended_as(PodState.CONFLICT),
+            gone_total=self.pods.ended_as(PodState.GONE),
         )
 
     def validate(self) -> None:
         """Every pod in exactly one state, and kept where that state says."""
-        for uid, record in self.live.items():
-            assert record.uid == uid, f"{record.uid} under {uid}"
+        self.pods.validate()
+        live = self.pods.here
+        for uid, record in live.items():
             assert record.state in LIVE, f"{uid} is live and {record.state}"
             assert (uid in self.undecided) == (record.state is PodState.LEASED), f"{uid}: decided?"
             waits = record.state is PodState.WAITING
             assert (uid in self.waiting) == waits == bool(record.waits), f"{uid}: waiting?"
             assert record.answer is None, f"{uid} is live and answered"
-        trying = [record for record in self.live.values() if record.state in TRYING]
+        trying = [record for record in live.values() if record.state in TRYING]
         tokens = {record.trial.token: record for record in trying}
         assert tokens == self.attempts, "attempts and pods disagree"
         assert len(tokens) == len(trying), "two pods have one token"
         counts = self.counts()
         assert len(self.undecided) == counts.leased, "a pod waits for a decision and is not leased"
         assert len(self.waiting) == counts.waiting, "a pod that does not wait has a deadline"
-        assert counts.begun_total == len(self.live) + counts.ended_total, counts
         self._validate_ended()
 
     def _validate_ended(self) -> None:
-        assert not self.ended.keys() & self.live.keys(), "a pod is live and ended"
         assert not self.ended_attempts.keys() & self.attempts.keys(), "an attempt is both"
-        assert len(self.ended) <= self._max_remembered, "too many pods are remembered"
-        assert len(self.ended_attempts) <= self._max_remembered, "too many attempts are remembered"
-        for record in (*self.ended.values(), *self.ended_attempts.values()):
+        assert len(self.ended_attempts) <= self.pods.max_ended, "too many attempts are remembered"
+        for record in (*self.pods.ended.values(), *self.ended_attempts.values()):
             assert record.state in ENDED, f"{record.uid} ended as {record.state}"
             if record.state is PodState.BOUND:
                 bound = record.answer is not None and record.answer.outcome is BindOutcome.BOUND
@@ -191,7 +181,7 @@ class Ledger:
     def _take(self, records: Sequence[PodRecord], was: PodState) -> None:
         if was is PodState.LEASED:
             for record in records:
-                del self.undecided[record.pod.uid]
+                del self.undecided[record.uid]
         elif was is PodState.WAITING:
             for record in records:
                 self.waiting.take(record.uid)
@@ -199,38 +189,18 @@ class Ledger:
 
     def _put(self, records: Sequence[PodRecord], was: PodState, to: PodState) -> None:
         if to is PodState.LEASED:
-            named = {record.pod.uid: record for record in records}
-            if was in ENDED:
-                for uid in named:
-                    self.ended.pop(uid, None)
-            self.live |= named
-            self.undecided |= named
+            self.undecided |= {record.uid: record for record in records}
         elif to is PodState.ASSUMING:
             self.attempts |= {each.trial.token: each for each in records}
         elif to is PodState.WAITING:
             for record in records:
                 self._wait(record)
         elif to in ENDED and was not in ENDED:
-            self._put_aside(records, to)
+            tried = {each.attempt.token: each for each in records if each.attempt is not None}
+            for token in tried:
+                del self.attempts[token]
+            self.ended_attempts |= tried
+            forget_oldest(self.ended_attempts, self.pods.max_ended)
 
     def _wait(self, record: PodRecord) -> None:
         self.waiting.put(record.uid, (record.deadline_s,), record.seq, record)
-
-    def _put_aside(self, records: Sequence[PodRecord], to: PodState) -> None:
-        self._ends[to] += len(records)
-        named = {record.pod.uid: record for record in records}
-        tried = {each.attempt.token: each for each in records if each.attempt is not None}
-        for uid in named:
-            del self.live[uid]
-        for token in tried:
-            del self.attempts[token]
-        _remember(self.ended, named, self._max_remembered)
-        _remember(self.ended_attempts, tried, self._max_remembered)
-
-
-def _remember(
-    memory: OrderedDict[str, PodRecord], named: Mapping[str, PodRecord], most: int
-) -> None:
-    memory.update(named)
-    for _ in range(len(memory) - most):
-        memory.popitem(last=False)

@@ -64,7 +64,10 @@ RESERVED = frozenset({_S.ASSUMED, _S.WAITING, _S.PERMITTED, *AT_BINDER})
 TRYING = frozenset({_S.ASSUMING, *RESERVED})
 """The pod has an attempt, which the cache may count on its node."""
 
-LIVE = frozenset({_S.LEASED, *TRYING}) - PASSING
+UNDER_WAY = frozenset({_S.LEASED, *TRYING})
+"""Where a pod is from lease to end."""
+
+LIVE = UNDER_WAY - PASSING
 """Where a pod of this scheduler can be between two calls."""
 
 ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
@@ -207,6 +210,7 @@ class PodRecord:
     the pod was ASSUMING, and that it will be told.
     """
 
+    uid: str
     pod: PodInCycle
     profile: Profile
     seq: int
@@ -220,13 +224,9 @@ class PodRecord:
     refusal: Status | None = None
 
     @property
-    def uid(self) -> str:
-        return self.pod.uid
-
-    @property
     def trial(self) -> Attempt:
         """The attempt of a pod that has one."""
-        assert self.attempt is not None, f"{self.pod.uid} was never placed"
+        assert self.attempt is not None, f"{self.uid} was never placed"
         return self.attempt
 
     @property
@@ -238,7 +238,7 @@ class PodRecord:
     def target(self) -> Target:
         """The pod and its node as plugins see them."""
         namespace, _, name = self.pod.key.partition("/")
-        who = PodIdentity(self.pod.uid, namespace, name)
+        who = PodIdentity(self.uid, namespace, name)
         return who, self.pod.info.facts, self.trial.node_name
 
     @property
@@ -259,5 +259,5 @@ def is_answer(record: PodRecord, answer: BindAnswer, earlier: BindAnswer | None)
     elif answer.outcome is BindOutcome.BOUND and answer.node_name != record.trial.node_name:
         why = f"bound to {answer.node_name}, sent to {record.trial.node_name}"
     if why or record.state not in AT_BINDER:
-        raise TABLE.illegal(record.pod.uid, record.state, answer.event, record.history, why)
+        raise TABLE.illegal(record.uid, record.state, answer.event, record.history, why)
     return True

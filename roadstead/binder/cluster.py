@@ -1,35 +1,45 @@
-"""The binder's nodes, and the numbers of its records."""
+"""The binder's pods and nodes, and the numbers of its records."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from roadstead.binder.book import PodBook
 from roadstead.binder.pods import (
+    COUNTED,
+    HERE,
+    TABLE,
     AppendJournal,
     BinderHaltedError,
     BinderSettings,
     Effect,
     Halted,
+    PodEvent,
+    PodRecord,
+    PodState,
 )
 from roadstead.binder.rows import RowVersions
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import PodFacts
 from roadstead.journal import JournalRecord, RecordKind, Subject
 from roadstead.placements import NodeStore, Placements
+from roadstead.pod_store import PodStore
 from roadstead.protocol.errors import IllegalTransitionError
 
 
-class NodeBook(PodBook):
+class NodeBook:
     """Nodes with the pods that are counted on them, and what the journal is told of the cluster.
 
-    rows: the versions of nodes.
+    pods: those that wait or are bound, and the last that were deleted. rows: the versions of nodes.
     """
 
     def __init__(
         self, store: NodeStore, settings: BinderSettings, next_lsn: int, *, tells_all: bool
     ) -> None:
-        super().__init__(settings)
+        self.settings = settings
+        self.pods: PodStore[PodRecord, PodState, PodEvent] = PodStore(
+            TABLE, PodState.UNKNOWN, HERE, {PodState.DELETED}, settings.max_gone_remembered
+        )
         self.placements = Placements(store)
         self.rows = RowVersions()
         self.halted: Halted | None = None
@@ -40,6 +50,33 @@ class NodeBook(PodBook):
     def version(self) -> int:
         """The version of the authoritative state; it only grows (I7)."""
         return self.placements.version
+
+    def pod(self, uid: str) -> tuple[str, PodFacts]:
+        """Key and facts of a pod that is here, or was lately. KeyError for any other."""
+        record = self.pods.find(uid)
+        if record is None:
+            raise KeyError(uid)
+        return record.key, record.facts
+
+    def standing(self, uid: str) -> tuple[PodState, str | None]:
+        """A pod's state and node, for who asks what became of a bind.
+
+        TENTATIVE is no answer yet: ask again after the flush.
+        """
+        record = self.pods.find(uid)
+        if record is None:
+            return PodState.UNKNOWN, None
+        return record.state, record.node_name if record.state in COUNTED else None
+
+    def is_bound_by(self, uid: str, token: str) -> bool:
+        """Whether a pod is bound, and by the request of this token."""
+        record = self.pods.here.get(uid)
+        return record is not None and record.state is PodState.BOUND and record.token == token
+
+    def records(self, uids: Iterable[str]) -> list[PodRecord]:
+        """Those of the pods that wait or are bound; not to be changed."""
+        here = self.pods.here
+        return [here[uid] for uid in uids if uid in here]
 
     def add_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
         """A node appears, and with it the pods bound to it before; a known one is updated.

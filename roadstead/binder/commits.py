@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 
 from roadstead.binder.cluster import NodeBook, to_journal
 from roadstead.binder.pods import (
-    TABLE,
     Acknowledge,
     BinderSettings,
     BindRequest,
@@ -101,7 +100,7 @@ class Commits(NodeBook):
 
     def _take_back(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
         self._undo()
-        start.forget_accepted(requests, self, self.placements)
+        start.forget_accepted(requests, self.pods.here, self.placements)
         start.shorten(self._unflushed, self._tokens, self.rows)
         self.last_lsn, self._epochs = start.last_lsn, dict(start.epochs)
 
@@ -139,7 +138,7 @@ class Commits(NodeBook):
             first = in_batch.setdefault(request.token, request)
             if not first.is_same(request):
                 raise conflict(request, f"{first.key} on {first.node_name}")
-            record = self._records.get(request.uid)
+            record = self.pods.here.get(request.uid)
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
@@ -149,7 +148,7 @@ class Commits(NodeBook):
             return None
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
-        known, epochs = self._records, self._epochs
+        known, epochs = self.pods.here, self._epochs
         found: list[PodRecord] = []
         # Facts that came with a message are copies; of a class there is one.
         same: set[tuple[int, int]] = set()
@@ -207,8 +206,7 @@ class Commits(NodeBook):
         """What is kept and told of commits to nodes that follow a version of the state."""
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
-        # From PENDING to TENTATIVE they stay where they are found.
-        TABLE.walk(PodEvent.ACCEPT).move(records)
+        self.pods.go_all(records, PodEvent.ACCEPT)
         for request, record, node_name in zip(requests, records, names, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, _, _, owner, epoch, _, _ = request
@@ -242,7 +240,7 @@ class Commits(NodeBook):
         def forbids(request: BindRequest, placed: int) -> Refusal | None:
             if len(self._unflushed) + placed >= self.settings.max_unflushed:
                 return RejectCause.BUSY, SUCCESS
-            return self._forbidding(request, self._records.get(request.uid), self._fits)
+            return self._forbidding(request, self.pods.here.get(request.uid), self._fits)
 
         undecided = [each for each in requests if not self._is_decided(each)]
         refused = refused_together(undecided, self.placements, forbids, self._missing)
@@ -251,7 +249,7 @@ class Commits(NodeBook):
 
     def _is_decided(self, request: BindRequest) -> bool:
         """Whether this very request was answered before, or waits for its flush."""
-        record = self._records.get(request.uid)
+        record = self.pods.here.get(request.uid)
         is_bound = record is not None and record.token == request.token
         return is_bound or self._tokens.get(request) is not None
 
@@ -263,7 +261,7 @@ class Commits(NodeBook):
             if known.decision is None:
                 return None
             return Acknowledge(request.token, request.owner, known.decision)
-        record = self._records.get(request.uid)
+        record = self.pods.here.get(request.uid)
         if record is not None and record.token == request.token and record.bound is not None:
             # The token is forgotten, the pod is not: it is bound by this very request.
             return Acknowledge(request.token, request.owner, record.bound)
@@ -291,7 +289,7 @@ class Commits(NodeBook):
         if request.token in self._voided:
             return RejectCause.EXPIRED, SUCCESS
         if record is None or record.state is not PodState.PENDING:
-            state = self.standing(request.uid)[0]
+            state = self.pods.state_of(request.uid)
             return _NOT_PENDING.get(state, RejectCause.UNKNOWN_POD), SUCCESS
         if request.epoch < self._epochs.get(request.owner, request.epoch):
             return RejectCause.STALE_EPOCH, SUCCESS

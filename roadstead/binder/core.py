@@ -59,7 +59,7 @@ class BinderCore(Commits):
         while self._unflushed and self._unflushed[0][0] <= lsn:
             durable.append(self._unflushed.popleft())
         tentative = [each for _, each, _ in durable if each.state is PodState.TENTATIVE]
-        TABLE.walk(PodEvent.FLUSH).move(tentative)
+        self.pods.go_all(tentative, PodEvent.FLUSH)
         for _, record, what in durable:
             if isinstance(what, str):
                 bound = Bound(record.uid, record.node_name, record.lsn, record.version)
@@ -87,15 +87,15 @@ class BinderCore(Commits):
         fresh: dict[str, PodRecord] = {}
         updated: dict[str, tuple[PodRecord, PodFacts]] = {}
         for uid, key, facts in pods:
-            known = self._records.get(uid)
+            known = self.pods.here.get(uid)
             if known is None:
                 if uid not in fresh:
-                    fresh[uid] = self._fresh(uid, key, facts)
+                    fresh[uid] = PodRecord(uid, key, facts)
             elif known.state is PodState.PENDING and known.facts != facts:
                 updated[uid] = known, facts
         records = list(fresh.values())
-        TABLE.walk(PodEvent.ADD).move(records)
-        self._file_here(records)
+        self.pods.continue_stories(records)
+        self.pods.go_all(records, PodEvent.ADD)
         numbered = self._number_all(records, RecordKind.ADD, revision) if self._tells_all else []
         return to_journal([*numbered, *self._updated(list(updated.values()), revision)])
 
@@ -110,7 +110,8 @@ class BinderCore(Commits):
         for uid, _, _, node_name in pods:
             bound_on = self.placements.node_of(uid) or nodes.setdefault(uid, node_name)
             if bound_on != node_name:
-                raise self._illegal(uid, PodEvent.MOVE, f"it is on {bound_on}, not on {node_name}")
+                why = f"it is on {bound_on}, not on {node_name}"
+                raise self.pods.illegal(uid, PodEvent.MOVE, why)
         journal = [self._load_one(*pod) for pod in pods if self.placements.node_of(pod[0]) is None]
         return to_journal(journal)
 
@@ -130,7 +131,7 @@ class BinderCore(Commits):
     ) -> list[JournalRecord]:
         """Other facts for pods; the records that tell of it, which for a bound one are due always:
         its bind or load stands in any journal."""
-        TABLE.walk(PodEvent.UPDATE).move([record for record, _ in news])
+        self.pods.go_all([record for record, _ in news], PodEvent.UPDATE)
         journal: list[JournalRecord] = []
         for record, facts in news:
             record.facts = facts
@@ -158,7 +159,7 @@ class BinderCore(Commits):
 
     def unbind(self, uid: str) -> None:
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
-        raise self._illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
+        raise self.pods.illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
 
     def void(self, tokens: Iterable[str]) -> list[Effect]:
         """Under these tokens nothing is committed any more; once flushed, that is final (I6)."""
@@ -193,7 +194,7 @@ class BinderCore(Commits):
             self._voided.popitem(last=False)
 
     def counts(self) -> BinderCounts:
-        states = [record.state for record in self._records.values()]
+        states = [record.state for record in self.pods.here.values()]
         return BinderCounts(
             nodes=len(self.placements.nodes),
             pending=states.count(PodState.PENDING),
@@ -207,9 +208,18 @@ class BinderCore(Commits):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         check_invariants(self)
 
+    def _known(self, uid: str, event: PodEvent) -> PodRecord:
+        """The record of a pod to which `event` may happen; raises where it may not."""
+        record = self.pods.known(uid, event, "never added")
+        TABLE.follow(uid, record.state, event, record.history)
+        return record
+
     def _load_one(self, uid: str, key: str, facts: PodFacts, node_name: str) -> JournalRecord:
-        record = self._records.get(uid) or self._fresh(uid, key, facts)
-        self._go(record, PodEvent.LOAD)
+        record = self.pods.here.get(uid)
+        if record is None:
+            record = PodRecord(uid, key, facts)
+            self.pods.continue_stories((record,))
+        self.pods.go(record, PodEvent.LOAD)
         record.node_name, record.facts = node_name, facts
         self.placements.place(uid, node_name, facts)
         entry = self._number(record, RecordKind.LOAD)
@@ -234,7 +244,7 @@ class BinderCore(Commits):
             was_counted = record.state in COUNTED
             if was_counted:
                 self.placements.lift(record.uid)
-            self._go(record, event)
+            self.pods.go(record, event)
             entry = self._number(record, kind)._replace(owner=preemptor, epoch=revision)
             if was_counted:
                 self.rows.changed(record.node_name, entry.lsn)

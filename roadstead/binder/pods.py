@@ -64,6 +64,7 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
 )
 
 COUNTED = frozenset({_S.TENTATIVE, _S.BOUND})
+HERE = COUNTED | {_S.PENDING}
 
 
 class BindConflictError(RoadsteadError):

@@ -23,11 +23,10 @@ from roadstead.binder.core import BinderCore
 from roadstead.binder.outcomes import GonePod
 from roadstead.binder.pods import (
     COUNTED,
-    TABLE,
+    HERE,
     BindRequest,
     PodEvent,
     PodRecord,
-    PodState,
 )
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
@@ -78,8 +77,6 @@ class Recovered:
     told: tuple[Subject, ...]
     bound: Mapping[str, str]
 
-
-_HERE = COUNTED | {PodState.PENDING}
 
 Run = tuple[RecordKind, RecordColumns]
 """Records of one kind that follow one another."""
@@ -138,14 +135,15 @@ def standing(core: BinderCore, beside: Beside = NOTHING_BESIDE) -> Iterator[Jour
         )
     for token in core._voided:
         yield JournalRecord(0, RecordKind.RUN, "", "", "", token, subject=RunMark(VOID))
-    for pod in sorted(core._records.values(), key=attrgetter("lsn")):
+    for pod in sorted(core.pods.here.values(), key=attrgetter("lsn")):
         yield from _standing_pod(core, pod, beside.pods.get(pod.uid, 0))
     yield from _gone_pods(core, beside)
 
 
 def _gone_pods(core: BinderCore, beside: Beside) -> Iterator[JournalRecord]:
-    told = {pod.uid: pod for pod in beside.gone if pod.uid not in core._records}
-    more = [GonePod(uid, e.key, "", "") for uid, e in core._gone.items() if uid not in told]
+    here, ended = core.pods.here, core.pods.ended
+    told = {pod.uid: pod for pod in beside.gone if pod.uid not in here}
+    more = [GonePod(uid, e.key, "", "") for uid, e in ended.items() if uid not in told]
     for pod in (*told.values(), *more):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
         who = (pod.uid, pod.key, pod.node_name)
@@ -211,7 +209,7 @@ class _Replay:
             names = run.tokens, run.uids, run.keys, run.nodes
             for row in zip(*names, _told(run.facts), run.owners, run.epochs, strict=True):
                 request = BindRequest(*row)
-                pod = core._find(request.uid)
+                pod = core.pods.find(request.uid)
                 answer = pod.bound if pod is not None and pod.token == request.token else None
                 if answer is not None:
                     core._tokens.put(request, answer)
@@ -225,17 +223,16 @@ class _Replay:
             updated = [
                 (place, pod)
                 for place, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
-                if pod.state in _HERE and pod.node_name == node_name
+                if pod.state in HERE and pod.node_name == node_name
             ]
             self._update(updated, run)
             places = {place for place, _ in updated}
             pods = [pod for place, pod in enumerate(pods) if place not in places]
-        TABLE.walk(PodEvent.ADD).move(pods)
-        self._core._file_here(pods)
+        self._core.pods.go_all(pods, PodEvent.ADD)
 
     def _update(self, updated: Sequence[tuple[int, PodRecord]], run: RecordColumns) -> None:
         core, facts = self._core, _told(run.facts)
-        TABLE.walk(PodEvent.UPDATE).move([pod for _, pod in updated])
+        core.pods.go_all([pod for _, pod in updated], PodEvent.UPDATE)
         for place, pod in updated:
             pod.facts = facts[place]
             if pod.state in COUNTED:
@@ -247,15 +244,13 @@ class _Replay:
     def _place(self, run: RecordColumns) -> None:
         """Binds or loads."""
         core = self._core
-        # A bind follows an accepted pod, which is filed already.
         pods, come = self._pods(run)
         events = [PodEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
             # A journal may not tell of accepted pods.
-            TABLE.walk(PodEvent.ADD).move(come)
+            core.pods.go_all(come, PodEvent.ADD)
             events = [PodEvent.ACCEPT, PodEvent.FLUSH]
-        TABLE.walk(*events).move(pods)
-        self._core._file_here(come)
+        core.pods.go_all(pods, *events)
         # What is kept is what is kept already, and not the copies that came with the records.
         uids, facts, before = [pod.uid for pod in pods], _told(run.facts), core.version
         names = core.placements.settle_all(uids, run.nodes, facts)
@@ -281,15 +276,13 @@ class _Replay:
 
     def _pods(self, run: RecordColumns) -> tuple[list[PodRecord], list[PodRecord]]:
         """The binder's records of the pods that a run tells of, and those of them that are new."""
-        core = self._core
-        # Only who was there before starts from there.
-        fresh = core._fresh if core._gone else PodRecord
-        known = list(map(core._records.get, run.uids))
+        known = list(map(self._core.pods.here.get, run.uids))
         columns = zip(known, run.uids, run.keys, _told(run.facts), strict=True)
-        pods = [pod or fresh(uid, key, facts) for pod, uid, key, facts in columns]
-        if not any(known):
-            return pods, pods
-        return pods, [pod for pod, before in zip(pods, known, strict=True) if before is None]
+        pods = come = [pod or PodRecord(uid, key, facts) for pod, uid, key, facts in columns]
+        if any(known):
+            come = [pod for pod, before in zip(pods, known, strict=True) if before is None]
+        self._core.pods.continue_stories(come)
+        return pods, come
 
     def _owned(self, run: RecordColumns) -> None:
         if not all(run.tokens):
@@ -308,18 +301,18 @@ class _Replay:
         core = self._core
         for record in run:
             event = PodEvent.EVICT if record.kind is RecordKind.EVICT else PodEvent.DELETE
-            pod = core._find(record.uid)
+            pod = core.pods.find(record.uid)
             if pod is None:
                 # A snapshot tells who is gone, not what it was.
                 namespace, _, _ = record.key.partition("/")
                 pod = PodRecord(record.uid, record.key, record.facts or PodFacts(namespace))
-                self._go(pod, PodEvent.ADD)
+                core.pods.go(pod, PodEvent.ADD)
                 event = PodEvent.DELETE
             if pod.state in COUNTED:
                 core.placements.lift(pod.uid)
                 self._bound.pop(pod.uid, None)
                 core.rows.changed(pod.node_name, record.lsn)
-            self._go(pod, event)
+            core.pods.go(pod, event)
 
     def _nodes(self, run: RecordColumns) -> None:
         for record in run:
@@ -344,11 +337,6 @@ class _Replay:
                 self._core._note_void(record.token)
             else:
                 self._told.append(subject)
-
-    def _go(self, pod: PodRecord, event: PodEvent) -> None:
-        walk = TABLE.walk(event)
-        pod.state, pod.history = walk.follow(pod.uid, pod.state, pod.history)
-        self._core._file(pod)
 
 
 def _told(facts: Sequence[PodFacts | None]) -> Sequence[PodFacts]:

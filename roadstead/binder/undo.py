@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from roadstead.binder.book import PodBook
 from roadstead.binder.pods import BindRequest, PodRecord, PodState, Released
 from roadstead.binder.rows import RowVersions
 from roadstead.binder.tokens import TokenMemory
@@ -39,11 +38,14 @@ class BatchStart:
     histories: dict[str, History]
 
     def forget_accepted(
-        self, requests: Iterable[BindRequest], pods: PodBook, placements: Placements
+        self,
+        requests: Iterable[BindRequest],
+        records: Mapping[str, PodRecord],
+        placements: Placements,
     ) -> None:
         """Bring the pods that the batch accepted or placed back to PENDING, on no node."""
         for uid in dict.fromkeys(request.uid for request in requests):
-            record = pods._records.get(uid)
+            record = records.get(uid)
             if record is None:
                 continue
             history = self.histories.get(uid)

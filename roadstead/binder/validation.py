@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 def check_invariants(core: Commits) -> None:
     """Raises AssertionError where the binder's records, placements and tokens do not agree."""
     core.placements.validate()
+    core.pods.validate()
     _check_records(core)
     numbers = [lsn for lsn, _, _ in core._unflushed]
     assert numbers == sorted(set(numbers)), "records wait out of order"
@@ -24,14 +25,12 @@ def check_invariants(core: Commits) -> None:
 
 def _check_records(core: Commits) -> None:
     waiting = {lsn for lsn, _, _ in core._unflushed}
-    for uid, record in core._records.items():
-        assert record.state not in (PodState.UNKNOWN, PodState.DELETED), f"{uid} is kept"
+    here = core.pods.here
+    for uid, record in here.items():
         if record.state in COUNTED:
             assert core.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
             assert core.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
         tentative = record.state is PodState.TENTATIVE
         assert not tentative or record.lsn in waiting, f"{uid} waits for nothing"
-    counted = sum(record.state in COUNTED for record in core._records.values())
+    counted = sum(record.state in COUNTED for record in here.values())
     assert len(core.placements) == counted, "a pod is counted and not bound"
-    assert not core._gone.keys() & core._records.keys(), "a pod is here and gone"
-    assert len(core._gone) <= core.settings.max_gone_remembered, "too many are remembered"

@@ -6,25 +6,31 @@ from collections import OrderedDict
 
 from roadstead.cache.deadlines import Deadlines
 from roadstead.cache.pods import (
+    COUNTED,
     ON_TRIAL,
+    TABLE,
     CacheCounts,
     CacheSettings,
     Placement,
+    PodEvent,
     PodRecord,
     PodState,
 )
 from roadstead.facts.pod import PodFacts
 from roadstead.placements import Delta, NodeStore, Placements
+from roadstead.pod_store import PodStore
 
 
 class CacheBook:
-    """Records by UID: of pods that are counted, and of the last that were."""
+    """The pods that are counted, and the last that were."""
 
     def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
         self.settings = settings or CacheSettings()
         self.placements = Placements(store)
-        self._records: dict[str, PodRecord] = {}
-        self._gone: OrderedDict[str, PodRecord] = OrderedDict()
+        ended = (PodState.EXPIRED, PodState.DELETED)
+        self.pods: PodStore[PodRecord, PodState, PodEvent] = PodStore(
+            TABLE, PodState.INITIAL, COUNTED, ended, self.settings.max_gone_remembered
+        )
         self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._deadlines = Deadlines()
 
@@ -40,8 +46,7 @@ class CacheBook:
 
     def state_of(self, uid: str) -> PodState:
         """A pod's state; INITIAL for one that the cache does not know (any more)."""
-        record = self._find(uid)
-        return PodState.INITIAL if record is None else record.state
+        return self.pods.state_of(uid)
 
     def node_of(self, uid: str) -> str | None:
         """The node on which a pod is counted (or kept aside); None if it is not."""
@@ -49,43 +54,41 @@ class CacheBook:
 
     def key_of(self, uid: str) -> str:
         """namespace/name of a pod that is counted, or was; its UID for any other."""
-        record = self._find(uid)
+        record = self.pods.find(uid)
         return uid if record is None else record.key
 
     def token_of(self, uid: str) -> str:
         """The attempt by which a pod is, or was, assumed; "" for one that never was."""
-        return record.token if (record := self._find(uid)) else ""
+        return record.token if (record := self.pods.find(uid)) else ""
 
     def facts_of(self, uid: str) -> PodFacts:
         """The facts of a pod that is counted, or was. KeyError for any other."""
-        record = self._find(uid)
+        record = self.pods.find(uid)
         if record is None:
             raise KeyError(uid)
         return record.facts
 
     def on_trial(self) -> list[PodRecord]:
         """Assumed pods, in the order in which they came; not to be changed."""
-        return [record for record in self._records.values() if record.state in ON_TRIAL]
+        return [record for record in self.pods.here.values() if record.state in ON_TRIAL]
 
     def placement_of(self, uid: str) -> Placement:
         """A counted pod as the cluster would show it. KeyError for a pod that is not counted."""
-        record = self._records[uid]
+        record = self.pods.here[uid]
         return Placement(uid, record.key, record.facts, record.node_name)
 
     def counts(self) -> CacheCounts:
         on_trial = len(self._deadlines)
-        asked = sum(self._records[uid].state is PodState.ASKED for uid in self._deadlines)
+        here = self.pods.here
+        asked = sum(here[uid].state is PodState.ASKED for uid in self._deadlines)
         return CacheCounts(
             nodes=len(self.placements.nodes),
             assumed=on_trial - asked,
             asked=asked,
-            added=len(self._records) - on_trial,
+            added=len(here) - on_trial,
             aside=self.placements.aside,
         )
 
     def snapshot(self) -> list[Delta]:
         """All that is counted, as deltas of the current version: what a new worker starts from."""
         return self.placements.snapshot()
-
-    def _find(self, uid: str) -> PodRecord | None:
-        return self._records.get(uid) or self._gone.get(uid)

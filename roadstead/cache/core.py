@@ -45,12 +45,13 @@ class CacheCore(CacheBook):
         deltas: list[Delta] = []
         refused: list[Refusal] = []
         news: dict[str, PodRecord] = {}
+        here, ended = self.pods.here, self.pods.ended
         for item in batch:
             uid = item.uid
             if uid in news:
                 deltas += self._count(news.values(), now_s)
                 news = {}
-            record = self._records.get(uid) or self._gone.get(uid)
+            record = here.get(uid) or ended.get(uid)
             if record is not None and self._is_same(record, item):
                 continue
             if record is not None and not TABLE.allows(record.state, PodEvent.ASSUME):
@@ -60,9 +61,6 @@ class CacheCore(CacheBook):
                 refused.append(Refusal(uid, _OVER))
                 continue
             news[uid] = PodRecord(*item)
-            if record is not None:
-                # It goes on with the story of the pod's last one.
-                news[uid].state, news[uid].history = record.state, record.history
         deltas += self._count(news.values(), now_s)
         return CacheAnswer(tuple(deltas), tuple(refused))
 
@@ -76,7 +74,7 @@ class CacheCore(CacheBook):
         refused: list[Refusal] = []
         for uid, token in batch:
             self._over(uid, token)
-            record = self._records.get(uid)
+            record = self.pods.here.get(uid)
             if record is None:
                 continue
             if record.state in ON_TRIAL and record.token == token:
@@ -94,7 +92,7 @@ class CacheCore(CacheBook):
         refused: list[Refusal] = []
         finished: dict[str, PodRecord] = {}
         for uid, token in batch:
-            record = self._records.get(uid)
+            record = self.pods.here.get(uid)
             if record is None or record.state is PodState.ADDED:
                 continue
             if record.token == token:
@@ -113,7 +111,7 @@ class CacheCore(CacheBook):
         self._check_no_move(batch)
         deltas: list[Delta] = []
         for item in batch:
-            record = self._find(item.uid)
+            record = self.pods.find(item.uid)
             if record is None:
                 record = PodRecord(item.uid, item.key, item.facts, item.node_name)
             if record.state is not PodState.ADDED:
@@ -124,7 +122,7 @@ class CacheCore(CacheBook):
 
     def confirm_assumed(self, uids: Iterable[str]) -> None:
         """The cluster shows pods as they are counted here; others are left alone."""
-        records = (self._records.get(uid) for uid in dict.fromkeys(uids))
+        records = (self.pods.here.get(uid) for uid in dict.fromkeys(uids))
         self._go_all([r for r in records if r is not None and r.state in ON_TRIAL], PodEvent.ADD)
 
     def update_pod(self, uid: str, facts: PodFacts, node_name: str) -> list[Delta]:
@@ -133,7 +131,7 @@ class CacheCore(CacheBook):
         Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod and for
         an added one on another node.
         """
-        record = self._known(uid, PodEvent.UPDATE)
+        record = self.pods.known(uid, PodEvent.UPDATE)
         self._check_no_move([Placement(uid, record.key, facts, node_name)])
         return self._added(record, PodEvent.UPDATE, node_name, facts)
 
@@ -143,7 +141,7 @@ class CacheCore(CacheBook):
         Raises IllegalTransitionError, with nothing changed, for a pod that was never there.
         """
         # Whoever is known may be removed, so that nothing raises once something is changed.
-        records = [self._known(uid, PodEvent.REMOVE) for uid in dict.fromkeys(uids)]
+        records = [self.pods.known(uid, PodEvent.REMOVE) for uid in dict.fromkeys(uids)]
         deltas: list[Delta] = []
         for record in records:
             was_counted = record.state in COUNTED
@@ -187,7 +185,7 @@ class CacheCore(CacheBook):
         deltas: list[Delta] = []
         refused: list[Refusal] = []
         for word in words:
-            record = self._records.get(word.uid)
+            record = self.pods.here.get(word.uid)
             if record is None or record.state is not PodState.ASKED or record.token != word.token:
                 status = unresolvable(f"{word.uid}: the binder was not asked about this attempt")
                 refused.append(Refusal(word.uid, status))
@@ -227,10 +225,10 @@ class CacheCore(CacheBook):
         fresh = CacheCore(store, self.settings)
         for facts in self.placements.nodes.values():
             fresh.add_node(facts)
-        for record in self._records.values():
+        for record in self.pods.here.values():
             copy = PodRecord(record.uid, record.key, record.facts, record.node_name, record.token)
             copy.state, copy.history = record.state, record.history
-            fresh._records[copy.uid] = copy
+            fresh.pods.restore([copy])
             fresh.placements.place(copy.uid, copy.node_name, copy.facts)
             if copy.state in ON_TRIAL:
                 fresh._deadlines.put([copy], record.deadline_s)
@@ -243,8 +241,9 @@ class CacheCore(CacheBook):
         and who has it confirmed differ.
         """
         found = self.placements.compare(other.placements)
-        for uid in sorted(self._records.keys() & other._records.keys()):
-            ours, theirs = self._records[uid].state, other._records[uid].state
+        here, there = self.pods.here, other.pods.here
+        for uid in sorted(here.keys() & there.keys()):
+            ours, theirs = here[uid].state, there[uid].state
             if ours is not theirs:
                 found.append(f"pod {uid}: {ours.value}, not {theirs.value}")
         return found
@@ -252,24 +251,16 @@ class CacheCore(CacheBook):
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         self.placements.validate()
-        for uid, record in self._records.items():
-            assert record.state in COUNTED, f"{uid} is kept as {record.state}"
+        self.pods.validate()
+        here = self.pods.here
+        for uid, record in here.items():
             assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
             assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
             on_trial = record.state in ON_TRIAL
             assert (uid in self._deadlines) == on_trial, f"{uid}: deadline and state disagree"
-        assert len(self.placements) == len(self._records), "a pod is counted and not known"
-        trials = sum(record.state in ON_TRIAL for record in self._records.values())
+        assert len(self.placements) == len(here), "a pod is counted and not known"
+        trials = sum(record.state in ON_TRIAL for record in here.values())
         assert len(self._deadlines) == trials, "a deadline is kept for nobody"
-        assert not self._gone.keys() & self._records.keys(), "a pod is here and gone"
-        assert len(self._gone) <= self.settings.max_gone_remembered, "too many are remembered"
-
-    def _known(self, uid: str, event: PodEvent) -> PodRecord:
-        """The record of a pod that is here or was; raises for any other."""
-        record = self._find(uid)
-        if record is None:
-            raise TABLE.illegal(uid, PodState.INITIAL, event, ())
-        return record
 
     def _go(self, record: PodRecord, event: PodEvent, deadline_s: float = 0.0) -> None:
         self._go_all((record,), event, deadline_s)
@@ -277,21 +268,13 @@ class CacheCore(CacheBook):
     def _go_all(
         self, records: Sequence[PodRecord], event: PodEvent, deadline_s: float = 0.0
     ) -> None:
-        """The one mutator of states: records, deadlines and memory follow; placements do not."""
+        """The one mutator of states: deadlines follow; placements do not."""
         begun: list[PodRecord] = []
-        for moved in TABLE.walk(event).move(records):
-            was, to, part = moved.was, moved.to, moved.among(records)
-            if was in ON_TRIAL:
-                self._deadlines.take(part)
-            if to not in COUNTED:
-                self._remember(part)
-            elif was not in COUNTED:
-                named = {record.uid: record for record in part}
-                for uid in self._gone.keys() & named.keys():
-                    del self._gone[uid]
-                self._records |= named
-            if to in ON_TRIAL:
-                begun += part
+        for moved in self.pods.go_all(records, event):
+            if moved.was in ON_TRIAL:
+                self._deadlines.take(moved.among(records))
+            if moved.to in ON_TRIAL:
+                begun += moved.among(records)
         self._deadlines.put(begun, deadline_s)
 
     def _over(self, uid: str, token: str) -> None:
@@ -300,17 +283,10 @@ class CacheCore(CacheBook):
         if len(self._forgotten) > self.settings.max_gone_remembered:
             self._forgotten.popitem(last=False)
 
-    def _remember(self, records: Sequence[PodRecord]) -> None:
-        for record in records:
-            self._records.pop(record.uid, None)
-            if record.state is not PodState.INITIAL:
-                self._gone[record.uid] = record
-        for _ in range(len(self._gone) - self.settings.max_gone_remembered):
-            self._gone.popitem(last=False)
-
     def _count(self, pods: Iterable[PodRecord], now_s: float) -> list[Delta]:
         """Assumes pods of which nothing forbids it."""
         records = list(pods)
+        self.pods.continue_stories(records)
         self._go_all(records, PodEvent.ASSUME, now_s + self.settings.assume_s)
         uids, nodes = [each.uid for each in records], [each.node_name for each in records]
         return self.placements.place_all(uids, nodes, [each.facts for each in records])
@@ -328,7 +304,7 @@ class CacheCore(CacheBook):
         """A pod that is added stays on its node (I3); also within one batch."""
         nodes: dict[str, str] = {}
         for item in batch:
-            record = self._records.get(item.uid)
+            record = self.pods.here.get(item.uid)
             added = record is not None and record.state is PodState.ADDED
             node_name = record.node_name if record is not None and added else item.node_name
             node_name = nodes.setdefault(item.uid, node_name)
@@ -345,8 +321,6 @@ class CacheCore(CacheBook):
             and record.facts == item.facts
         )
 
-    @staticmethod
-    def _refuse(record: PodRecord, event: PodEvent) -> Refusal:
+    def _refuse(self, record: PodRecord, event: PodEvent) -> Refusal:
         why = f"it is on {record.node_name} by {record.token or 'the cluster'}"
-        error = TABLE.illegal(record.uid, record.state, event, record.history, why)
-        return Refusal(record.uid, unresolvable(str(error)))
+        return Refusal(record.uid, unresolvable(str(self.pods.illegal(record.uid, event, why))))

@@ -1,4 +1,8 @@
-"""The board: every pod of the queue in its place, and the one way to move it."""
+"""The board: every pod of the queue in its place, and the one way to move it.
+
+The `PodStore` keeps which pods are here and which left; the places, whose order no other core has,
+stay beside it.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,14 @@ from typing import Generic
 
 from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
-from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.pod_store import PodStore
 from roadstead.queue.places import (
     ActiveShelf,
     BackoffShelves,
     ClassShelf,
-    Done,
     Entries,
     InFlight,
     Lease,
-    Outside,
     Place,
     Shelf,
 )
@@ -89,10 +91,10 @@ class Board(Generic[EventT]):
 
     def __init__(self, sort: QueueSort, any_of: AnyOf[EventT], settings: QueueSettings) -> None:
         self.max_pods = settings.max_pods
-        self.living: dict[str, PodEntry[EventT]] = {}
-        self.outside: Outside[EventT] = Outside(self.living)
-        self.done: Done[EventT] = Done(self.living, settings.max_done_remembered)
-
+        # Done pods are remembered, so that a late copy of an `add` is told from a new pod.
+        self.pods: PodStore[PodEntry[EventT], PodState, PodEvent] = PodStore(
+            TABLE, _S.NEW, LIVING, {_S.DONE}, settings.max_done_remembered
+        )
         rank: Rank[EventT] = Rank(sort)
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
         self.active: ActiveShelf[EventT] = ActiveShelf(rank, heap(), by_profile=settings.by_profile)
@@ -101,14 +103,11 @@ class Board(Generic[EventT]):
         self.gated: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
         self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events, any_of)
         self._places: dict[PodState, Place[EventT]] = {
-            _S.NEW: self.outside,
             _S.ACTIVE: self.active,
             _S.BACKOFF: self.backoff,
             _S.UNSCHEDULABLE: self.unschedulable,
             _S.GATED: self.gated,
             _S.IN_FLIGHT: self.in_flight,
-            _S.DONE: self.done,
-            _S.DELETED: self.outside,
         }
 
     def go(self, entry: PodEntry[EventT], event: PodEvent) -> PodState:
@@ -118,21 +117,17 @@ class Board(Generic[EventT]):
 
     def go_all(self, entries: Entries[EventT], event: PodEvent) -> None:
         """As `go` for pods that are each there once; raises with nothing changed."""
-        for moved in TABLE.walk(event).move(entries):
-            self._places[moved.was].take(moved.among(entries))
-            self._places[moved.to].put(moved.among(entries))
+        for moved in self.pods.go_all(entries, event):
+            if moved.was in self._places:
+                self._places[moved.was].take(moved.among(entries))
+            if moved.to in self._places:
+                self._places[moved.to].put(moved.among(entries))
 
     def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
         """As `go` for an event that leads back to where the pod is; it is not taken from there."""
         arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
         assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
         entry.history = arrow.extend(entry.history)
-
-    def illegal(self, uid: str, event: PodEvent, why: str) -> IllegalTransitionError:
-        """The error for an event on a pod, wherever that is."""
-        entry = self.living.get(uid) or self.done.entries.get(uid)
-        state, history = (entry.state, entry.history) if entry else (_S.NEW, ())
-        return TABLE.illegal(uid, state, event, history, why)
 
     def sort_out(
         self, lease: Lease[EventT], reports: Iterable[tuple[str, PodEvent]]
@@ -147,7 +142,7 @@ class Board(Generic[EventT]):
                 continue
             if uid not in todo and uid not in lease.closed:
                 why = f"not in lease {lease.lease_id} of {lease.owner}"
-                raise self.illegal(uid, event, why)
+                raise self.pods.illegal(uid, event, why)
             before = todo.get(uid) or lease.closed[uid]
             if before is None:
                 stale.append(uid)
@@ -155,7 +150,7 @@ class Board(Generic[EventT]):
                 duplicates.append(uid)
             else:
                 why = f"lease {lease.lease_id} reported {before.value} before"
-                raise self.illegal(uid, event, why)
+                raise self.pods.illegal(uid, event, why)
         answer = LeaseAnswer(tuple(todo), tuple(duplicates), tuple(stale))
         return [lease.open[uid] for uid in todo], answer
 
@@ -164,13 +159,14 @@ class Board(Generic[EventT]):
         if state is _S.IN_FLIGHT:
             return sorted(self.in_flight, key=lambda entry: entry.seq)
         if state is _S.DONE:
-            return list(self.done.entries.values())
+            return list(self.pods.ended.values())
         if state is _S.BACKOFF:
             return self.backoff.ordered()
-        shelf = self._places[state]
+        shelf = self._places.get(state)
         return shelf.heap.ordered() if isinstance(shelf, Shelf) else []
 
     def counts(self) -> QueueCounts:
+        pods = self.pods
         return QueueCounts(
             active=len(self.active.heap),
             backoff=len(self.backoff),
@@ -178,19 +174,18 @@ class Board(Generic[EventT]):
             gated=len(self.gated.heap),
             in_flight=len(self.in_flight),
             leases=len(self.in_flight.leases),
-            accepted_total=self.outside.taken_total,
-            done_total=self.done.put_total,
-            deleted_total=self.outside.put_total,
+            accepted_total=pods.begun,
+            done_total=pods.ended_as(_S.DONE),
+            deleted_total=pods.ended_as(_S.DELETED) + pods.ends[_S.DONE, _S.DELETED],
         )
 
     def validate(self) -> None:
         """Conservation (I4): every accepted pod is in exactly one place, the one it names."""
         self._validate_places()
         self._validate_leases()
+        self.pods.validate()
         counts = self.counts()
-        left = counts.done_total + counts.deleted_total - self.done.taken_total
-        assert counts.accepted_total == counts.living + left, counts
-        assert counts.living == len(self.living) <= self.max_pods, counts
+        assert counts.living == len(self.pods.here) <= self.max_pods, counts
 
     def _validate_places(self) -> None:
         seen: set[str] = set()
@@ -198,10 +193,9 @@ class Board(Generic[EventT]):
             for entry in self.entries(state):
                 assert entry.uid not in seen, f"{entry.uid} is in two places"
                 assert entry.state is state, f"{entry.uid} is in {state}, says {entry.state}"
-                assert self.living.get(entry.uid) is entry, f"{entry.uid} is not known"
+                assert self.pods.here.get(entry.uid) is entry, f"{entry.uid} is not known"
                 seen.add(entry.uid)
-        assert seen == set(self.living), f"in no place: {set(self.living) - seen}"
-        assert not seen & set(self.done.entries), "done pods are still here"
+        assert seen == set(self.pods.here), f"in no place: {set(self.pods.here) - seen}"
         for entry in self.unschedulable.heap:
             assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
 

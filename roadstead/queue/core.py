@@ -64,7 +64,7 @@ class QueueCore(Generic[EventT]):
         rules = rules or EventRules()
         self._board: Board[EventT] = Board(sort, rules.any_of, self.settings)
         self._lending: Lending[EventT] = Lending(self._board, self.settings.max_passed)
-        self._nominator: Nominator[EventT] = Nominator(self._board.living)
+        self._nominator: Nominator[EventT] = Nominator(self._board.pods.here)
         self._back: Returning[EventT] = Returning(self._board, gate, rules, self.settings)
         self.gate: Gate = self._back.gate
         self._next_seq = 0
@@ -76,7 +76,7 @@ class QueueCore(Generic[EventT]):
         A pod that is there with other facts is updated. Beyond `max_pods` living pods the rest is
         refused, never dropped: the sender keeps it and comes again.
         """
-        living, gone = self._board.living, self._board.done.entries
+        living, gone = self._board.pods.here, self._board.pods.ended
         accepted: dict[str, PodEntry[EventT]] = {}
         again: list[tuple[str, PodFacts]] = []
         done: list[str] = []
@@ -196,7 +196,7 @@ class QueueCore(Generic[EventT]):
         given here stays, unless the new facts have another one (upstream's UpdateNominatedPod in
         pkg/scheduler/backend/queue/nominator.go).
         """
-        entry = self._board.living.get(identity.uid)
+        entry = self._board.pods.here.get(identity.uid)
         if entry is None:
             return self.add([(identity, facts)], now_s).status
         self._update(entry, facts, now_s, events)
@@ -206,7 +206,7 @@ class QueueCore(Generic[EventT]):
         """These pods are gone from the cluster; answers those that were in the queue."""
         board, gone = self._board, list[str]()
         for uid in uids:
-            entry = board.living.get(uid) or board.done.entries.get(uid)
+            entry = board.pods.find(uid)
             if entry is not None:
                 gone += [] if entry.state is PodState.DONE else [uid]
                 board.go(entry, PodEvent.DELETE)
@@ -216,7 +216,7 @@ class QueueCore(Generic[EventT]):
         """The cluster shows these pods on nodes, whoever put them there; answers who left."""
         gone: list[str] = []
         for uid in uids:
-            if (entry := self._board.living.get(uid)) is not None:
+            if (entry := self._board.pods.here.get(uid)) is not None:
                 self._board.go(entry, PodEvent.ASSIGN)
                 gone.append(uid)
         return tuple(gone)
@@ -242,7 +242,7 @@ class QueueCore(Generic[EventT]):
         """
         moved: list[str] = []
         for uid in uids:
-            entry = self._board.living.get(uid)
+            entry = self._board.pods.here.get(uid)
             if entry is None or entry.state is PodState.ACTIVE:
                 continue
             if entry.state is PodState.IN_FLIGHT:
@@ -310,21 +310,20 @@ class QueueCore(Generic[EventT]):
 
     def state_of(self, uid: str) -> PodState:
         """Where a pod is; NEW for one that the queue does not know (any more)."""
-        entry = self._board.living.get(uid) or self._board.done.entries.get(uid)
-        return entry.state if entry else PodState.NEW
+        return self._board.pods.state_of(uid)
 
     def facts_of(self, uid: str) -> PodFacts | None:
         """The facts of a pod that waits or is in flight."""
-        entry = self._board.living.get(uid)
+        entry = self._board.pods.here.get(uid)
         return entry.facts if entry is not None else None
 
     def known_among(self, uids: Iterable[str]) -> set[str]:
         """Those of some pods that wait or are in flight."""
-        return self._board.living.keys() & uids
+        return self._board.pods.here.keys() & uids
 
     def rejected_by(self, uid: str) -> tuple[str, ...]:
         """The plugins for which a pod waits in unschedulablePods; none for one that does not."""
-        entry = self._board.living.get(uid)
+        entry = self._board.pods.here.get(uid)
         if entry is None or entry.state is not PodState.UNSCHEDULABLE:
             return ()
         return entry.rejected_by

@@ -5,7 +5,7 @@ Pods come and go together where they were told of together: what follows from ea
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, groupby
@@ -213,52 +213,6 @@ class BackoffShelves(Generic[EventT]):
     def ordered(self) -> list[PodEntry[EventT]]:
         """All pods: those that plugins rejected, then the others."""
         return [*self.rejected.heap.ordered(), *self.failed.heap.ordered()]
-
-
-class Outside(Generic[EventT]):
-    """Beyond the queue: NEW pods are taken from here, DELETED ones put here."""
-
-    def __init__(self, living: dict[str, PodEntry[EventT]]) -> None:
-        self._living = living
-        self.taken_total = 0
-        self.put_total = 0
-
-    def put(self, entries: Entries[EventT]) -> None:
-        for entry in entries:
-            self._living.pop(entry.uid, None)
-        self.put_total += len(entries)
-
-    def take(self, entries: Entries[EventT]) -> None:
-        self._living |= {entry.uid: entry for entry in entries}
-        self.taken_total += len(entries)
-
-
-class Done(Generic[EventT]):
-    """Pods that left as bound, the last `max_entries` remembered.
-
-    Their memory lets a late copy of an `add` be told from a new pod.
-    """
-
-    def __init__(self, living: dict[str, PodEntry[EventT]], max_entries: int) -> None:
-        self._living = living
-        self._max_entries = max_entries
-        self.entries: OrderedDict[str, PodEntry[EventT]] = OrderedDict()
-        self.put_total = 0
-        self.taken_total = 0
-
-    def put(self, entries: Entries[EventT]) -> None:
-        named = {entry.uid: entry for entry in entries}
-        for uid in named:
-            self._living.pop(uid, None)
-        self.entries.update(named)
-        self.put_total += len(entries)
-        for _ in range(len(self.entries) - self._max_entries):
-            self.entries.popitem(last=False)
-
-    def take(self, entries: Entries[EventT]) -> None:
-        for entry in entries:
-            del self.entries[entry.uid]
-        self.taken_total += len(entries)
 
 
 @dataclass(slots=True, eq=False)

@@ -115,7 +115,7 @@ class Returning(Generic[EventT]):
         kept: list[QueuedPod] = []
         for pod in pods:
             if pod.facts.is_terminating:
-                self.enter(self._board.living[pod.identity.uid], PodEvent.EXPIRE, now_s)
+                self.enter(self._board.pods.here[pod.identity.uid], PodEvent.EXPIRE, now_s)
             else:
                 kept.append(pod)
         return kept

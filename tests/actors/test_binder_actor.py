@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
@@ -432,7 +430,7 @@ async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_as_it_wa
 
 async def test_all_that_was_evicted_is_told_of_however_long_ago():
     binder = await binder_of("a", "b", "c")
-    binder.core.settings = replace(binder.core.settings, max_gone_remembered=1)
+    binder.core.pods.max_ended = 1
     await bind(binder, "a", "b")
     for name in "ab":
         await binder.evict(Evict("t", (f"uid-{name}",), "default/c", "n1"))

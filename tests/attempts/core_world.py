@@ -154,7 +154,7 @@ class World:
     def picture(self):
         """All that the core knows, to be compared before and after."""
         ledger = self.core._ledger
-        kept = [ledger.live, ledger.ended, ledger.attempts, ledger.ended_attempts]
+        kept = [ledger.pods.here, ledger.pods.ended, ledger.attempts, ledger.ended_attempts]
         pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
         return pods, list(ledger.undecided), self.core.counts(), self.core.next_deadline_s()
 

@@ -7,12 +7,12 @@ from tests.attempts.core_world import World
 
 
 def live(world):
-    return world.core._ledger.live["u1"]
+    return world.core._ledger.pods.here["u1"]
 
 
 def under_another_name(world):
     ledger = world.core._ledger
-    ledger.live["u9"] = ledger.live.pop("u1")
+    ledger.pods.here["u9"] = ledger.pods.here.pop("u1")
 
 
 def ended_and_live(world):
@@ -56,11 +56,11 @@ def attempt_lost(world):
 
 
 def lease_of_nobody(world):
-    world.core._ledger._begun += 1
+    world.core._ledger.pods.begun += 1
 
 
 def live_and_remembered(world):
-    world.core._ledger.ended["u1"] = live(world)
+    world.core._ledger.pods.ended["u1"] = live(world)
 
 
 def attempt_live_and_remembered(world):
@@ -69,7 +69,7 @@ def attempt_live_and_remembered(world):
 
 BROKEN = [
     (PodState.LEASED, under_another_name, "u1 under u9"),
-    (PodState.LEASED, ended_and_live, "u1 is live and failed"),
+    (PodState.LEASED, ended_and_live, "u1 is here as failed"),
     (PodState.BINDING, in_a_passing_state, "u1 is live and permitted"),
     (PodState.LEASED, decided_and_undecided, "u1: decided"),
     (PodState.LEASED, undecided_twice, "a pod waits for a decision and is not leased"),
@@ -79,8 +79,8 @@ BROKEN = [
     (PodState.BINDING, answered_and_live, "u1 is live and answered"),
     (PodState.BINDING, attempt_of_nobody, "attempts and pods disagree"),
     (PodState.ASKED, attempt_lost, "attempts and pods disagree"),
-    (PodState.LEASED, lease_of_nobody, "begun_total=2"),
-    (PodState.LEASED, live_and_remembered, "a pod is live and ended"),
+    (PodState.LEASED, lease_of_nobody, "of 2 pods 1 are here"),
+    (PodState.LEASED, live_and_remembered, "a pod is here and ended"),
     (PodState.BINDING, attempt_live_and_remembered, "an attempt is both"),
 ]
 
@@ -98,7 +98,7 @@ def test_validate_finds_two_pods_with_one_token():
     world = World()
     world.lease("u1", "u2")
     world.place("u1", "u2")
-    first, second = world.core._ledger.live.values()
+    first, second = world.core._ledger.pods.here.values()
     second.attempt = first.attempt
     world.core._ledger.attempts = {"s/1/1": second}
     with pytest.raises(AssertionError, match="two pods have one token"):
@@ -107,14 +107,14 @@ def test_validate_finds_two_pods_with_one_token():
 
 def test_validate_finds_a_pod_that_is_remembered_as_living():
     world = World().bring_to(PodState.FAILED)
-    world.core._ledger.ended["u1"].state = PodState.WAITING
+    world.core._ledger.pods.ended["u1"].state = PodState.WAITING
     with pytest.raises(AssertionError, match="u1 ended as waiting"):
         world.core.validate()
 
 
 def test_validate_finds_a_bound_pod_that_nobody_bound():
     world = World().bring_to(PodState.BOUND)
-    world.core._ledger.ended["u1"].answer = None
+    world.core._ledger.pods.ended["u1"].answer = None
     with pytest.raises(AssertionError, match="u1 is bound, and the binder did not say so"):
         world.core.validate()
 
@@ -125,8 +125,8 @@ def test_validate_finds_a_bound_pod_that_nobody_bound():
 def test_validate_finds_a_memory_that_outgrew_its_bound(state, text):
     world = World().bring_to(state)
     if state is PodState.CONFLICT:
-        world.core._ledger.ended.clear()
-    world.core._ledger._max_remembered = 0
+        world.core._ledger.pods.ended.clear()
+    world.core._ledger.pods.max_ended = 0
     with pytest.raises(AssertionError, match=text):
         world.core.validate()
 
@@ -143,6 +143,6 @@ def test_memory_keeps_the_last_pods_and_attempts():
         world.lease(uid, lease_id=number)
         world.refuse(*world.place(uid))
     ledger = world.core._ledger
-    assert list(ledger.ended) == ["u2", "u3"]
+    assert list(ledger.pods.ended) == ["u2", "u3"]
     assert list(ledger.ended_attempts) == ["s/1/2", "s/1/3"]
     world.core.validate()

@@ -467,12 +467,15 @@ def test_counts_tell_what_is_where():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda core: setattr(core._records["uid-b"], "state", PodState.DELETED), "is kept"),
-        (lambda core: setattr(core._records["uid-a"], "node_name", "n2"), "is elsewhere"),
-        (lambda core: setattr(core._records["uid-a"], "facts", LARGE), "has other facts"),
-        (lambda core: setattr(core._records["uid-a"], "lsn", 9), "waits for nothing"),
+        (
+            lambda core: setattr(core.pods.here["uid-b"], "state", PodState.DELETED),
+            "uid-b is here as deleted",
+        ),
+        (lambda core: setattr(core.pods.here["uid-a"], "node_name", "n2"), "is elsewhere"),
+        (lambda core: setattr(core.pods.here["uid-a"], "facts", LARGE), "has other facts"),
+        (lambda core: setattr(core.pods.here["uid-a"], "lsn", 9), "waits for nothing"),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not bound"),
-        (lambda core: core._gone.update({"uid-a": None}), "here and gone"),
+        (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),
         (lambda core: core._unflushed.append(core._unflushed[0]), "out of order"),
         (lambda core: setattr(core, "flushed_lsn", 1), "a flushed record waits"),
         (lambda core: setattr(core, "last_lsn", 0), "not appended"),

@@ -71,7 +71,7 @@ def send(core: BinderCore, event: PodEvent) -> None:
 
 
 def picture(core: BinderCore) -> object:
-    record = core._find("u1")
+    record = core.pods.find("u1")
     known = record and (record.state, record.history, record.node_name, record.token, record.facts)
     rows = {name: core.placements.store.table.row_facts(name) for name in ("n1", "n2")}
     return known, rows, core.version, core.last_lsn, core.counts().unflushed
@@ -89,10 +89,10 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
 def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
-    record = core._find("u1") or PodRecord("u1", "default/a", FACTS)
+    record = core.pods.find("u1") or PodRecord("u1", "default/a", FACTS)
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
-        core._go(record, event)
+        core.pods.go(record, event)
     assert picture(core) == before
 
 

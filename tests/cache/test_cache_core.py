@@ -433,7 +433,7 @@ class TestCompare:
 
 
 def assumed_of(core):
-    return core._records["uid-a"]
+    return core.pods.here["uid-a"]
 
 
 def stranger():
@@ -443,11 +443,14 @@ def stranger():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda core: setattr(core._records["uid-a"], "state", PodState.DELETED), "is kept as"),
-        (lambda core: setattr(core._records["uid-a"], "node_name", "n2"), "is elsewhere"),
-        (lambda core: setattr(core._records["uid-a"], "facts", LARGE), "has other facts"),
         (
-            lambda core: core._deadlines.take([core._records["uid-a"]]),
+            lambda core: setattr(core.pods.here["uid-a"], "state", PodState.DELETED),
+            "uid-a is here as deleted",
+        ),
+        (lambda core: setattr(core.pods.here["uid-a"], "node_name", "n2"), "is elsewhere"),
+        (lambda core: setattr(core.pods.here["uid-a"], "facts", LARGE), "has other facts"),
+        (
+            lambda core: core._deadlines.take([core.pods.here["uid-a"]]),
             "deadline and state disagree",
         ),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not known"),
@@ -455,7 +458,7 @@ def stranger():
             lambda core: core._deadlines.put([PodRecord("uid-z", "", SMALL, "")], 1.0),
             "kept for nobody",
         ),
-        (lambda core: core._gone.update({"uid-a": None}), "here and gone"),
+        (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),
     ],
 )
 def test_validate_finds_damage(damage, message):

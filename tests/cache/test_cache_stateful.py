@@ -51,8 +51,14 @@ def rows(store: TableStore) -> dict[str, object]:
 
 
 def picture(core: CacheCore) -> object:
-    pods = {uid: (record.state, record.history) for uid, record in core._records.items()}
-    return pods, list(core._gone), core.version, core.next_deadline_s(), rows(core.placements.store)
+    pods = {uid: (record.state, record.history) for uid, record in core.pods.here.items()}
+    return (
+        pods,
+        list(core.pods.ended),
+        core.version,
+        core.next_deadline_s(),
+        rows(core.placements.store),
+    )
 
 
 def apply(store: TableStore, delta: Delta) -> None:

@@ -72,7 +72,7 @@ def send(core: CacheCore, event: PodEvent) -> bool:
 
 
 def picture(core: CacheCore) -> object:
-    record = core._find("u1")
+    record = core.pods.find("u1")
     known = record and (record.state, record.history, record.deadline_s, record.token)
     rows = {name: core.placements.store.table.row_facts(name) for name in ("n1", "n2")}
     return known, rows, core.counts(), core.version, core.next_deadline_s()
@@ -90,7 +90,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
 def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
-    record = core._find("u1") or PodRecord("u1", "default/a", FACTS, "n1")
+    record = core.pods.find("u1") or PodRecord("u1", "default/a", FACTS, "n1")
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
         core._go(record, event)

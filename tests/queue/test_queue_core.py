@@ -620,7 +620,7 @@ class TestEventsInFlight:
         lease = core.lease("s", 1, 1, 0.0)
         for number in range(100):
             core.update(pod("a"), PodFacts(priority=number), 0.5, [TAINT])
-        assert len(core._board.living["uid-a"].own_events) <= 64
+        assert len(core._board.pods.here["uid-a"].own_events) <= 64
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is PodState.BACKOFF
 
@@ -709,23 +709,23 @@ class TestGates:
 
     def test_event_that_the_gating_plugin_ignores_does_not_ask_the_gate(self):
         core = queue_of("a", facts=self.SHUT)
-        history = core._board.living["uid-a"].history
+        history = core._board.pods.here["uid-a"].history
         core.move([FIT], 1.0)
-        assert core._board.living["uid-a"].history == history
+        assert core._board.pods.here["uid-a"].history == history
 
     def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == event)
-        history = core._board.living["uid-a"].history
+        history = core._board.pods.here["uid-a"].history
         assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
         core.move([FIT], 6.0)
-        assert core._board.living["uid-a"].history == history
+        assert core._board.pods.here["uid-a"].history == history
 
     def test_event_that_the_gating_plugin_registered_lets_any_rejecting_plugin_speak(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == GATES)
-        history = core._board.living["uid-a"].history
+        history = core._board.pods.here["uid-a"].history
         core.move([FIT], 6.0)
         assert core.state_of("uid-a") is PodState.GATED
-        assert core._board.living["uid-a"].history == (*history, "gate→gated")
+        assert core._board.pods.here["uid-a"].history == (*history, "gate→gated")
 
     def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
         core = queue_of("a")
@@ -857,11 +857,14 @@ class TestValidate:
     @pytest.mark.parametrize(
         ("damage", "message"),
         [
-            (lambda board: board.living.popitem(), "is not known"),
+            (lambda board: board.pods.here.popitem(), "is not known"),
             (lambda board: board.active.heap.take("uid-a"), "in no place"),
-            (lambda board: board.backoff.put([board.living["uid-a"]]), "is in two places"),
-            (lambda board: setattr(board.living["uid-a"], "state", PodState.GATED), "says gated"),
-            (lambda board: setattr(board.outside, "taken_total", 7), "accepted_total=7"),
+            (lambda board: board.backoff.put([board.pods.here["uid-a"]]), "is in two places"),
+            (
+                lambda board: setattr(board.pods.here["uid-a"], "state", PodState.GATED),
+                "says gated",
+            ),
+            (lambda board: setattr(board.pods, "begun", 7), "of 7 pods 1 are here and 0 ended"),
         ],
     )
     def test_validate_finds_damage(self, damage, message):

@@ -73,7 +73,7 @@ def rejected_and_backing_off() -> QueueCore[str]:
 
 def entry_of(core: QueueCore[str], state: PodState):
     board = core._board
-    entry = board.living.get(POD.uid) or board.done.entries[POD.uid]
+    entry = board.pods.here.get(POD.uid) or board.pods.ended[POD.uid]
     if state in (PodState.NEW, PodState.DELETED):
         entry.state = state
     return entry
@@ -81,7 +81,7 @@ def entry_of(core: QueueCore[str], state: PodState):
 
 def picture(core: QueueCore[str]) -> object:
     pods = {state: core.pods(state) for state in PodState}
-    histories = {uid: entry.history for uid, entry in core._board.living.items()}
+    histories = {uid: entry.history for uid, entry in core._board.pods.here.items()}
     closed = {n: dict(lease.closed) for n, lease in core._board.in_flight.leases.items()}
     return pods, histories, closed, core.counts(), core.next_wakeup_s()
 

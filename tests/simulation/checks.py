@@ -128,7 +128,7 @@ def _cache_and_binder(actors):
     """Both count the same pods on the same nodes, and no assumption is left (I6)."""
     cache, binder = actors[CACHE].core, actors[BINDER].core
     yield from cache.placements.compare(binder.placements)
-    for uid in sorted(cache._records):
+    for uid in sorted(cache.pods.here):
         if cache.state_of(uid) is not CacheState.ADDED:
             yield f"I6: {uid} is still {cache.state_of(uid).value} on {cache.node_of(uid)}"
 
@@ -237,7 +237,7 @@ def _facts_now(scenario, actors):
     """uid → facts: those that came last, or with which a pod was bound before."""
     binder, now = actors[BINDER].core, {}
     for uid, said in scenario.facts_said.items():
-        state, record = binder.standing(uid)[0], binder._records.get(uid)
+        state, record = binder.standing(uid)[0], binder.pods.here.get(uid)
         is_bound = state is BinderState.BOUND and record.facts in said
         now[uid] = record.facts if is_bound else said[-1]
     return now

@@ -195,7 +195,8 @@ class _Ramble:
         bound = BoundPods()
         for group in Reader(self._disk).groups():
             bound.take(group)
-        pods = (each for each in self._core.pods() if each.bound is not None and each.token)
+        here = self._core.pods.here.values()
+        pods = (each for each in here if each.bound is not None and each.token)
         if bound.pods != (wanted := {pod.uid: (pod.key, pod.node_name) for pod in pods}):
             self._problems.append(f"by its journal {bound.pods} are bound, not {wanted}")
 
@@ -227,7 +228,7 @@ class _Ramble:
     def _as_now(self, pods):
         """Pods as the binder has them, but for some."""
         for who, facts in pods:
-            record = self._core._find(who.uid)
+            record = self._core.pods.find(who.uid)
             known = facts if record is None else record.facts
             yield who, self._other(who) if self._draw.random() < 0.05 else known
 

@@ -171,7 +171,7 @@ class _Ramble:
         here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
         there = {
             uid: self._cache.node_of(uid)
-            for uid in self._cache._records
+            for uid in self._cache.pods.here
             if self._cache.node_of(uid) in known.nodes
         }
         if not here == there == self._told:

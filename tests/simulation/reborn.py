@@ -71,7 +71,7 @@ def _differing(core, before):
     for name, told in (
         ("nodes", lambda each: dict(each.placements.nodes)),
         ("void tokens", lambda each: list(each._voided)),
-        ("gone", lambda each: set(each._gone)),
+        ("gone", lambda each: set(each.pods.ended)),
     ):
         if told(core) != told(before):
             yield name, told(core), told(before)
@@ -80,10 +80,10 @@ def _differing(core, before):
     beyond = {k: e for k, e in core._epochs.items() if e > before._epochs.get(k, -1)}
     if beyond:
         yield "epochs", beyond, before._epochs
-    if core._records.keys() != before._records.keys():
-        yield "pods", sorted(core._records), sorted(before._records)
-    for uid in core._records.keys() & before._records.keys():
-        here, there = _told(core._records[uid]), _told(before._records[uid])
+    if core.pods.here.keys() != before.pods.here.keys():
+        yield "pods", sorted(core.pods.here), sorted(before.pods.here)
+    for uid in core.pods.here.keys() & before.pods.here.keys():
+        here, there = _told(core.pods.here[uid]), _told(before.pods.here[uid])
         if here != there:
             yield uid, here, there
 

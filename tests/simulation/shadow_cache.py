@@ -158,7 +158,7 @@ class ShadowCache:
             self.wrong(f"after {name}: {_short(here, should)}")
         for uid, (is_added, node, token, facts) in self.pods.items():
             state = "added" if is_added else "asked" if uid in self.asked else "assumed"
-            placed, history = core.placement_of(uid), core._records[uid].history
+            placed, history = core.placement_of(uid), core.pods.here[uid].history
             if not history or not history[-1].endswith(f"→{state}"):
                 self.wrong(f"after {name}: {uid} is {state}, by {history}")
             elif history[-1].startswith("assume→"):
@@ -194,7 +194,7 @@ class ShadowCache:
             ),
             ("added", counts.added, len(self.pods) - len(trial)),
             ("over", list(core._forgotten), list(self._over)),
-            ("gone", list(core._gone), list(self._gone)),
+            ("gone", list(core.pods.ended), list(self._gone)),
         ):
             if here != there:
                 self.wrong(f"after {name}: {what}: {here}, not {there}")

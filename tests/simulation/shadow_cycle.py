@@ -41,7 +41,7 @@ class ShadowCycle(CycleAccount):
 
     def __init__(self, core):
         self._core = core
-        most = core._ledger._max_remembered
+        most = core._ledger.pods.max_ended
         super().__init__(f"{core.owner}/{core.epoch}/", core._profiles, len(core._rooms), most)
         self._log, self.problems = [], []
         for profile in dict.fromkeys(core._profiles.values()):

@@ -183,7 +183,7 @@ class ShadowQueue:
             self.problems.append(f"shadow of the queue: {name}: {what}, not {should}"[:600])
 
     def _compare_pod(self, name, uid):
-        pod, entry = self._model.pods.get(uid), self._core._board.living.get(uid)
+        pod, entry = self._model.pods.get(uid), self._core._board.pods.here.get(uid)
         if pod is None or entry is None:
             here, should = self._plain["state_of"](uid), self._model.state_of(uid)
             if here != should:
@@ -240,7 +240,7 @@ class ShadowQueue:
         """Whose turn it is in activeQ, and how often each was passed (I11)."""
         active = self._core._board.active
         for turn, pods in self._model.turns().items():
-            entries = {pod.uid: self._core._board.living[pod.uid] for pod in pods}
+            entries = {pod.uid: self._core._board.pods.here[pod.uid] for pod in pods}
             order = active.order_of(entries[pods[0].uid])
             longest = order.longest()
             if longest is None or longest.uid != pods[0].uid:

@@ -40,11 +40,6 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/attempts/ledger.py",
-        "a pod that did not end is not among those that did",
-        (("Ledger._put", "if was in ENDED: ...", "if True: ..."),),
-    ),
-    Same(
-        "roadstead/attempts/ledger.py",
         "what only validate() asserts",
         (("Ledger._validate_ended", "if record.state is PodState.BOUND: ...", "if False: ..."),),
     ),

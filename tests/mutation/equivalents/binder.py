@@ -200,7 +200,7 @@ SAME: tuple[Same, ...] = (
         "roadstead/binder/recovery.py",
         "what is quick where all are new, or all nodes known, is found one by one as well",
         (
-            ("_Replay._pods", "if not any(known): ...", "if False: ..."),
+            ("_Replay._pods", "if any(known): ...", "if True: ..."),
             (
                 "_Replay._versions",
                 "if placements.version == before + len(nodes): ...",

@@ -10,11 +10,6 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cache/core.py",
-        "a pod that is counted already is among the records, and not among those that are gone",
-        (("CacheCore._go_all", "if was not in COUNTED: ...", "if True: ..."),),
-    ),
-    Same(
-        "roadstead/cache/core.py",
         "pods are counted one by one, to the same deltas",
         (("CacheCore.assume", "if uid in news: ...", "if True: ..."),),
     ),
