@@ -47,6 +47,7 @@ TARGETS = (
     "roadstead/scheduler",
     "roadstead/invariants",
 )
+SHARED = "roadstead/pod_store.py"
 RECOVERY = (
     "actors/messages/recovery.py",
     "actors/cache/recovery.py",
@@ -82,6 +83,7 @@ def targets() -> Iterator[str]:
     """The modules that are mutated, as paths below the checkout."""
     for folder in TARGETS:
         yield from (str(path.relative_to(ROOT)) for path in sorted((ROOT / folder).glob("*.py")))
+    yield SHARED
     yield from RECOVERY
 
 
@@ -231,7 +233,7 @@ def package_of(mutant: Mutant) -> str:
     """The name under which a mutant is counted."""
     if "recovery" in mutant.path:
         return "recovery"
-    return mutant.path.split("/")[1]
+    return mutant.path.split("/")[1].removesuffix(".py")
 
 
 def table(results: Sequence[Result]) -> list[str]:

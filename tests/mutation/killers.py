@@ -44,6 +44,13 @@ TESTS_OF = {
         "tests/actors/test_thinking.py",
     ),
     "roadstead/invariants": ("tests/invariants",),
+    "roadstead": (
+        "tests/test_pod_store.py",
+        "tests/queue",
+        "tests/cache",
+        "tests/binder",
+        "tests/attempts",
+    ),
     "actors": (
         "tests/actors/test_cache_actor.py",
         "tests/actors/test_worker_refill.py",
@@ -55,7 +62,7 @@ TESTS_OF = {
         "tests/actors/test_runs.py",
     ),
 }
-"""The tests of each package that is mutated, and of the rooms of `actors` together."""
+"""The tests of each package that is mutated, of what they share, and of the rooms of `actors`."""
 
 
 def suites_of(path: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from tests.mutation.equivalents import (
     cycle,
     invariants,
     journal,
+    pod_store,
     queue,
     recovery,
     scheduler,
@@ -20,7 +21,7 @@ from tests.mutation.sites import Mutant
 EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     (same.path, *change): same.why
     for room in (
-        *(attempts, binder, cache, cycle, invariants, journal, queue, recovery),
+        *(attempts, binder, cache, cycle, invariants, journal, pod_store, queue, recovery),
         scheduler,
     )
     for same in room.SAME

@@ -1,0 +1,11 @@
+"""Of the store of pods: `Same` as in this package's docstring."""
+
+from tests.mutation.equivalents.same import Same
+
+SAME: tuple[Same, ...] = (
+    Same(
+        "roadstead/pod_store.py",
+        "a pod that was here is not among those that ended",
+        (("PodStore._keep", "if was in self._ended_in: ...", "if True: ..."),),
+    ),
+)
