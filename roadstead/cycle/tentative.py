@@ -9,7 +9,8 @@ be refused. It is set aside then, and comes back where it was unless that change
 otherwise.
 
 The table counts nominations by class; whose they are is known here. A pod that is placed gives its
-own up, and no other one's of its class.
+own up, and no other one's of its class. What a pod's lease says of its nomination is the queue's
+word: where the cache says otherwise, that holds no room once the pod is decided.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Tentative:
         self._pods: dict[str, tuple[str, PodInfo]] = {}
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
         self._given_up: set[str] = set()
+        self._overruled: set[str] = set()
         self._lasting: Counter[tuple[str, PodInfo]] = Counter()
         self._aside: dict[str, tuple[str, Resident]] = {}
 
@@ -56,6 +58,8 @@ class Tentative:
             resident = self._table.residents.resident(uid)
             self._table.remove_pod(node_name, resident.info, uid=uid)
             self._aside[uid] = node_name, resident
+        for pod in pods if self._nominated else ():
+            self._overrule(pod)
 
     def note(self, decisions: Sequence[Decision]) -> None:
         """Pods were placed on the table; those that were set aside and were not come back."""
@@ -101,6 +105,7 @@ class Tentative:
     def withdraw(self, uid: str, node_name: str, info: PodInfo) -> None:
         """The cache ends a nomination, which the pod may have given up here before."""
         own = self._nominated.pop(uid, None)
+        self._overruled.discard(uid)
         if uid in self._given_up:
             self._given_up.discard(uid)
             return
@@ -113,6 +118,9 @@ class Tentative:
         for uid, (node_name, info) in self._pods.items():
             self._drop(uid, node_name, info)
         self._pods.clear()
+        for uid in self._overruled:
+            self._reinstate(uid)
+        self._overruled.clear()
         for node_name, resident in self._aside.values():
             self._bring_back(node_name, resident)
         self._aside.clear()
@@ -120,9 +128,28 @@ class Tentative:
     def _drop(self, uid: str, node_name: str, info: PodInfo) -> None:
         self._take_back(uid, node_name, info)
         if uid in self._given_up:
-            self._given_up.discard(uid)
-            self._lasting[self._nominated[uid]] += 1
-            self._table.nominate(*self._nominated[uid])
+            self._reinstate(uid)
+
+    def _overrule(self, pod: PodInCycle) -> None:
+        """Ends a nomination that a pod's lease does not name, until the cache is read again."""
+        own = self._nominated.get(pod.uid)
+        if own is None:
+            return
+        is_wrong = own[0] != pod.info.facts.nominated_node_name
+        if is_wrong and pod.uid not in self._given_up:
+            self._given_up.add(pod.uid)
+            self._overruled.add(pod.uid)
+            self._ends(own)
+            self._table.withdraw(*own)
+        elif not is_wrong and pod.uid in self._overruled:
+            self._overruled.discard(pod.uid)
+            self._reinstate(pod.uid)
+
+    def _reinstate(self, uid: str) -> None:
+        """A nomination that was given up lasts as the cache says."""
+        self._given_up.discard(uid)
+        self._lasting[self._nominated[uid]] += 1
+        self._table.nominate(*self._nominated[uid])
 
     def _ends(self, nomination: tuple[str, PodInfo]) -> None:
         """One pod fewer lasts as nominated."""
@@ -136,6 +163,7 @@ class Tentative:
         The batch ended a nomination of its class to the node that its facts name. That is another
         pod's where the cache nominates this one elsewhere by now, or nowhere.
         """
+        self._overruled.discard(pod.uid)
         own, named = self._nominated.get(pod.uid), pod.info.facts.nominated_node_name
         concerned = [(named, self._table.as_nominated(pod.info))] if named else []
         if own is not None:

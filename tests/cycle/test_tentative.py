@@ -173,6 +173,26 @@ def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
 
+def test_where_a_lease_knows_of_no_nomination_none_holds_room_while_others_are_decided():
+    """The cache's change that ends it is on its way, or the cache is corrected by the queue."""
+    stand = Stand()
+    stand.tentative.drop_rest()
+    stand.tentative.nominate("u1", "n2", stand.info)
+    stand.tentative.nominate("other", "n2", stand.info)
+    one = PodInCycle("u1", "default/u1", stand.info, "class")
+
+    stand.tentative.set_aside([one])
+    stand.tentative.note([Decision(one, None)])
+    assert sum(stand.table.nominations.to("n2").values()) == 1
+
+    stand.tentative.drop_rest()
+    assert sum(stand.table.nominations.to("n2").values()) == 2
+    stand.tentative.set_aside([one])
+    stand.tentative.withdraw("u1", "n2", stand.info)
+    stand.tentative.drop_rest()
+    assert sum(stand.table.nominations.to("n2").values()) == 1
+
+
 def decided(name, info, on):
     pod_here = PodInCycle(name, f"default/{name}", info, info)
     return pod_here, Decision(pod_here, on)

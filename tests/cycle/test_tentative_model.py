@@ -37,12 +37,16 @@ class World:
         self.infos = {uid: self.table.classes.info(facts) for uid, facts in FACTS.items()}
         self.tentative = Tentative(self.table)
         self.decided, self.told, self.nominated = {}, {}, {}
+        self.overruled = set()
 
     def decide(self, chosen):
         pods = {uid: PodInCycle(uid, f"d/{uid}", self.infos[uid], "") for uid in chosen}
         self.tentative.set_aside(list(pods.values()))
         for uid, name in chosen.items():
             self.decided.pop(uid, None)
+            self.overruled.discard(uid)
+            if self.nominated.get(uid, named := FACTS[uid].nominated_node_name) != named:
+                self.overruled.add(uid)
             if name is not None:
                 self.decided[uid] = name
                 # As a batch does.
@@ -78,16 +82,19 @@ class World:
             self.tentative.nominate(uid, name, self.infos[uid])
 
     def withdraw(self, uid):
+        self.overruled.discard(uid)
         if (name := self.nominated.pop(uid, None)) is not None:
             self.tentative.withdraw(uid, name, self.infos[uid])
 
     def rest(self):
         self.tentative.drop_rest()
         self.decided.clear()
+        self.overruled.clear()
 
     def check(self):
         """A pod stands where it was decided to, else where the cache says; one that was decided
-        for a node is nominated no more."""
+        for a node is nominated no more, and one whose lease says otherwise than the cache is
+        nominated to no other node than it names."""
         stands = self.told | self.decided
         assert len(self.tentative) == len(self.decided)
         for name in NODES:
@@ -97,7 +104,7 @@ class World:
         expected = Counter(
             (name, self.table.as_nominated(self.infos[uid]))
             for uid, name in self.nominated.items()
-            if uid not in self.decided
+            if uid not in self.decided and uid not in self.overruled
         )
         nominations = self.table.nominations
         found = {(name, info): n for name in NODES for info, n in nominations.to(name).items()}
@@ -111,6 +118,7 @@ class World:
 @example({"a": "n1", "b": "n1", "c": "n1"}, [("decide", {"a": "n2"}), ("decide", {"b": "n2"})])
 @example({"a": "n1", "b": "n1"}, [("decide", {"a": "n2"}), ("rest",), ("decide", {"b": "n2"})])
 @example({"a": "n2", "b": "n2"}, [("decide", {"a": "n1"}), ("withdraw", "b"), ("rest",)])
+@example({"a": "n2", "c": "n1"}, [("decide", {"a": None, "c": None}), ("decide", {"c": "n2"})])
 def test_a_pod_stands_where_it_was_decided_to_or_else_where_the_cache_says(nominated, program):
     world = World()
     for uid, name in nominated.items():

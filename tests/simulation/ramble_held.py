@@ -80,7 +80,7 @@ def nominations_at(cache, classes):
 class _Ramble:
     """late: changes that the table has not heard of. told, named: who is on which node and
     nominated to which, by those that it has. given_up: uids of pods whose nominations placements
-    ended."""
+    or leases ended."""
 
     def __init__(self, plan, scenario, draw):
         self._draw, self.problems = draw, []
@@ -181,7 +181,7 @@ class _Ramble:
 
     def _see_nodes(self):
         """Nodes on which the table differs from what it was told are said to be so; of nominations
-        those are left out that placed pods gave up."""
+        those are left out that placed pods gave up, or of which leases do not know."""
         table = self._held.table
         here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
         differing = {uid for uid in {*here, *self._told} if here.get(uid) != self._told.get(uid)}
@@ -241,6 +241,11 @@ class _Ramble:
         ours = {who.uid for who in self._facts if before[who.uid] != self._told.get(who.uid)}
         tentative.set_aside(pods)
         self._given_up.difference_update(pod.uid for pod in pods)
+        # Where a lease says otherwise than the cache, what the cache says holds no room.
+        named = {pod.uid: pod.info.facts.nominated_node_name for pod in pods}
+        self._given_up.update(
+            uid for uid in named.keys() & self._named.keys() if self._named[uid][0] != named[uid]
+        )
         if there := {pod.uid for pod in pods if table.residents.node_of(pod.uid) is not None}:
             self.problems.append(f"{there} stand on the table and are about to be decided")
             return

@@ -25,7 +25,8 @@ class ShownJudge(Judge):
         return ranks[0] == ranks[1] and replace(said, victims=()) == replace(wanted, victims=())
 
     def begin(self, pods):
-        """Pods are about to be decided: none of them stands on the table."""
+        """Pods are about to be decided: none of them stands on the table, and their leases say to
+        which nodes they are nominated."""
         for uid in [pod.uid for pod in pods if pod.uid in self._placed]:
             info, name, key = self._placed.pop(uid)
             if name in self._table.node_names():
@@ -35,6 +36,9 @@ class ShownJudge(Judge):
             elif facts := self._here.pop(uid):
                 # It was decided here before, and came to nothing; what it gave up is its again.
                 self.nominate(uid, facts, facts.nominated_node_name, ())
+        for pod in pods:
+            if self._nominated.get(pod.uid, (None, ""))[1] != pod.info.facts.nominated_node_name:
+                self._withdraw(pod.uid)
 
     def passes_on(self, decision):
         """A pod fits none of the nodes of its scheduler, and is decided on all of them by another
