@@ -17,8 +17,12 @@ TOO_FEW = "too few pods of its group can be bound with it"
 LEANS = (
     "node(s) didn't match pod affinity rules",
     "node(s) didn't match pod topology spread constraints",
+    "full",
 )
-"""Of a pod that leans on one that is assumed, and waits for Permit: the binder has not seen it."""
+"""Of a pod that leans on one that is assumed, and waits for Permit: the binder has not seen it. Or
+the pod waited for Permit itself, and others of its size, decided later, were bound first (the
+reason of `SeesCrowds`).
+"""
 
 LATE_S = 1.0
 """How late a queue may be with a timer: it looks four times a second."""
