@@ -48,6 +48,7 @@ class Check:
 Fleets = Sequence[SampleFleet]
 Wrong = Iterator[str | None]
 """One for each case: what is wrong, or None."""
+Checking = Callable[[Subject, SampleFleet], Wrong]
 
 
 def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
@@ -55,14 +56,14 @@ def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
 
     How much it tells apart, and how fast, is asked of a plugin that passes the others.
     """
-    named: list[tuple[str, Callable[[Subject, SampleFleet], Wrong], str]] = [
+    named: list[tuple[str, Checking, str]] = [
         ("workers", _workers, f"same decisions plain and with {' and '.join(WORKERS)} workers"),
     ]
     if subject.is_asked:
         named += [
             ("deterministic", _deterministic, "same answers when asked twice"),
             ("leaves the table", _leaves_table, "the table is as it was"),
-            ("reads", _reads, "answers kept up to date are those of a fresh start"),
+            ("reads", reads, "answers kept up to date are those of a fresh start"),
             ("scores", _scores, f"within 0..{MAX_NODE_SCORE}"),
             ("signature", _signature, "equal signature, equal answers"),
         ]
@@ -79,7 +80,7 @@ def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
 def _checked(
     name: str,
     fine: str,
-    work: Callable[[Subject, SampleFleet], Wrong],
+    work: Checking,
     subject: Subject,
     fleets: Fleets,
 ) -> Check:
@@ -170,7 +171,7 @@ def _leaves_table(subject: Subject, fleet: SampleFleet) -> Wrong:
         yield f"it changed the table: {differences[0]}" if differences else None
 
 
-def _reads(subject: Subject, fleet: SampleFleet) -> Wrong:
+def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
     """Pods come and go, and what was kept is held against a fresh start."""
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]

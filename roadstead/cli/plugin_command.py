@@ -97,6 +97,7 @@ def test_command(
       roadstead plugin test few_pods:FewPods --args '{"maxPods": 20}' --seeds 10
       roadstead plugin test few_pods:FewPods --format json | jq .checks
     """
+    from roadstead.cli.plugin_advice import left_out
     from roadstead.cli.plugin_checks import Outcome, run_checks
     from roadstead.cli.plugin_choice import choose_plugins
     from roadstead.cli.plugin_report import print_checks, read_args
@@ -109,8 +110,11 @@ def test_command(
     fleets = [sample_fleet(seed, nodes, 3 * nodes) for seed in range(seeds)]
     with watched(Deadlines().plugin_s):
         checks = run_checks(subject, fleets)
+        failed = any(check.outcome is Outcome.FAILED for check in checks)
+        if subject.is_asked and not failed and (advice := left_out(subject, fleets)) is not None:
+            checks.append(advice)
     print_checks(path, subject, checks, form)
-    if any(check.outcome is Outcome.FAILED for check in checks):
+    if failed:
         ctx.exit(FAILED)
 
 

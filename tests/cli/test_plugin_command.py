@@ -119,6 +119,60 @@ def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
     assert {outcome for outcome, _ in found.values()} == {"ok"}
 
 
+def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
+    code = """
+        from dataclasses import dataclass
+        from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult, SummarizesFilter
+
+        class Plain(FilterPlugin):
+            name = "Plain"
+
+            def filter(self, state, pod, table):
+                return FilterResult.refuse(table.pod_count > 5, unschedulable("full"))
+
+        class Spoken(Plain):
+            name = "Spoken"
+            reads = Reads.ROW
+            alike_by_kind = True
+
+            def sign(self, pod):
+                return ()
+
+            def admits(self, pods, table, rows):
+                return False
+
+        @dataclass(frozen=True)
+        class Pods:
+            number: int
+
+        class Broad(PreFilterPlugin, FilterPlugin, SummarizesFilter):
+            name = "Broad"
+            alike_by_kind = True
+
+            def filter_summary(self, pod, table):
+                return Pods(sum(table.class_counts.values()))
+
+            def pre_filter(self, state, pod):
+                return PreFilterResult()
+
+            def filter(self, state, pod, table):
+                most = state.filter_summaries[self.name].number % 3
+                return FilterResult.refuse(table.pod_count > most, unschedulable("many"))
+    """
+    plugin_file(here, "hooks", code)
+
+    _, plain = checks(run, "hooks:Plain")
+    _, spoken = checks(run, "hooks:Spoken")
+    _, broad = checks(run, "hooks:Broad")
+
+    told = plain["left out"][1]
+    assert told.startswith("reads = Reads.ROW holds on these fleets")
+    assert "alike_by_kind = True holds" in told
+    assert "without admits" in told
+    assert "left out" not in spoken
+    assert broad["left out"][1].startswith("without effect each placement voids")
+
+
 BROKEN = {
     "forgetful": (
         "signature",

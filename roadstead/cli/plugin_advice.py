@@ -1,0 +1,82 @@
+"""What a plugin leaves out that would make it faster, as `roadstead plugin test` says it.
+
+A hook that is left out costs time alone. Where the sample fleets can tell whether a stronger word
+would hold, it is tried on them; where they cannot, it is said what the hook would save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from roadstead.cli.plugin_checks import Check, Checking, Fleets, Outcome, kinds, reads
+from roadstead.cli.plugin_subject import Subject
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    Plugin,
+    Reads,
+    SummarizesFilter,
+    SummarizesScore,
+)
+from roadstead.framework.user_plugins import factories_of
+from roadstead.plugins.in_tree import in_tree_registry
+
+
+def left_out(subject: Subject, fleets: Fleets) -> Check | None:
+    """What of `docs/plugins.md`'s hooks would save time; None where nothing is left out."""
+    found = [*_advice(subject, fleets)]
+    if not found:
+        return None
+    return Check("left out", Outcome.OK, "; ".join(found), len(found))
+
+
+def _advice(subject: Subject, fleets: Fleets) -> Iterator[str]:
+    kind = subject.kind
+    narrower = _narrower(subject, fleets)
+    if narrower is not None:
+        yield (
+            f"reads = Reads.{narrower.name} holds on these fleets: fewer rows would be asked "
+            f"again than by {kind.reads.name}"
+        )
+    elif kind.reads is Reads.CLUSTER and kind.effect is Plugin.effect:
+        yield "without effect each placement voids what is known of every other pod"
+    if not vars(kind).get("alike_by_kind", False) and _holds(
+        _with(subject, alike_by_kind=True), fleets, kinds
+    ):
+        yield (
+            "alike_by_kind = True holds on these fleets: pods that differ in amounts alone would "
+            "be asked about once"
+        )
+    is_live_filter = issubclass(kind, FilterPlugin) and kind.reads is not Reads.NODE
+    if is_live_filter and getattr(kind, "admits", None) is FilterPlugin.admits:
+        yield "without admits the binder asks Filter for each pod of a batch by itself"
+
+
+def _narrower(subject: Subject, fleets: Fleets) -> Reads | None:
+    """The least that may be read by what these fleets show, if that is less than is said.
+
+    None for a plugin that looks across nodes: where that changes, all is asked again in the trial.
+    """
+    if issubclass(subject.kind, SummarizesFilter | SummarizesScore):
+        return None
+    for least in Reads:
+        if least >= subject.kind.reads:
+            return None
+        if _holds(_with(subject, reads=least), fleets, reads):
+            return least
+    return None
+
+
+def _with(subject: Subject, **said: object) -> Subject:
+    """The plugin, were it to say something else of itself."""
+    kind: type[Plugin] = type(subject.kind.__name__, (subject.kind,), said)
+    registry = in_tree_registry().merged(factories_of({kind.name: kind}, is_strict=True))
+    return replace(subject, kind=kind, registry=registry)
+
+
+def _holds(subject: Subject, fleets: Fleets, check: Checking) -> bool:
+    try:
+        return all(wrong is None for fleet in fleets for wrong in check(subject, fleet))
+    except Exception:
+        # The plugin is the user's, and is asked what it does not say of itself.
+        return False
