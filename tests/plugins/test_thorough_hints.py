@@ -1,9 +1,13 @@
 """Hints of InterPodAffinity where a run cannot wait for upstream's retry after five minutes."""
 
+from dataclasses import replace
+
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.framework.events import Change, QueueingHint, SeenPod
+from roadstead.framework.events import ActionType, Change, QueueingHint, SeenPod
+from roadstead.queue.events import pod_events
+from roadstead.queue.reports import PodChange
 from tests.builders import node, pod
 from tests.plugins.test_pod_hints import AFFINITY, DB, WEB, near
 
@@ -36,3 +40,12 @@ def test_a_node_came_where_others_may_not_keep_a_pod_away(thorough, hint):
     change = Change(new=node("n1"), thorough=thorough)
 
     assert AFFINITY.after_node_change(WEB, change, ClusterFacts()) is hint
+
+
+def test_a_pod_that_some_terms_avoided_changed_as_the_queue_hears_of_it():
+    (seen,) = pod_events([PodChange(DB, replace(DB, labels=(("app", "other"),)))])
+
+    assert seen.event.action is ActionType.UPDATE_POD_LABEL
+    assert AFFINITY.after_pod_change(WITHOUT_BOTH, seen.change, ClusterFacts()) is QUEUE
+    plain = replace(seen.change, thorough=False)
+    assert AFFINITY.after_pod_change(WITHOUT_BOTH, plain, ClusterFacts()) is SKIP
