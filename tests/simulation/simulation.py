@@ -57,6 +57,9 @@ RECOVERY_S = 30.0
 OUTSIDE_S = 0.25
 """Longer for each pod, where an extender may be late with its answers."""
 
+CLIENT_CUT = 0.2
+"""How often it is the client that an actor does not hear."""
+
 AGAIN_S = 0.1
 """Until a client asks again where an actor was gone."""
 
@@ -259,6 +262,7 @@ def _outcome(seed, scenario, run, problems):
 async def _chaos(run, network):
     """Partitions, pauses and crashes, as long as there are faults."""
     faults, draw = network.faults, network.random
+    aside = random.Random(f"cut off {run.scenario.plan.settings.seed}")
     rates = {
         "partition": faults.partition_every_s,
         "pause": faults.pause_every_s,
@@ -275,7 +279,10 @@ async def _chaos(run, network):
             continue
         (kind,) = draw.choices(list(rates), list(rates.values()))
         if kind == "partition":
-            network.cut(*draw.sample(names, 2), draw.uniform(0.1, faults.partition_max_s))
+            parties = draw.sample(names, 2)
+            if aside.random() < CLIENT_CUT:
+                parties[0] = OUTSIDE
+            network.cut(*parties, draw.uniform(0.1, faults.partition_max_s))
         elif kind == "pause":
             network.pause(draw.choice(names), draw.uniform(0.1, faults.pause_max_s))
         else:
