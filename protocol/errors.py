@@ -9,10 +9,10 @@ class RoadsteadError(Exception):
     """Any operating failure that Roadstead reports by itself."""
 
 
-def cut_short(value: object, max_chars: int = VALUE_MAX_CHARS) -> str:
-    """`repr` of a value from outside, never longer than `max_chars`; safe for hostile values."""
+def cut_short(value: object) -> str:
+    """`repr` of a value from outside, cut at `VALUE_MAX_CHARS`; safe for hostile values."""
     if isinstance(value, str):
-        text = repr(value[: max_chars + 1]) if len(value) > max_chars else repr(value)
+        text = repr(value[: VALUE_MAX_CHARS + 1]) if len(value) > VALUE_MAX_CHARS else repr(value)
         text = '"' + text[1:-1].replace('"', '\\"') + '"'
     elif isinstance(value, int) and value.bit_length() > 256:
         text = f"an integer of {value.bit_length()} bits"
@@ -20,7 +20,7 @@ def cut_short(value: object, max_chars: int = VALUE_MAX_CHARS) -> str:
         text = f"{type(value).__name__} of {len(value)}"
     else:
         text = repr(value)
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+    return text if len(text) <= VALUE_MAX_CHARS else text[: VALUE_MAX_CHARS - 1] + "…"
 
 
 def printable(text: str) -> str:

@@ -57,8 +57,8 @@ class NodeStore(Protocol):
 class TableStore:
     """A node table as a NodeStore: pods by their facts instead of their compiled class."""
 
-    def __init__(self, table: NodeTable | None = None) -> None:
-        self.table = table or NodeTable()
+    def __init__(self) -> None:
+        self.table = NodeTable()
         self.nodes = KnownNodes(self.table)
 
     def add_node(self, facts: NodeFacts) -> None:

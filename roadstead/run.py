@@ -127,16 +127,13 @@ def _loaded(
 
 
 def build_profiles(
-    plan: RunPlan,
-    classes: PodClasses,
-    registry: Registry | None = None,
-    members: GroupMembers | None = None,
+    plan: RunPlan, classes: PodClasses, members: GroupMembers | None = None
 ) -> dict[str, Profile]:
     """The profiles of a plan by scheduler name, built for one process.
 
     members: the gangs' pods, where this process keeps count of them.
     """
-    registry = registry or plan.registry()
+    registry = plan.registry()
     handle = Handle(classes, plan.cluster, members=members or GroupMembers())
     return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.plain import PlainCycle
-from roadstead.extenders.caller import CallerOf
 from roadstead.facts.pod import Pod
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -24,22 +23,18 @@ from roadstead.run import (
 
 
 def explain_pod(
-    inputs: RunInputs,
-    outcome: RunOutcome | None,
-    plan: RunPlan,
-    pod: Pod,
-    caller_of: CallerOf | None = None,
+    inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan, pod: Pod
 ) -> Explanation:
     """What every node says of a pod; places nothing.
 
-    outcome: of the run of `inputs`; None where nothing was scheduled. caller_of: reaches extenders,
-    over HTTP unless told otherwise. Raises InputError for a pod of no profile.
+    outcome: of the run of `inputs`; None where nothing was scheduled. Raises InputError for a pod
+    of no profile.
     """
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
     asked = _in_cycle(pod, classes, profiles)
     tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
-    narrower = build_narrower(plan, caller_of)
+    narrower = build_narrower(plan)
     cycle = PlainCycle(NodeTable(classes), profiles, tie_break, narrower=narrower)
     _fill(cycle, inputs, outcome, profiles)
     return cycle.explain(asked)

@@ -38,7 +38,7 @@ class PluginArguments(BaseModel):
 A = TypeVar("A", bound=PluginArguments)
 
 
-def parse_arguments(model: type[A], value: object, *, field: str, source: str = "") -> A:
+def parse_arguments(model: type[A], value: object, *, field: str) -> A:
     """The arguments that a configuration gives, None for none.
 
     ConfigError with every field that is wrong, below `field`.
@@ -46,7 +46,7 @@ def parse_arguments(model: type[A], value: object, *, field: str, source: str = 
     given = {} if value is None else value
     if not isinstance(given, Mapping):
         problem = Problem(field, "must be a mapping", value=cut_short(value))
-        raise ConfigError("decode", [problem], source=source)
+        raise ConfigError("decode", [problem])
     own = {each.alias for each in model.model_fields.values()}
     fields = {name: each for name, each in given.items() if name in own or name not in _TYPE_META}
     try:
@@ -54,7 +54,7 @@ def parse_arguments(model: type[A], value: object, *, field: str, source: str = 
         return model.model_validate_json(json.dumps(fields))
     except ValidationError as error:
         problems = map(_named, validation_problems(error, field))
-        raise ConfigError("decode", problems, source=source) from None
+        raise ConfigError("decode", problems) from None
 
 
 def _named(problem: Problem) -> Problem:

@@ -62,9 +62,9 @@ class Columns:
         "taint_set", "taint_sets", "unschedulable", "version", "zone", "zones",
     )  # fmt: skip
 
-    def __init__(self, classes: PodClasses, capacity: int = _START_CAPACITY) -> None:
+    def __init__(self, classes: PodClasses) -> None:
         self.classes = classes
-        self.capacity = capacity
+        self.capacity = capacity = _START_CAPACITY
         self.size = 0
         self.names: list[str] = []
         self.facts: list[NodeFacts] = []
@@ -112,11 +112,11 @@ class Columns:
             self._hashed = self.size
         return self._name_hash
 
-    def put_hashes(self, start: int, hashes: NDArray[np.uint64]) -> None:
-        """Takes over the hashes of the last rows, from `start` on."""
-        assert len(self.name_hash) >= start + len(hashes), "rows have no room yet"
-        self._name_hash[start : start + len(hashes)] = hashes
-        self._hashed = start + len(hashes)
+    def put_hashes(self, hashes: NDArray[np.uint64]) -> None:
+        """Take over the hashes of all rows."""
+        assert len(self.name_hash) >= len(hashes), "rows have no room yet"
+        self._name_hash[: len(hashes)] = hashes
+        self._hashed = len(hashes)
 
     def node(self, row: int) -> NodeFacts:
         """The node of a row."""

@@ -77,7 +77,7 @@ class NodeTable(Table):
             copied.values, copied.has_own = column.values, column.has_own
             copied.codes[: len(rows)] = column.codes[rows]
         target.names = [columns.names[row] for row in rows]
-        target.put_hashes(0, columns.name_hash[rows])
+        target.put_hashes(columns.name_hash[rows])
         target.facts = [columns.facts[row] for row in rows]
         target.pods = [duplicate(columns.pods[row]) for row in rows]
         for on_node in target.pods:
