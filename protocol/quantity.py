@@ -38,7 +38,6 @@ FORMAT_ERROR = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 SUFFIX_ERROR = "unable to parse quantity's suffix"
-NUMERIC_ERROR = "unable to parse numeric part of quantity"
 
 
 class QuantityError(ValueError):
@@ -118,9 +117,6 @@ class Quantity:
     def __str__(self) -> str:
         """The canonical notation: no fraction, the largest suffix that loses nothing."""
         return self.text or _canonical(self)
-
-
-ZERO = Quantity(0, text="0")
 
 
 def parse_quantity(text: str) -> Quantity:

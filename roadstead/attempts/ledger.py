@@ -136,12 +136,7 @@ class Ledger:
             waiting=states[PodState.WAITING],
             binding=states[PodState.BINDING],
             asked=states[PodState.ASKED],
-            begun_total=self.pods.begun,
             bound_total=self.pods.ended_as(PodState.BOUND),
-            unschedulable_total=self.pods.ended_as(PodState.UNSCHEDULABLE),
-            failed_total=self.pods.ended_as(PodState.FAILED),
-            conflict_total=self.pods.ended_as(PodState.CONFLICT),
-            gone_total=self.pods.ended_as(PodState.GONE),
         )
 
     def validate(self) -> None:

@@ -169,28 +169,18 @@ class BindAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CycleCounts:
-    """How many pods are where now; the totals count how leases of pods began and ended."""
+    """How many pods are where now, and how many leases of pods ended with a bind."""
 
     leased: int
     assuming: int
     waiting: int
     binding: int
     asked: int
-    begun_total: int
     bound_total: int
-    unschedulable_total: int
-    failed_total: int
-    conflict_total: int
-    gone_total: int
 
     @property
     def live(self) -> int:
         return self.leased + self.assuming + self.waiting + self.binding + self.asked
-
-    @property
-    def ended_total(self) -> int:
-        failed = self.unschedulable_total + self.failed_total + self.conflict_total
-        return self.bound_total + failed + self.gone_total
 
 
 @dataclass(frozen=True, slots=True)

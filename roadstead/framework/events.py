@@ -76,12 +76,11 @@ class ClusterEvent:
 
     resource: EventResource
     action: ActionType
-    custom_label: str = ""
 
     @property
     def label(self) -> str:
         """The name in logs and metrics: "NodeAdd", "AssignedPodUpdatePodLabel"."""
-        return self.custom_label or f"{self.resource}{self.action.label}"
+        return f"{self.resource}{self.action.label}"
 
     @property
     def is_wildcard(self) -> bool:
@@ -110,10 +109,6 @@ ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
 NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(
-    EventResource.WILDCARD, ActionType.ALL, custom_label="UnschedulableTimeout"
-)
-FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="ForceActivate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,21 @@ from tests.attempts.core_world import WAIT, Scripted, World
 from tests.builders import pod, profile_of
 
 LIVE_COUNTS = ("leased", "assuming", "waiting", "binding", "asked")
-ENDED_COUNTS = ("bound", "unschedulable", "failed", "conflict", "gone")
 
 
 @pytest.mark.parametrize("state", [state for state in PodState if state not in PASSING])
 def test_a_pod_is_counted_where_it_is_and_nowhere_else(state):
     counts = World().bring_to(state).core.counts()
 
-    begun = int(state is not PodState.NEW)
     there = {name: int(state == name) for name in LIVE_COUNTS}
-    ended = {f"{name}_total": int(state == name) for name in ENDED_COUNTS}
-    assert counts == CycleCounts(**there, **ended, begun_total=begun)
-    assert (counts.live, counts.ended_total) == (sum(there.values()), sum(ended.values()))
+    assert counts == CycleCounts(**there, bound_total=int(state is PodState.BOUND))
+    assert counts.live == sum(there.values())
 
 
-def test_counts_of_live_and_of_ended_pods_are_sums():
-    counts = CycleCounts(*(1 << place for place in range(11)))
+def test_the_count_of_live_pods_is_a_sum():
+    counts = CycleCounts(*(1 << place for place in range(6)))
 
     assert counts.live == 0b11111
-    assert counts.ended_total == 0b11111 << 6
 
 
 GANGS = "Coscheduling"

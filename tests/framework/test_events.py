@@ -6,7 +6,6 @@ from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
     EVERYTHING,
     NODE_ADD,
-    UNSCHEDULABLE_TIMEOUT,
     ActionType,
     ClusterEvent,
     EventResource,
@@ -30,7 +29,6 @@ WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
             "UnschedulablePodUpdatePodScaleDown",
         ),
         (ClusterEvent(EventResource.CSI_NODE, ActionType.ADD), "storage.k8s.io/CSINodeAdd"),
-        (UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout"),
         (WILDCARD, "*All"),
         (ClusterEvent(NODE, ActionType.ADD | ActionType.DELETE), "Node"),
     ],
@@ -75,7 +73,6 @@ def test_a_wildcard_matches_everything_and_is_matched_only_by_itself(resource, a
     assert not event.matches(WILDCARD)
     assert WILDCARD.is_wildcard
     assert not event.is_wildcard
-    assert UNSCHEDULABLE_TIMEOUT.is_wildcard
 
 
 def test_every_update_is_neither_an_add_nor_a_delete():

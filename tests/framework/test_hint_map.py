@@ -7,7 +7,6 @@ from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
     NODE_ADD,
     NODE_DELETE,
-    UNSCHEDULABLE_TIMEOUT,
     ActionType,
     Change,
     ClusterEvent,
@@ -135,7 +134,7 @@ def test_an_event_is_of_interest_if_any_plugin_registered_it_or_it_is_a_wildcard
 
     for _ in range(2):
         assert hints.is_of_interest(NODE_ADD)
-        assert hints.is_of_interest(UNSCHEDULABLE_TIMEOUT)
+        assert hints.is_of_interest(ClusterEvent(EventResource.WILDCARD, ActionType.ALL))
         assert not hints.is_of_interest(slices)
 
 

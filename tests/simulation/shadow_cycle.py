@@ -7,6 +7,7 @@ that the core leaves out, or makes twice, shows as well.
 
 from collections import Counter
 
+from roadstead.attempts.pods import PodState
 from roadstead.framework.guarded import PluginFailure
 from roadstead.protocol.errors import IllegalTransitionError
 from tests.simulation.cycle_account import UNBOUND, CycleAccount
@@ -131,9 +132,11 @@ class ShadowCycle(CycleAccount):
         for state in ("leased", "assuming", "waiting", "binding", "asked"):
             if getattr(told, state) != states[state]:
                 self._differs(name, f"{getattr(told, state)} are {state}, not {states[state]}")
-        for end in ("begun", "bound", *UNBOUND):
-            if getattr(told, f"{end}_total") != self._counts[end]:
-                self._differs(name, f"{end}: {told}, not {self._counts[end]}")
+        pods = self._core._ledger.pods
+        ends = {each: pods.ended_as(PodState(each)) for each in ("bound", *UNBOUND)}
+        for end, count in (*ends.items(), ("begun", pods.begun), ("bound", told.bound_total)):
+            if count != self._counts[end]:
+                self._differs(name, f"{end}: {count}, not {self._counts[end]}")
         live = sum(states.values())
         if told.live != live:
             self._differs(name, f"{told.live} pods are live, not {live}")
