@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from roadstead.actors.logs import ROOT
@@ -32,13 +31,12 @@ class Dispatcher:
     a handler raises it or the actor's status says that a task of its own did.
     """
 
-    __slots__ = ("_actor", "_fences", "_handlers", "_limits", "_transcript", "name")
+    __slots__ = ("_actor", "_fences", "_limits", "_transcript", "name")
 
     def __init__(self, name: str, actor: object, limits: Limits) -> None:
         self.name = name
         self._actor = actor
         self._limits = limits
-        self._handlers: dict[str, Callable[[object], Awaitable[object]]] = {}
         self._fences: dict[str, int] = {}
         self._transcript = Transcript(name)
 

@@ -166,7 +166,6 @@ class Board(Generic[EventT]):
         return shelf.heap.ordered() if isinstance(shelf, Shelf) else []
 
     def counts(self) -> QueueCounts:
-        pods = self.pods
         return QueueCounts(
             active=len(self.active.heap),
             backoff=len(self.backoff),
@@ -174,9 +173,7 @@ class Board(Generic[EventT]):
             gated=len(self.gated.heap),
             in_flight=len(self.in_flight),
             leases=len(self.in_flight.leases),
-            accepted_total=pods.begun,
-            done_total=pods.ended_as(_S.DONE),
-            deleted_total=pods.ended_as(_S.DELETED) + pods.ends[_S.DONE, _S.DELETED],
+            done_total=self.pods.ended_as(_S.DONE),
         )
 
     def validate(self) -> None:

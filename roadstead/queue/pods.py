@@ -180,7 +180,7 @@ class EndedLease:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """How many pods are where; the last three are totals since the start."""
+    """How many pods are where, and how many were done since the start."""
 
     active: int
     backoff: int
@@ -188,9 +188,7 @@ class QueueCounts:
     gated: int
     in_flight: int
     leases: int
-    accepted_total: int
     done_total: int
-    deleted_total: int
 
     @property
     def living(self) -> int:

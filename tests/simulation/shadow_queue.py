@@ -48,9 +48,7 @@ _counts = attrgetter(
     "gated",
     "in_flight",
     "leases",
-    "accepted_total",
     "done_total",
-    "deleted_total",
 )
 _ended = attrgetter("lease_id", "owner", "epoch", "uids")
 _reported = attrgetter("applied", "duplicates", "stale")
