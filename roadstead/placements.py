@@ -39,8 +39,6 @@ class NodeStore(Protocol):
 
     def remove_node(self, name: str) -> None: ...
 
-    def has_node(self, name: str) -> bool: ...
-
     def missing(self, names: Iterable[str]) -> set[str]: ...
 
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None: ...
@@ -72,9 +70,6 @@ class TableStore:
 
     def remove_node(self, name: str) -> None:
         self.table.remove_node(name)
-
-    def has_node(self, name: str) -> bool:
-        return self.table.has_node(name)
 
     def missing(self, names: Iterable[str]) -> set[str]:
         return self.table.missing(names)

@@ -80,10 +80,9 @@ TRIES = 4
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """One replacement: who was gone, who was replaced with it, how long the run waited."""
+    """One replacement: who was gone, how long the run waited."""
 
     gone: tuple[str, ...]
-    replaced: tuple[str, ...]
     took_s: float
 
 

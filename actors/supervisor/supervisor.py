@@ -296,7 +296,7 @@ class Supervisor:
             log("supervisor", "replacing failed", why=str(failure))
             return
         self._half_done = set()
-        self.restarts.append(Restart(tuple(sorted(why)), tuple(sorted(names)), clock_s() - began_s))
+        self.restarts.append(Restart(tuple(sorted(why)), clock_s() - began_s))
 
     def _check_may_go_on(
         self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float

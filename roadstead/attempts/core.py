@@ -196,11 +196,6 @@ class AttemptsCore(Outcomes):
             self._refused(record, refused_by(plugin, reason), out)
         return self._effects(out)
 
-    def next_deadline_s(self) -> float | None:
-        """When `tick` has something to do next; None while no pod waits."""
-        record = self._ledger.waiting.first()
-        return None if record is None else record.deadline_s
-
     def bind_answered(self, answers: Sequence[BindAnswer]) -> list[Effect]:
         """The binder's answers.
 

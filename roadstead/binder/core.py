@@ -13,7 +13,6 @@ from roadstead.binder.pods import (
     COUNTED,
     TABLE,
     Acknowledge,
-    BinderCounts,
     Bound,
     Effect,
     Halted,
@@ -192,17 +191,6 @@ class BinderCore(Commits):
         self._voided[token] = None
         if len(self._voided) > self.settings.max_tokens:
             self._voided.popitem(last=False)
-
-    def counts(self) -> BinderCounts:
-        states = [record.state for record in self.pods.here.values()]
-        return BinderCounts(
-            nodes=len(self.placements.nodes),
-            pending=states.count(PodState.PENDING),
-            tentative=states.count(PodState.TENTATIVE),
-            bound=states.count(PodState.BOUND),
-            unflushed=len(self._unflushed),
-            tokens=len(self._tokens),
-        )
 
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""

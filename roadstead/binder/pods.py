@@ -213,16 +213,6 @@ class BinderSettings:
     checks_versions: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BinderCounts:
-    nodes: int
-    pending: int
-    tentative: int
-    bound: int
-    unflushed: int
-    tokens: int
-
-
 @dataclass(slots=True, eq=False)
 class PodRecord:
     """The binder's own record. node_name, token, owner, epoch, lsn and version are written

@@ -39,11 +39,6 @@ class CacheBook:
         """The version of the last delta; it only grows (I7)."""
         return self.placements.version
 
-    def next_deadline_s(self) -> float | None:
-        """When `expire` has something to ask next; None while nothing is assumed."""
-        record = self._deadlines.first()
-        return None if record is None else record.deadline_s
-
     def state_of(self, uid: str) -> PodState:
         """A pod's state; INITIAL for one that the cache does not know (any more)."""
         return self.pods.state_of(uid)

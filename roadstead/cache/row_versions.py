@@ -30,9 +30,6 @@ class KnownVersions:
                 self._known[node_name] = news[node_name] = version
         return list(news.items())
 
-    def of(self, node_name: str) -> int:
-        return self._known.get(node_name, 0)
-
     def among(self, node_names: Iterable[str]) -> list[RowVersion]:
         """What is known of some nodes."""
         known = self._known

@@ -147,12 +147,6 @@ class LocalRun:
         self.queue.go_on(self.now_s)
         return drive(self.scheduler.step(self.now_s), self._met)
 
-    @property
-    def next_s(self) -> float | None:
-        """When there is something to do next, if nothing happens before; None for never."""
-        times = (self.queue.core.next_wakeup_s(), self.scheduler.core.next_deadline_s())
-        return min((each for each in times if each is not None), default=None)
-
     # What came of it.
 
     def placements(self) -> Mapping[str, str]:

@@ -58,11 +58,6 @@ class QueueNominations:
         self._core, self._events, self._happened = core, events, happened
         self._wrong_at_cache: dict[str, str] = {}
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the cache has no nomination that does not hold."""
-        return not self._wrong_at_cache
-
     def losing(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
         """Pods that are nominated to a node, and are given back nominated to another one or none.
 

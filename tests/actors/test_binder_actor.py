@@ -12,6 +12,7 @@ from roadstead.journal.files import FileJournal
 from roadstead.protocol.errors import RoadsteadError
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
+from tests.inside import counts_of
 from tests.journal.memory_journal import MemoryJournal
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened
@@ -367,12 +368,12 @@ async def test_a_late_copy_of_a_bind_does_not_list_a_pod_that_is_gone(how):
 async def test_nodes_and_pods_that_come_twice_change_nothing():
     binder = await binder_of("a")
     await bind(binder, "a")
-    before = binder.core.counts()
+    before = counts_of(binder.core)
 
     await binder.add_nodes(node_batch((node("n1"), node("n2"))))
     await binder.add_pending(batch_of("a", facts=HALF))
 
-    assert binder.core.counts() == before
+    assert counts_of(binder.core) == before
 
 
 async def test_status_says_what_is_committed():

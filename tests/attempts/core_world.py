@@ -19,6 +19,7 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 from tests.builders import pod, profile_of
+from tests.inside import next_deadline_s
 
 WAIT = Status(Code.WAIT)
 TOO_SMALL = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit")
@@ -156,7 +157,7 @@ class World:
         ledger = self.core._ledger
         kept = [ledger.pods.here, ledger.pods.ended, ledger.attempts, ledger.ended_attempts]
         pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
-        return pods, list(ledger.undecided), self.core.counts(), self.core.next_deadline_s()
+        return pods, list(ledger.undecided), self.core.counts(), next_deadline_s(self.core)
 
 
 def picture_of(record):

@@ -8,6 +8,7 @@ from roadstead.attempts.effects import Bind, PodReport, Report, ReportKind, Requ
 from roadstead.attempts.pods import PASSING, PodState
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import WAIT, World, kinds, only, tokens
+from tests.inside import next_deadline_s
 
 NOT_WAITING = [state for state in PodState if state not in (*PASSING, PodState.WAITING)]
 UNDONE = ["unreserve B u1", "unreserve A u1"]
@@ -40,7 +41,7 @@ def test_allowed_pod_goes_to_the_binder():
     assert kinds(effects) == ["FinishBinding", "Bind"]
     assert tokens(Bind, effects) == ["s/1/1"]
     assert world.log[-3:] == ["pre_bind A u1", "pre_bind B u1", "bind A u1"]
-    assert world.core.next_deadline_s() is None
+    assert next_deadline_s(world.core) is None
 
 
 def test_pod_waits_until_every_plugin_allows_it():
@@ -52,9 +53,9 @@ def test_pod_waits_until_every_plugin_allows_it():
 
 def test_deadline_is_the_first_of_those_that_still_count():
     world = waiting(10.0, 20.0)
-    assert world.core.next_deadline_s() == 110.0
+    assert next_deadline_s(world.core) == 110.0
     world.core.allow("u1", "A")
-    assert world.core.next_deadline_s() == 120.0
+    assert next_deadline_s(world.core) == 120.0
     assert world.core.tick(119.9) == []
     assert message_of(world.core.tick(120.0)).endswith("waiting 20s at plugin B.")
 
@@ -78,7 +79,7 @@ def test_rejected_pod_is_undone_and_unschedulable_by_who_rejected_it():
         ),
     )
     assert world.log[-2:] == UNDONE
-    assert world.core.next_deadline_s() is None
+    assert next_deadline_s(world.core) is None
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_pods_whose_time_is_over_are_rejected_in_the_order_of_their_deadlines():
     world.accept(*world.place(*uids))
     effects = world.core.tick(6.0)
     assert [one.uid for one in only(Requeue, effects).items] == ["u1", "u3", "u2"]
-    assert world.core.next_deadline_s() == 9.0
+    assert next_deadline_s(world.core) == 9.0
 
 
 def test_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
@@ -127,7 +128,7 @@ def test_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
     world = World(says=says)
     world.lease()
     assert kinds(world.accept(*world.place())) == ["Forget", "Requeue", "Report"]
-    assert world.core.next_deadline_s() is None
+    assert next_deadline_s(world.core) is None
 
 
 @pytest.mark.parametrize("state", NOT_WAITING)

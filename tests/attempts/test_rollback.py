@@ -17,6 +17,7 @@ from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from tests.attempts.core_world import WAIT, World, kinds, only, tokens
 from tests.builders import pod
+from tests.inside import next_deadline_s
 
 UNDONE = ["unreserve B u1", "unreserve A u1"]
 BROKEN = RuntimeError("disk on fire")
@@ -207,7 +208,7 @@ def test_deleted_pod_is_undone_and_not_requeued(state):
     assert kinds(effects) == ["Forget"]
     assert world.log[-2:] == UNDONE
     assert world.core.idle
-    assert world.core.next_deadline_s() is None
+    assert next_deadline_s(world.core) is None
 
 
 def test_pod_deleted_before_the_cache_answered_is_forgotten_without_unreserve():

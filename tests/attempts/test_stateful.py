@@ -22,6 +22,7 @@ from roadstead.attempts.pods import RESERVED, BindAnswer, BindOutcome, PodState
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, error, unschedulable
 from tests.attempts.core_world import WAIT, World
+from tests.inside import next_deadline_s
 
 UIDS = [f"u{number}" for number in range(5)]
 NODES = ("n1", "n2")
@@ -238,7 +239,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.now_s += step_s
         now_s = self.now_s
         self.do(lambda w: w.core.tick(now_s))
-        deadline_s = self.world.core.next_deadline_s()
+        deadline_s = next_deadline_s(self.world.core)
         assert deadline_s is None or deadline_s > now_s
 
     @rule(uid=st.sampled_from(UIDS), coin=st.integers(0, 3))

@@ -13,6 +13,7 @@ from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS
 from roadstead.transitions import Walk
+from tests.inside import counts_of
 from tests.journal.memory_journal import MemoryJournal
 
 FACTS = PodFacts(requests=(("cpu", 100),))
@@ -101,7 +102,7 @@ def picture(core):
     table = core.placements.store.table
     return (
         [tuple(getattr(pod, name) for name in names) for pod in core.pods.here.values()],
-        core.counts(),
+        counts_of(core),
         (core.last_lsn, core.flushed_lsn, core.version, core.halted),
         {owner: core.current_epoch(owner) for owner in ("s", "s0", "s1", "new", "other")},
         {name: core.rows.row(name) for name in core.placements.nodes},

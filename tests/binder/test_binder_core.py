@@ -24,6 +24,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.journal import RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
+from tests.inside import counts_of
 from tests.journal.memory_journal import MemoryJournal
 
 SMALL = PodFacts(requests=(("cpu", 100),))
@@ -206,12 +207,12 @@ class TestTokens:
     def test_memory_of_tokens_is_bounded(self):
         core = binder("a", max_tokens=2)
         core.bind([ask(str(number)) for number in range(5)])
-        assert core.counts().tokens == 2
+        assert counts_of(core).tokens == 2
 
     def test_tokens_that_wait_for_their_flush_are_not_forgotten(self):
         core = binder("a", "b", "c", max_tokens=1)
         core.bind([ask("a"), ask("b"), ask("c")])
-        assert core.counts().tokens == 3
+        assert counts_of(core).tokens == 3
         assert len(core.flushed(3)) == 3
         core.validate()
 
@@ -301,7 +302,7 @@ class TestPodEvents:
         core = binder()
         core.add_pods([("uid-a", "default/a", SMALL), ("uid-a", "default/a", LARGE)])
         assert core.pod("uid-a")[1] == SMALL
-        assert core.counts().pending == 1
+        assert counts_of(core).pending == 1
 
     def test_a_pending_pod_that_comes_with_other_facts_is_updated_and_journaled(self):
         core = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
@@ -421,7 +422,7 @@ class TestHalt:
         core = binder("a")
         core.flush_failed("disk full")
         assert causes(core.bind([ask("a")])) == ["halted"]
-        assert core.counts().tokens == 0
+        assert counts_of(core).tokens == 0
 
     def test_halted_binder_still_gives_earlier_answers(self):
         core = binder("a")
@@ -459,7 +460,7 @@ def test_counts_tell_what_is_where():
     core = binder("a", "b", "c")
     committed(core, ask("a"))
     core.bind([ask("b"), ask("z")])
-    counts = core.counts()
+    counts = counts_of(core)
     assert (counts.nodes, counts.pending, counts.tentative, counts.bound) == (2, 1, 1, 1)
     assert (counts.unflushed, counts.tokens) == (1, 3)
 
@@ -511,4 +512,4 @@ def test_nodes_that_come_at_once_without_a_journal_are_only_counted():
     core = BinderCore(TableStore(), lambda _: SUCCESS)
 
     assert core.add_nodes(NodeList.of([NodeFacts("n1"), NodeFacts("n2")])) == []
-    assert core.counts().nodes == 2
+    assert counts_of(core).nodes == 2

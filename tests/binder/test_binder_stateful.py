@@ -24,6 +24,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.journal import RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
+from tests.inside import counts_of
 from tests.journal.memory_journal import MemoryJournal
 
 PODS_PER_NODE = 2
@@ -61,7 +62,7 @@ def outcome(command: Command, core: BinderCore) -> object:
 def picture(core: BinderCore) -> object:
     pods = {uid: (one.state, one.history, one.node_name) for uid, one in core.pods.here.items()}
     rows = {name: core.placements.store.table.row_facts(name) for name in core.placements.nodes}
-    return pods, rows, core.version, core.last_lsn, core.flushed_lsn, core.counts(), core.halted
+    return pods, rows, core.version, core.last_lsn, core.flushed_lsn, counts_of(core), core.halted
 
 
 class BinderMachine(RuleBasedStateMachine):

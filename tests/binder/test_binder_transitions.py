@@ -19,6 +19,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS
+from tests.inside import counts_of
 
 FACTS = PodFacts(requests=(("cpu", 100),))
 OTHER = PodFacts(requests=(("cpu", 300),))
@@ -74,7 +75,7 @@ def picture(core: BinderCore) -> object:
     record = core.pods.find("u1")
     known = record and (record.state, record.history, record.node_name, record.token, record.facts)
     rows = {name: core.placements.store.table.row_facts(name) for name in ("n1", "n2")}
-    return known, rows, core.version, core.last_lsn, core.counts().unflushed
+    return known, rows, core.version, core.last_lsn, counts_of(core).unflushed
 
 
 @pytest.mark.parametrize(("state", "event", "target"), ARROWS)

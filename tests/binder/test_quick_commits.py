@@ -12,6 +12,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.protocol.status import SUCCESS
+from tests.inside import counts_of
 
 PLAIN, OTHER = PodFacts(requests=(("cpu", 100),)), PodFacts(requests=(("cpu", 200),))
 GANG = replace(PLAIN, pod_group=GroupMembership("gang", 2))
@@ -63,7 +64,7 @@ class Cores:
         assert answers[0] == answers[1]
         assert pods_of(singly) == pods_of(quick)
         assert singly.placements.store.table.differences(quick.placements.store.table) == []
-        assert singly.counts() == quick.counts()
+        assert counts_of(singly) == counts_of(quick)
         assert (singly.last_lsn, singly.version) == (quick.last_lsn, quick.version)
         for owner in ("s0", "s1", "fenced"):
             assert singly.current_epoch(owner) == quick.current_epoch(owner)

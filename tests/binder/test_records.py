@@ -24,6 +24,7 @@ from tests.binder.test_all_or_nothing import Hooks, PlannedError, core_of
 from tests.binder.test_all_or_nothing import ask as ask_plainly
 from tests.binder.test_binder_core import LARGE, SMALL, answers, ask, binder, committed
 from tests.binder.test_void import records_of
+from tests.inside import counts_of
 
 NODES = NodeList.of([NodeFacts("n3"), NodeFacts("n4")])
 CHANGES = {
@@ -104,11 +105,11 @@ def test_a_halted_binder_describes_nothing():
 def test_pods_that_are_loaded_wait_for_their_flush():
     core = binder()
     core.load([(f"u{n}", f"default/{n}", SMALL, "n1") for n in range(3)])
-    assert core.counts().unflushed == 3
+    assert counts_of(core).unflushed == 3
 
     core.flushed(2)
 
-    assert core.counts().unflushed == 1
+    assert counts_of(core).unflushed == 1
     assert [each.lsn for each in core.pods.here.values()] == [1, 2, 3]
 
 

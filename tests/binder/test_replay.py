@@ -17,6 +17,7 @@ from roadstead.protocol.status import SUCCESS
 from tests.binder.test_binder_core import LARGE, SMALL, ask, binder
 from tests.binder.test_recovery import FACTS, add, bind, has_node, told, versioned
 from tests.binder.test_void import records_of
+from tests.inside import counts_of
 
 GONE = JournalRecord(0, RecordKind.NODE_GONE, "n1", "n1", "n1")
 
@@ -114,7 +115,7 @@ def test_the_last_tokens_are_remembered_as_many_as_before(sizes):
 
     core, _ = recovered_from([has_node(1)], *groups, max_tokens=2)
 
-    assert core.counts().tokens == 2
+    assert counts_of(core).tokens == 2
     assert core._tokens.knows_any(["t-c"])
     assert core._tokens.knows_any(["t-d"])
 
@@ -259,7 +260,7 @@ def test_pods_of_a_group_that_are_told_of_twice_are_taken_one_after_another():
 
     assert (result.records, core.last_lsn) == (6, 6)
     assert core.pod("a")[1] == FACTS[0]
-    assert core.counts().pending == 2
+    assert counts_of(core).pending == 2
 
 
 def test_a_snapshot_of_a_recovered_binder_is_that_of_the_one_before():

@@ -11,6 +11,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.protocol.status import SUCCESS, unschedulable
 from tests.binder.test_binder_core import LARGE, SMALL, answers, ask, binder, causes, committed
+from tests.inside import counts_of
 
 
 def job(name, node_name="n1", *, of="job", **more):
@@ -54,7 +55,7 @@ class TestTransactions:
         shared = "default/b of the same job was refused: constraint"
         assert found["token-a"].status.message == shared
         assert found["token-d"].cause is RejectCause.UNKNOWN_POD
-        assert core.counts().bound == 0
+        assert counts_of(core).bound == 0
         core.validate()
 
     def test_what_a_broken_transaction_would_have_taken_is_there_for_the_next(self):
@@ -141,7 +142,7 @@ class TestTransactions:
         effects = core.bind([job("a"), job("b")])
 
         assert causes(effects) == ["transaction", "busy"]
-        assert core.counts().unflushed == 0
+        assert counts_of(core).unflushed == 0
 
     def test_a_pod_that_another_transaction_bound_refuses_the_whole(self):
         core = binder("a", "b")

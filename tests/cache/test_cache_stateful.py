@@ -21,6 +21,7 @@ from roadstead.cache import (
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
+from tests.inside import next_deadline_s
 
 FACTS = (
     PodFacts(requests=(("cpu", 100), ("memory", 5))),
@@ -56,7 +57,7 @@ def picture(core: CacheCore) -> object:
         pods,
         list(core.pods.ended),
         core.version,
-        core.next_deadline_s(),
+        next_deadline_s(core),
         rows(core.placements.store),
     )
 

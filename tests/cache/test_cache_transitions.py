@@ -19,6 +19,7 @@ from roadstead.cache.pods import PodRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
+from tests.inside import next_deadline_s
 
 FACTS = PodFacts(requests=(("cpu", 100),))
 OTHER = PodFacts(requests=(("cpu", 300),))
@@ -75,7 +76,7 @@ def picture(core: CacheCore) -> object:
     record = core.pods.find("u1")
     known = record and (record.state, record.history, record.deadline_s, record.token)
     rows = {name: core.placements.store.table.row_facts(name) for name in ("n1", "n2")}
-    return known, rows, core.counts(), core.version, core.next_deadline_s()
+    return known, rows, core.counts(), core.version, next_deadline_s(core)
 
 
 @pytest.mark.parametrize(("state", "event", "target"), ARROWS)

@@ -36,9 +36,6 @@ class FakeStore:
         assert not self.pods.pop(name), f"{name} is removed with pods on it"
         del self.nodes[name]
 
-    def has_node(self, name: str) -> bool:
-        return name in self.nodes
-
     def missing(self, names) -> set[str]:
         return set(names) - set(self.nodes)
 
@@ -131,7 +128,7 @@ def test_removed_node_gives_up_its_pods_first_and_gets_them_back():
     placements.place("u2", "n1", LARGE)
     removed = placements.remove_node("n1")
     assert kinds(removed) == [("remove_pod", "u1"), ("remove_pod", "u2"), ("remove_node", "n1")]
-    assert not store.has_node("n1")
+    assert "n1" not in store.node_names()
     placements.add_node(NodeFacts("n1"))
     assert store.pods["n1"] == {SMALL: 1, LARGE: 1}
 
@@ -243,7 +240,7 @@ def test_table_store_counts_pods_of_the_node_table_by_their_facts():
     placements.add_node(NodeFacts("n1", allocatable=(("cpu", 4000),)))
     placements.place("u1", "n1", SMALL)
     placements.place("u2", "n1", LARGE)
-    assert store.has_node("n1")
+    assert store.table.has_node("n1")
     assert store.table.requested(store.table.resource_code("cpu")).tolist() == [1000]
     placements.lift("u2")
     placements.update_node(NodeFacts("n1", allocatable=(("cpu", 8000),)))

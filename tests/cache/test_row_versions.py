@@ -8,7 +8,6 @@ def test_only_what_is_newer_is_news():
 
     assert known.take([("n1", 3), ("n2", 0)]) == [("n1", 3)]
     assert known.take([("n1", 3), ("n1", 5), ("n1", 4)]) == [("n1", 5)]
-    assert (known.of("n1"), known.of("n2")) == (5, 0)
     assert known.among(["n2", "n1"]) == [("n1", 5)]
 
 
@@ -18,4 +17,4 @@ def test_a_node_that_is_gone_has_no_version():
     known.drop("n1")
     known.drop("n2")
 
-    assert known.of("n1") == 0
+    assert known.among(["n1"]) == []

@@ -17,6 +17,7 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import unschedulable
 from tests.builders import config_of, pod
+from tests.inside import next_deadline_s
 
 POINTS = {point: ["Coscheduling"] for point in ("preFilter", "postFilter", "reserve", "permit")} | {
     "bind": ["DefaultBinder"]
@@ -132,7 +133,7 @@ def test_gangs_are_bound_whole_or_not_at_all(seed):
 
     world.check()
     assert world.assumed == world.bound
-    assert world.core.next_deadline_s() is None
+    assert next_deadline_s(world.core) is None
 
 
 @pytest.mark.parametrize("seed", range(20))

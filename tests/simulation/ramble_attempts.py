@@ -22,6 +22,7 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from roadstead.run import build_profiles
+from tests.inside import next_deadline_s
 from tests.peculiar_plugins import BINDING, config_with, peculiar
 from tests.simulation.shadow_cycle import LOGGED, ShadowCycle
 
@@ -127,7 +128,7 @@ class _Ramble:
         if sorted(told) != sorted(waits) or sorted(found) != sorted(uid for uid, _, _ in waits):
             self.problems.append(f"{told} and {found} are shown to wait, not {waits}")
         due = (each.deadline_s for each in live.values() if each.state == "waiting")
-        if (told := self.core.next_deadline_s()) != (wanted := min(due, default=None)):
+        if (told := next_deadline_s(self.core)) != (wanted := min(due, default=None)):
             self.problems.append(f"the next pod waits until {told}, not {wanted}")
         coming = [e.facts for e in live.values() if e.state == "assuming" and e.refusal is None]
         if Counter(self._waiting.coming()) != Counter(coming):

@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 from roadstead.placements import TableStore
 from roadstead.protocol.errors import IllegalTransitionError
+from tests.inside import next_deadline_s
 from tests.simulation.cache_copy import CacheCopy
 from tests.simulation.plain_binder import nodes_to_compare
 
@@ -186,7 +187,7 @@ class ShadowCache:
         counts = core.counts()
         for what, here, there in (
             ("deadlines", {each.uid: each.deadline_s for each in core.on_trial()}, self._until_s),
-            ("the first one", core.next_deadline_s(), min(self._until_s.values(), default=None)),
+            ("the first one", next_deadline_s(core), min(self._until_s.values(), default=None)),
             (
                 "asked",
                 (counts.asked, counts.assumed + counts.asked),
@@ -210,12 +211,12 @@ class ShadowCache:
         if here != (self._copy.nodes, self._copy.pods, self._copy.named, []):
             self.wrong(f"after {name}: a snapshot holds {here}")
         times = {each.uid: (each.state, each.deadline_s) for each in again.on_trial()}
-        first_s, trial = again.next_deadline_s(), core.on_trial()
+        first_s, trial = next_deadline_s(again), core.on_trial()
         if times != {each.uid: (each.state, each.deadline_s) for each in trial}:
             self.wrong(f"after {name}: one made anew has the deadlines {times}")
         if core.compare(again) or again.counts() != core.counts():
             self.wrong(f"after {name}: one made anew differs: {core.compare(again)}")
-        if first_s != core.next_deadline_s():
+        if first_s != next_deadline_s(core):
             self.wrong(f"after {name}: one made anew asks at {first_s} first")
         for uid in self.pods:
             if again.placement_of(uid) != core.placement_of(uid):

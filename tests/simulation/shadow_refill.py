@@ -265,7 +265,7 @@ class ShadowRefill:
                 },
             ),
             ("nominations", named, {u: one for u, one in cache.named.items() if one[0] in here}),
-            ("versions", versions, {n: known.of(n) for n in here if known.of(n)}),
+            ("versions", versions, dict(known.among(here))),
             ("changes", len(order), sum(map(len, (changes, nodes, pods, named, versions)))),
         ):
             self._same(f"{what} that a new life gets", told, wanted)

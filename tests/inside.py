@@ -1,0 +1,36 @@
+"""What tests look at inside of the cores, and what nothing else asks them for."""
+
+from typing import NamedTuple
+
+from roadstead.attempts.core import AttemptsCore
+from roadstead.binder.core import BinderCore
+from roadstead.binder.pods import PodState
+from roadstead.cache.core import CacheCore
+
+
+class BinderCounts(NamedTuple):
+    nodes: int
+    pending: int
+    tentative: int
+    bound: int
+    unflushed: int
+    tokens: int
+
+
+def counts_of(core: BinderCore) -> BinderCounts:
+    states = [record.state for record in core.pods.here.values()]
+    return BinderCounts(
+        nodes=len(core.placements.nodes),
+        pending=states.count(PodState.PENDING),
+        tentative=states.count(PodState.TENTATIVE),
+        bound=states.count(PodState.BOUND),
+        unflushed=len(core._unflushed),
+        tokens=len(core._tokens),
+    )
+
+
+def next_deadline_s(core: AttemptsCore | CacheCore) -> float | None:
+    """When `tick` or `expire` has something to do next; None while nothing waits for time."""
+    waiting = core._ledger.waiting if isinstance(core, AttemptsCore) else core._deadlines
+    record = waiting.first()
+    return None if record is None else record.deadline_s
