@@ -22,7 +22,7 @@ from roadstead.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Reads, Sc
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
-from roadstead.plugins.resource_scoring import usage
+from roadstead.plugins.resource_scoring import usages
 from roadstead.protocol.status import SKIP, SUCCESS, Status
 
 F64 = NDArray[np.float64]
@@ -43,11 +43,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         fractions: list[F64] = []
         present: list[NDArray[np.bool_]] = []
-        for resource in self.resources:
-            line = usage(pod, table, resource, nonzero=False)
-            if line is None:
-                continue
-            requested, capacity = line
+        for _, requested, capacity in usages(pod, table, self.resources, nonzero=False):
             fractions.append(np.minimum(requested / np.maximum(capacity, 1), 1.0))
             present.append(capacity != 0)
         if not fractions:

@@ -14,7 +14,7 @@ most_allocated,requested_to_capacity_ratio}.go and plugins/helper/shape_score.go
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -47,20 +47,21 @@ def build_scorer(strategy: ScoringStrategy) -> ResourceScorer:
     return RatioScorer(strategy.resources, function.shape)
 
 
-def usage(
-    pod: PodInfo, table: Table, resource: ResourceSpec, *, nonzero: bool
-) -> tuple[I64, I64] | None:
-    """(requested with the pod, allocatable) of one resource: int64[row] each; None to leave it out.
+def usages(
+    pod: PodInfo, table: Table, resources: Iterable[ResourceSpec], *, nonzero: bool
+) -> Iterator[tuple[int, I64, I64]]:
+    """(weight, requested with the pod, allocatable) of each resource that counts: int64[row] each.
 
     `nonzero`: cpu and memory count as scoring counts them, not as requested.
     """
-    code = table.resource_code(resource.name)
-    asked = (pod.scored if nonzero else pod.request_of).get(resource.name, 0)
-    if not asked and is_scalar_resource(resource.name):
-        return None
-    if nonzero and code in (CPU, MEMORY):
-        return table.nonzero_requested(code) + asked, table.allocatable(code)
-    return table.requested(code) + asked, table.allocatable(code)
+    for resource in resources:
+        code = table.resource_code(resource.name)
+        asked = (pod.scored if nonzero else pod.request_of).get(resource.name, 0)
+        if not asked and is_scalar_resource(resource.name):
+            continue
+        is_nonzero = nonzero and code in (CPU, MEMORY)
+        before = table.nonzero_requested(code) if is_nonzero else table.requested(code)
+        yield resource.weight, before + asked, table.allocatable(code)
 
 
 class AllocationScorer:
@@ -73,15 +74,11 @@ class AllocationScorer:
     def score(self, pod: PodInfo, table: Table) -> I64:
         weighted = np.zeros(len(table), dtype=np.int64)
         weights = np.zeros(len(table), dtype=np.int64)
-        for resource in self.resources:
-            line = usage(pod, table, resource, nonzero=True)
-            if line is None:
-                continue
-            requested, capacity = line
+        for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):
             used = np.minimum(requested, capacity)
             amount = used if self.most else capacity - used
-            weighted += amount * MAX_NODE_SCORE // np.maximum(capacity, 1) * resource.weight
-            weights += resource.weight * (capacity != 0)
+            weighted += amount * MAX_NODE_SCORE // np.maximum(capacity, 1) * weight
+            weights += weight * (capacity != 0)
         return weighted // np.maximum(weights, 1)
 
 
@@ -95,18 +92,14 @@ class RatioScorer:
     def score(self, pod: PodInfo, table: Table) -> I64:
         weighted = np.zeros(len(table), dtype=np.int64)
         weights = np.zeros(len(table), dtype=np.int64)
-        for resource in self.resources:
-            line = usage(pod, table, resource, nonzero=True)
-            if line is None:
-                continue
-            requested, capacity = line
+        for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):
             within = np.clip(requested, 0, capacity)
             utilization = np.where(
                 requested > capacity, MAX_UTILIZATION, within * 100 // np.maximum(capacity, 1)
             )
             score = self.score_at[utilization] * (capacity != 0)
-            weighted += score * resource.weight
-            weights += resource.weight * (score > 0)
+            weighted += score * weight
+            weights += weight * (score > 0)
         # math.Round of a quotient of integers rounds halves up: (2n + d) / 2d.
         divisor = np.maximum(weights, 1)
         rounded: I64 = (2 * weighted + divisor) // (2 * divisor)
