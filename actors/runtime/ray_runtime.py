@@ -111,29 +111,23 @@ class RayHost:
 class RayRef:
     """A Ref to an actor in a Ray process."""
 
-    actor_name: str
+    name: str
     handle: ActorHandle
     limits: Limits
     stamp: Stamp = NOBODY
-
-    @property
-    def name(self) -> str:
-        return self.actor_name
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await _told(partial(self.handle.receive.remote, self.actor_name, data))
+                reply = await _told(partial(self.handle.receive.remote, self.name, data))
         except TimeoutError:
-            raise late(self.actor_name, method.name, timeout_s) from None
+            raise late(self.name, method.name, timeout_s) from None
         except RayActorError as lost:
-            raise ActorLostError(f"{self.actor_name} is gone: {_first_line(lost)}") from None
+            raise ActorLostError(f"{self.name} is gone: {_first_line(lost)}") from None
         except RayError as failure:
-            raise ActorLostError(
-                f"{self.actor_name} cannot be reached: {_first_line(failure)}"
-            ) from None
-        return open_reply(self.actor_name, method, reply, self.limits)
+            raise ActorLostError(f"{self.name} cannot be reached: {_first_line(failure)}") from None
+        return open_reply(self.name, method, reply, self.limits)
 
 
 @dataclass(frozen=True, slots=True)

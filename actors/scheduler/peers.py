@@ -104,34 +104,21 @@ class Peers:
             transactions=need.transactions,
             number=number,
         )
-        try:
-            answer = await self._ref(BINDER).ref.call(BIND, batch, timeout_s=self._call_s)
-        except (DeadlineError, ActorLostError) as failure:
-            self._bear(failure)
-            return None
-        self._losses = 0
-        self.spend("bind", started)
+        answer = await self._call_once(BINDER, BIND, batch, self._call_s)
+        if answer is not None:
+            self.spend("bind", started)
         return answer
 
     def spend(self, phase: str, started: float) -> None:
         self.spent_s[phase] = self.spent_s.get(phase, 0.0) + time.perf_counter() - started
 
-    def _bear(self, failure: DeadlineError | ActorLostError) -> None:
-        """Goes on without an answer; raises where an actor stays away, who may be replaced."""
-        self._losses += isinstance(failure, ActorLostError)
-        if self._losses >= TRIES:
-            raise failure
-
     async def _lease(self, need: AskLease) -> LeasedPods | None:
         started = time.perf_counter()
         asked = self._owner, self._epoch, need.max_pods, LEASE_WAIT_S, need.profile, need.gangs
         timeout_s = self._call_s + LEASE_WAIT_S
-        try:
-            leased = await self._ref(QUEUE).ref.call(LEASE, LeaseAsk(*asked), timeout_s=timeout_s)
-        except (DeadlineError, ActorLostError) as failure:
-            self._bear(failure)
+        leased = await self._call_once(QUEUE, LEASE, LeaseAsk(*asked), timeout_s)
+        if leased is None:
             return None
-        self._losses = 0
         self.spend("lease", started)
         pods, numbers = tuple(leased.pods.keyed()), (leased.attempts, leased.draws)
         return LeasedPods(
@@ -175,6 +162,20 @@ class Peers:
         answer = await self._call(BINDER, EVICT, ask)
         self.spend("preempt", started)
         return list(answer.gone.pods())
+
+    async def _call_once(
+        self, name: str, method: Method[Q, A], message: Q, timeout_s: float
+    ) -> A | None:
+        """The answer, or None; raises where an actor stays away, who may be replaced."""
+        try:
+            answer = await self._ref(name).ref.call(method, message, timeout_s=timeout_s)
+        except (DeadlineError, ActorLostError) as failure:
+            self._losses += isinstance(failure, ActorLostError)
+            if self._losses >= TRIES:
+                raise
+            return None
+        self._losses = 0
+        return answer
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         return await self._ref(name).call(method, message, timeout_s=self._call_s)
