@@ -41,6 +41,7 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runs.outcomes import keep
+from roadstead.actors.runs.session import check_room
 from roadstead.actors.scheduler.figures import concurrency_of
 from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
 from roadstead.actors.supervisor.replacing import in_gangs
@@ -182,12 +183,7 @@ class Client:
 
     async def _submit_batch(self, batch: PodBatch) -> None:
         answer = await self._call(QUEUE, SUBMIT, batch)
-        if answer.refused:
-            bound = self._plan.settings.bounds.queue_max_pods
-            raise RunFailedError(
-                f"the queue is full: it refused {len(answer.refused)} pods "
-                f"(bounds.queue_max_pods is {bound})"
-            )
+        check_room(answer, self._plan)
 
     async def _follow(self, total: int) -> None:
         """Sets the schedulers going and waits until no pod can move any more."""

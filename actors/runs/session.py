@@ -27,6 +27,7 @@ from roadstead.actors.messages import (
     PodBatch,
     QueueState,
     RunningPods,
+    Submitted,
     node_batch,
     pod_batch,
 )
@@ -105,12 +106,7 @@ class RunSession:
 
     async def _enqueue(self, batch: PodBatch) -> None:
         answer = await self.call(QUEUE, SUBMIT, replace(batch, revision=self._revision))
-        if answer.refused:
-            bound = self.plan.settings.bounds.queue_max_pods
-            raise RunFailedError(
-                f"the queue is full: it refused {len(answer.refused)} pods "
-                f"(bounds.queue_max_pods is {bound})"
-            )
+        check_room(answer, self.plan)
 
     async def update_pods(self, changes: Sequence[tuple[PodIdentity, PodFacts, PodFacts]]) -> None:
         """Pods (who, as it was, as it is) change, wherever they are; those that are gone stay so.
@@ -165,6 +161,15 @@ class RunSession:
     async def statuses(self) -> Mapping[str, ActorStatus]:
         """What each actor says of itself."""
         return {name: await self.supervisor.heard_of(name) for name in self.supervisor.refs}
+
+
+def check_room(answer: Submitted, plan: RunPlan) -> None:
+    """RunFailedError where the queue had no room for all pods."""
+    if answer.refused:
+        raise RunFailedError(
+            f"the queue is full: it refused {len(answer.refused)} pods "
+            f"(bounds.queue_max_pods is {plan.settings.bounds.queue_max_pods})"
+        )
 
 
 def is_settled(state: QueueState) -> bool:
