@@ -59,7 +59,8 @@ class QueueModel(Moves):
 
     def counts(self):
         at = Counter(pod.state for pod in self.pods.values())
-        return *(at[each] for each in LIVING), len(self.leases), self.totals["done"]
+        totals = (self.totals[each] for each in ("accepted", "done", "deleted"))
+        return *(at[each] for each in LIVING), len(self.leases), *totals
 
     def next_wakeup_s(self):
         wait_s = self.settings.unschedulable_max_s
@@ -115,8 +116,9 @@ class QueueModel(Moves):
             if uid in self.pods:
                 gone.append(uid)
                 self.leave(self.pods[uid], _S.DELETED)
-            else:
-                self.done_pods.pop(uid, None)
+                self.totals["deleted"] += 1
+            elif self.done_pods.pop(uid, None):
+                self.totals["deleted"] += 1
         return tuple(gone)
 
     def assigned(self, uids):

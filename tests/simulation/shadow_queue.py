@@ -48,7 +48,6 @@ _counts = attrgetter(
     "gated",
     "in_flight",
     "leases",
-    "done_total",
 )
 _ended = attrgetter("lease_id", "owner", "epoch", "uids")
 _reported = attrgetter("applied", "duplicates", "stale")
@@ -64,6 +63,12 @@ def _is_success(status):
 
 def _all_ended(leases):
     return tuple(map(_ended, leases))
+
+
+def _totals(pods):
+    """How many pods came, were done, and were deleted, by the store of pods."""
+    deleted = pods.ended_as(PodState.DELETED) + pods.ends[PodState.DONE, PodState.DELETED]
+    return pods.begun, pods.ended_as(PodState.DONE), deleted
 
 
 def _by_uid(pods):
@@ -168,7 +173,8 @@ class ShadowQueue:
         for uid in self._model.touched:
             self._compare_pod(name, uid)
         self._model.touched.clear()
-        here, should = _counts(self._core.counts()), self._model.counts()
+        here = *_counts(self._core.counts()), *_totals(self._core._board.pods)
+        should = self._model.counts()
         if here != should:
             self._differ(name, f"counts are {here}", should)
         elif self._core.waiting != here[0]:
