@@ -1,7 +1,7 @@
-"""What a plugin leaves out that would make it faster, as `roadstead plugin test` says it.
+"""Hooks that a plugin lacks and that would make it faster, as `roadstead plugin test` lists them.
 
-A hook that is left out costs time alone. Where the sample fleets can tell whether a stronger word
-would hold, it is tried on them; where they cannot, it is said what the hook would save.
+A missing hook costs only time. Declarations are tried on the sample fleets; of methods, which
+cannot be tried, only the saving is listed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _narrower(subject: Subject, fleets: Fleets) -> Reads | None:
 
 
 def _with(subject: Subject, **said: object) -> Subject:
-    """The plugin, were it to say something else of itself."""
+    """The plugin with other declarations."""
     kind: type[Plugin] = type(subject.kind.__name__, (subject.kind,), said)
     registry = in_tree_registry().merged(factories_of({kind.name: kind}, is_strict=True))
     return replace(subject, kind=kind, registry=registry)
@@ -78,5 +78,5 @@ def _holds(subject: Subject, fleets: Fleets, check: Checking) -> bool:
     try:
         return all(wrong is None for fleet in fleets for wrong in check(subject, fleet))
     except Exception:
-        # The plugin is the user's, and is asked what it does not say of itself.
+        # The plugin is the user's, and is tried with a declaration that it does not make.
         return False
