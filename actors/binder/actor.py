@@ -97,8 +97,8 @@ class BinderActor:
 
     async def evict(self, ask: Evict) -> Evicted:
         """Takes pods from the cluster; those that are not bound yet will never be."""
-        gone = self.binder.evict(ask.uids, ask.preemptor, ask.node_name)
-        log("binder", "evicted", pods=len(gone), preemptor=ask.preemptor, node=ask.node_name)
+        gone = self.binder.evict(ask.uids, ask.preemptor)
+        log("binder", "evicted", pods=len(gone), preemptor=ask.preemptor)
         return Evicted(keyed_batch(gone))
 
     async def preempted(self, ask: PageAsk) -> PreemptedPage:

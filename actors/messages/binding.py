@@ -45,14 +45,11 @@ class BoundPage:
 class Evict:
     """Scheduler → binder: take these pods from the cluster for another one.
 
-    token: names the eviction. preemptor: namespace/name of the pod that gets the room. Told twice,
-    the same pods are gone.
+    preemptor: namespace/name of the pod that gets the room. Coming twice, the same pods are gone.
     """
 
-    token: str
     uids: tuple[str, ...]
     preemptor: str
-    node_name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,8 +158,7 @@ class Peers:
 
     async def _evict(self, need: EvictPods) -> list[Pod]:
         started = time.perf_counter()
-        ask = Evict(need.token, need.uids, need.preemptor, need.node_name)
-        answer = await self._call(BINDER, EVICT, ask)
+        answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptor))
         self.spend("preempt", started)
         return list(answer.gone.pods())
 

@@ -113,7 +113,7 @@ class Confirm:
 class Nomination:
     """A pod is nominated to a node, or to none any more (""); `victims` must go for it.
 
-    token: names the eviction to the binder. preempting_plugin: the one that chose the victims.
+    preempting_plugin: the one that chose the victims.
     """
 
     uid: str
@@ -121,7 +121,6 @@ class Nomination:
     facts: PodFacts
     node_name: str
     victims: tuple[Victim, ...] = ()
-    token: str = ""
     preempting_plugin: str = ""
 
 
@@ -239,11 +238,8 @@ class Outbox:
     def _nominate(self, record: PodRecord, verdict: Verdict) -> None:
         pod, node_name = record.pod, verdict.nominated_node
         if node_name or (node_name == "" and pod.info.facts.nominated_node_name):
-            token = f"{pod.uid}/{record.lease_id}/{pod.attempt}"
             facts, victims, plugin = pod.info.facts, verdict.victims, verdict.preempting_plugin
-            self.nominate.append(
-                Nomination(pod.uid, pod.key, facts, node_name, victims, token, plugin)
-            )
+            self.nominate.append(Nomination(pod.uid, pod.key, facts, node_name, victims, plugin))
 
     def tell_done(self, records: Iterable[PodRecord]) -> None:
         """The pods are bound: they leave the queue."""

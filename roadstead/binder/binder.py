@@ -19,7 +19,6 @@ from roadstead.binder.core import BinderCore
 from roadstead.binder.gangs import GangNeeds
 from roadstead.binder.outcomes import PodOutcomes
 from roadstead.binder.pods import (
-    COUNTED,
     Acknowledge,
     AppendJournal,
     BinderHaltedError,
@@ -175,19 +174,14 @@ class Binder:
         self.batches += 1
         return {each.token: found[each.token] for each in requests if each.token in found}
 
-    def evict(self, uids: Sequence[str], preemptor: str, node_name: str) -> list[KeyedPod]:
-        """Evict pods for another one, which is to have their node; those that are gone by now.
+    def evict(self, uids: Sequence[str], preemptor: str) -> list[KeyedPod]:
+        """Evict pods for another one, which is to have their room; those that are gone by now.
 
-        Pods that are not bound yet will never be.
+        Pods that are not bound yet, as their scheduler has still to ask for it, will never be.
         """
-        state = {uid: self._state(uid) for uid in uids}
-        self.outcomes.begin_eviction(uids, preemptor, node_name)
-        bound = [uid for uid in uids if state[uid] in COUNTED]
-        effects = self.core.evict(bound, preemptor)
-        # A victim that is only assumed: its scheduler still has to ask for it.
-        effects += self.core.delete(uid for uid in uids if state[uid] is PodState.PENDING)
-        self._perform_durably(effects)
-        return self._gone(uids)
+        known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
+        self._perform_durably(self.core.evict(known, preemptor))
+        return self._gone(known)
 
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
         """As `standing`, for good: attempts that committed nothing by now never will."""

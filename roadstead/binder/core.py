@@ -153,7 +153,7 @@ class BinderCore(Commits):
         return self._release(uids, PodEvent.DELETE, RecordKind.DELETE, revision=revision)
 
     def evict(self, uids: Iterable[str], preemptor: str = "") -> list[Effect]:
-        """Take bound pods from the cluster (preemption); as `delete`, and pending pods raise."""
+        """Take pods from the cluster, bound or not (preemption); as `delete`."""
         return self._release(uids, PodEvent.EVICT, RecordKind.EVICT, preemptor)
 
     def unbind(self, uid: str) -> None:
@@ -236,7 +236,8 @@ class BinderCore(Commits):
             entry = self._number(record, kind)._replace(owner=preemptor, epoch=revision)
             if was_counted:
                 self.rows.changed(record.node_name, entry.lsn)
-            effect = Released(record.uid, record.key, record.node_name, kind is RecordKind.EVICT)
+            is_evicted = kind is RecordKind.EVICT
+            effect = Released(record.uid, record.key, record.node_name, is_evicted, preemptor)
             self._unflushed.append((entry.lsn, record, effect))
             journal.append(entry)
         return to_journal(journal)

@@ -48,6 +48,7 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
         (_S.PENDING, _E.LOAD): _S.BOUND,
         (_S.PENDING, _E.UPDATE): _S.PENDING,
         (_S.PENDING, _E.ACCEPT): _S.TENTATIVE,
+        (_S.PENDING, _E.EVICT): _S.DELETED,
         (_S.PENDING, _E.DELETE): _S.DELETED,
         (_S.TENTATIVE, _E.UPDATE): _S.TENTATIVE,
         (_S.TENTATIVE, _E.FLUSH): _S.BOUND,
@@ -179,12 +180,16 @@ class Acknowledge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Effect: a pod is gone, durably; `node_name` is "" where it was not bound."""
+    """Effect: a pod is gone, durably; `node_name` is "" where it was not bound.
+
+    preemptor: for whom it was evicted, if for anybody.
+    """
 
     uid: str
     key: str
     node_name: str
     evicted: bool
+    preemptor: str
 
 
 @dataclass(frozen=True, slots=True)

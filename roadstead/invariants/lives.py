@@ -64,7 +64,8 @@ class Lives:
         """A pod is deleted or evicted, from where it is."""
         place = self.places.get(record.uid)
         is_there = place is not None
-        if record.lsn and record.kind is RecordKind.EVICT and not place:
+        was_bound = record.kind is RecordKind.EVICT and record.node_name
+        if record.lsn and was_bound and not place:
             yield "I3", "it is evicted and was not bound"
         elif record.lsn and self._knows_accepted and not is_there:
             yield "I4", "it is deleted and was not there"

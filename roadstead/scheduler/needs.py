@@ -109,10 +109,8 @@ class NominatePods:
 class EvictPods:
     """Binder: take these pods from the cluster for another one. Answer: the pods that are gone."""
 
-    token: str
     uids: tuple[str, ...]
     preemptor: str
-    node_name: str
 
 
 @dataclass(frozen=True, slots=True)

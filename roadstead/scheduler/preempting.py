@@ -37,8 +37,7 @@ def carry_out(
         for uid in refused:
             effects += core.reject(uid, each.preempting_plugin, PREEMPTED)
         if evicted:
-            ask = EvictPods(each.token, evicted, each.key, each.node_name)
-            gone += cast("list[Pod]", (yield ask))
+            gone += cast("list[Pod]", (yield EvictPods(evicted, each.key)))
     uids = tuple(identity.uid for identity, _ in gone)
     effects += core.deleted(uids)
     need = NominatePods(effect.nominations, uids, known_changes)

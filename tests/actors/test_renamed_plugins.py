@@ -94,7 +94,7 @@ def test_a_victim_that_waits_for_permit_is_refused_by_the_plugin_that_preempts()
     world.accept(*world.place())
     victims = (Victim("u1", "default/u1", 0),)
     facts = pod(priority=9)
-    nomination = Nomination("p", "default/p", facts, "n1", victims, "t", "MyPreemption")
+    nomination = Nomination("p", "default/p", facts, "n1", victims, "MyPreemption")
 
     steps = carry_out(Nominate((nomination,)), world.core, 0)
     assert next(steps).gone == ()

@@ -5,6 +5,7 @@ import pytest
 from roadstead.binder import BinderHaltedError, BinderSettings, BindRequest, Rejected
 from roadstead.binder.binder import Binder
 from roadstead.binder.binder_journal import RunDescription
+from roadstead.binder.outcomes import GonePod
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node_list import NodeList
@@ -111,14 +112,30 @@ def test_evicted_pods_are_returned_and_those_that_wait_are_never_bound():
     binder = binder_of("a", "b")
     binder.bind([ask("a")])
 
-    gone = binder.evict(["uid-a", "uid-b", "uid-x"], "default/p", "n1")
+    gone = binder.evict(["uid-a", "uid-b", "uid-x"], "default/p")
 
     assert gone == [keyed("a"), keyed("b")] == binder.evicted()
-    assert [(pod.uid, pod.preemptor) for pod in binder.outcomes.preempted] == [
-        ("uid-a", "default/p"),
-        ("uid-b", "default/p"),
+    assert binder.outcomes.preempted == [
+        GonePod("uid-a", "default/a", "n1", "default/p"),
+        GonePod("uid-b", "default/b", "", "default/p"),
     ]
     assert refusals(binder.bind([ask("b")])) == ["deleted"]
+
+
+@pytest.mark.parametrize("is_recovered", [False, True])
+def test_a_pod_that_was_evicted_while_it_waited_does_not_come_again_by_a_late_copy(is_recovered):
+    disk = SimulatedDisk()
+    binder = binder_of("a", journal=FileJournal(disk))
+    binder.evict(["uid-a"], "default/p")
+    if is_recovered:
+        preempted = binder.outcomes.preempted
+        binder.close()
+        binder = binder_of(journal=FileJournal(disk))
+        assert binder.outcomes.preempted == preempted
+
+    binder.add_pending([keyed("a")])
+
+    assert refusals(binder.bind([ask("a")])) == ["deleted"]
 
 
 def test_of_pods_that_went_too_long_ago_only_the_name_is_known():
@@ -195,7 +212,7 @@ def test_the_next_binder_goes_on_with_the_journal_of_the_one_before():
     disk = SimulatedDisk()
     first = binder_of("a", "b", "c", journal=FileJournal(disk), digest="abc")
     before = first.bind([ask("a")])
-    first.evict(["uid-b"], "default/p", "n1")
+    first.evict(["uid-b"], "default/p")
     first.end_run("of the outcome")
     first.end()
 

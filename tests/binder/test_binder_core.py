@@ -347,7 +347,7 @@ class TestPodEvents:
         assert append.records[0].facts is None
         core.bind([ask("b", facts=LARGE)])
         released, bound = core.flushed(core.last_lsn)
-        assert released == Released("uid-a", "default/a", "n1", evicted=False)
+        assert released == Released("uid-a", "default/a", "n1", evicted=False, preemptor="")
         assert bound.token == "token-b"
 
     def test_pod_deleted_before_its_flush_is_acknowledged_and_then_released(self):
@@ -372,8 +372,10 @@ class TestPodEvents:
     def test_evicted_pod_is_released_as_such(self):
         core = binder("a")
         committed(core, ask("a"))
-        core.evict(["uid-a", "uid-a"])
-        assert core.flushed(core.last_lsn) == [Released("uid-a", "default/a", "n1", evicted=True)]
+        core.evict(["uid-a", "uid-a"], "default/p")
+        assert core.flushed(core.last_lsn) == [
+            Released("uid-a", "default/a", "n1", evicted=True, preemptor="default/p")
+        ]
 
     def test_end_of_a_pod_told_twice_changes_nothing(self):
         core = binder("a")

@@ -123,7 +123,6 @@ def test_public_method_outside_the_table_changes_nothing(state, event):
         (PodState.UNKNOWN, PodEvent.UPDATE),
         (PodState.UNKNOWN, PodEvent.DELETE),
         (PodState.UNKNOWN, PodEvent.EVICT),
-        (PodState.PENDING, PodEvent.EVICT),
         (PodState.DELETED, PodEvent.UPDATE),
         (PodState.TENTATIVE, PodEvent.MOVE),
         (PodState.BOUND, PodEvent.MOVE),

@@ -114,12 +114,12 @@ def test_pods_that_are_loaded_wait_for_their_flush():
 
 
 def test_one_pod_that_may_not_be_evicted_leaves_all_as_they_are():
-    core = binder("a", "waits")
+    core = binder("a")
     committed(core, ask("a"))
     before = core.last_lsn
 
-    with pytest.raises(IllegalTransitionError, match='"uid-waits": evict is not allowed'):
-        core.evict(["uid-a", "uid-waits"])
+    with pytest.raises(IllegalTransitionError, match='"uid-never": evict is not allowed'):
+        core.evict(["uid-a", "uid-never"])
 
     assert core.standing("uid-a") == (PodState.BOUND, "n1")
     assert core.last_lsn == before

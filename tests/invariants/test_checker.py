@@ -218,6 +218,17 @@ def test_what_is_evicted_was_bound():
     ]
 
 
+def test_a_pod_that_waits_may_be_evicted_and_is_never_bound():
+    history = started().accept("a").add(RecordKind.EVICT, "a", "")
+    assert history.broken() == []
+    assert history.bind("a").broken() == [("I4", 4, "it was deleted before")]
+
+
+def test_a_bound_pod_is_evicted_from_where_it_is():
+    history = started().bind("a").add(RecordKind.EVICT, "a", "")
+    assert history.broken() == [("I5", 3, "its room is given back, but it is on n1")]
+
+
 def test_a_claim_for_one_pod_alone_is_not_shared():
     alone = ("ReadWriteOncePod",)
     claim = ClaimFacts("default", "data", "", "", "pv", has_bind_completed=True, access_modes=alone)

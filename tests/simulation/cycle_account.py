@@ -502,11 +502,8 @@ class CycleAccount:
         out.back.setdefault(record.lease_id, []).append(item)
         had = record.facts.nominated_node_name
         if nominated or (nominated == "" and had):
-            token = f"{pod.uid}/{record.lease_id}/{pod.attempt}"
             who = (pod.uid, pod.key, record.facts)
-            out.nominations.append(
-                Nomination(*who, nominated, tuple(victims), token, preempting_plugin)
-            )
+            out.nominations.append(Nomination(*who, nominated, tuple(victims), preempting_plugin))
         if reason is not RequeueReason.CONFLICT:
             is_failed = reason is RequeueReason.ERROR
             kind = ReportKind.FAILED if is_failed else ReportKind.UNSCHEDULABLE

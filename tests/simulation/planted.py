@@ -407,6 +407,11 @@ def late_copies_of_what_was_removed_are_news(put):
     put(Revisions, "comes", lambda self, name, revision=0: True)
 
 
+@bug(kinds=NETWORK, found=0)
+def a_pod_that_was_evicted_while_it_waited_comes_again(put):
+    put(Revisions, "ends", lambda self, name: None)
+
+
 @bug(kinds=(*NETWORK, "crash"), within=400, found=None)
 def queue_and_cache_do_not_agree_on_nominations(put):
     async def nothing(self):

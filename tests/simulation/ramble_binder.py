@@ -255,8 +255,7 @@ class _Ramble:
 
     def _evict(self):
         uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
-        node = self._draw.choice(self._nodes).name
-        self._do("evict", Evict("e", uids, "default/preemptor", node))
+        self._do("evict", Evict(uids, "default/preemptor"))
 
     def _run(self):
         """Pods that run already, at times such as wait here: somebody else bound them."""

@@ -30,7 +30,6 @@ UNREACHABLE = {
         ("binder: tentative, update", "binder: tentative, evict", "binder: tentative, delete"),
         "the actor flushes before it takes the next message; the core's own tests have it",
     ),
-    "binder: deleted, evict": "the actor has only those evicted that are bound",
 }
 
 

@@ -361,19 +361,22 @@ class Sabotage:
         self._compare(f"{kind} {uid} {more}", {(record.lsn, each) for each in wanted})
 
     def _evict(self):
-        """A pod goes for another one, of whatever priority; or it was not bound at all."""
+        """A pod goes for another one, of whatever priority; or it was not where it goes from."""
         uid = self._some("bound") if self._draw.random() < 0.85 else self._some("pending", "gone")
         if uid is None:
             return
         place = self._recount.places.get(uid)
         other = self._draw.choice((*sorted(self._recount.known), "", "default/nobody"))
-        wanted = set() if place else {"I3"}
+        name = self._any_node() if self._draw.random() < 0.2 else place or ""
+        wanted = set()
         if place and not self._recount.may_evict(other, self._recount.facts_there[uid]):
             wanted |= {"I2"}
-        name = place or ""
-        if place and self._draw.random() < 0.1:
-            name = self._any_node()
-            wanted |= {"I5"} if name != place else set()
+        if name and not place:
+            wanted |= {"I3"}
+        elif name != (place or ""):
+            wanted |= {"I5"}
+        elif self._recount.state(uid) == "gone" and self._recount.knows_accepted:
+            wanted |= {"I4"}
         self._leave(RecordKind.EVICT, uid, name, wanted, owner=other)
 
     def _mark(self):

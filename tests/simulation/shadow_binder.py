@@ -406,7 +406,8 @@ class ShadowBinder(PlainBinder):
             if pod.state in COUNTED:
                 self.changed(pod.node, record.lsn)
             self.leaves(pod)
-            effect = Released(uid, pod.key, pod.node, kind is RecordKind.EVICT)
+            by = more.get("owner", "")
+            effect = Released(uid, pod.key, pod.node, kind is RecordKind.EVICT, by)
             self.unflushed.append((record.lsn, pod, effect))
             records.append(record)
         return journaled(records)

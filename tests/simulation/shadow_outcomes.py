@@ -14,12 +14,13 @@ REVISED = (
 class ShadowOutcomes:
     """Follows one life of a binder actor. binder: the shadow of its core. wrong: is told of
     differences. _batches: the pods that each batch bound, in order; _unanswered: those of calls
-    that raised."""
+    that raised. _evicted_pods: UIDs, also of lives before."""
 
     def __init__(self, actor, plan, binder, wrong):
         self._product, self._binder, self._wrong = actor.binder, binder, wrong
         self._claims = PlainClaims(StorageState(plan.cluster.storage))
         self._batches, self._unanswered = [], []
+        self._evicted_pods = {n.uid for n in self._product.outcomes.preempted if n.preemptor}
         self._compare_claims("recovery")
         self._bind, self._product.bind = self._product.bind, self._bound
         self._evict, actor.evict = actor.evict, self._evicted
@@ -37,10 +38,15 @@ class ShadowOutcomes:
         def call(*what):
             if what[-1] != 0:
                 return original(*what)
-            before = self._revisions()
+            before, here = self._revisions(), {*self._binder.pods}
             answer = original(*what[:-1])
             if new := self._revisions() - before:
                 self._wrong(f"{name} without a revision has one: {sorted(new)}")
+            if name == "delete_pods":
+                # Whoever does not count may send it again at once.
+                self._evicted_pods.difference_update(what[0])
+            if again := self._evicted_pods & self._binder.pods.keys() - here:
+                self._wrong(f"by {name}, without a revision, {sorted(again)} come after eviction")
             return answer
 
         return call
@@ -66,9 +72,10 @@ class ShadowOutcomes:
     async def _evicted(self, ask):
         """Who was here went for the one that the room is for."""
         gone, known = self._product.outcomes.preempted, self._binder.pods
-        here = [(uid, known[uid].key) for uid in {*ask.uids} & known.keys()]
-        before, for_whom = len(gone), (ask.node_name, ask.preemptor)
+        here = [(uid, known[uid].key, known[uid].node) for uid in {*ask.uids} & known.keys()]
+        before, for_whom = len(gone), (ask.preemptor,)
         answer = await self._evict(ask)
+        self._evicted_pods.update(uid for uid, *_ in here)
         told = sorted((n.uid, n.key, n.node_name, n.preemptor) for n in gone[before:])
         if told != (wanted := sorted((*who, *for_whom) for who in here)):
             self._wrong(f"evicted are {told}, not {wanted}")

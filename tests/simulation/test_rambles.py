@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.binder.binder_journal import BinderJournal
-from roadstead.binder.outcomes import PodOutcomes
+from roadstead.binder.outcomes import GonePod, PodOutcomes
 from roadstead.cache import attempt_ends
 from roadstead.cache.core import CacheCore
 from roadstead.cycle.jobs import Thinking
@@ -32,6 +32,10 @@ def _nobody(self, pod, assigned, rejected_by):
     return False
 
 
+def _for_no_one(self, effect):
+    self.preempted.append(GonePod(effect.uid, effect.key, effect.node_name, ""))
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "wrong", "text"),
     [
@@ -40,7 +44,7 @@ def _nobody(self, pod, assigned, rejected_by):
         (BinderJournal, "_note_revisions", _nothing, "revisions of"),
         (HintMap, "is_concerned", _nobody, "shadow of the queue"),
         (Returning, "remember", _nothing, "shadow of the queue"),
-        (PodOutcomes, "begin_eviction", _nothing, "evicted are"),
+        (PodOutcomes, "released", _for_no_one, "evicted are"),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),
         (Tentative, "_bring_back", _nothing, "the table holds"),
         (Tentative, "_give_up", _nothing, "nominated are"),
