@@ -1,6 +1,6 @@
 """ChangeStream: the cache's numbered changes of the cluster, on their way to all followers.
 
-change ──► number ──► every follower that is filled
+change ──► number ──► every follower that is filled, workers by way of their `WorkerFeed`
                           scheduler does not answer ──► `lost`: nothing is sent any more
                           worker does not answer ──► not filled: changes are only numbered,
                                                      and it is filled again after a pause
@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch, version_batch
 from roadstead.actors.cache.refill import WorkerRefill
+from roadstead.actors.cache.worker_feed import WorkerFeed
 from roadstead.actors.logs import log
 from roadstead.actors.messages import APPLY, DeltaBatch
 from roadstead.actors.messages.recovery import RESTORE, Restore, Restream
@@ -51,6 +53,11 @@ class ChangeStream:
         self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
         self._filled_to = dict.fromkeys(self.followers, 0)
         self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)
+        self._feeds = {
+            name: WorkerFeed(partial(self._begin_sending, name))
+            for name in self.followers
+            if name.startswith(WORKER)
+        }
         self._to_schedulers: set[asyncio.Task[None]] = set()
         self._to_workers: set[asyncio.Task[None]] = set()
 
@@ -86,22 +93,32 @@ class ChangeStream:
     def _start_sending(self, batch: DeltaBatch) -> None:
         self.seq += batch.count
         for name in self.followers:
-            if name not in self.unfilled:
-                # Nobody waits for workers: decisions do not rest on them.
-                tasks = self._to_workers if name.startswith(WORKER) else self._to_schedulers
-                ours = replace(batch, epoch=self._epochs[name])
-                task = asyncio.create_task(self._send(name, ours))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+            if name in self.unfilled:
+                continue
+            ours = replace(batch, epoch=self._epochs[name])
+            if name in self._feeds:
+                self._feeds[name].take(ours)
+            else:
+                self._begin_sending(name, ours)
+
+    def _begin_sending(self, name: str, batch: DeltaBatch) -> None:
+        # Nobody waits for workers: decisions do not rest on them.
+        tasks = self._to_workers if name in self._feeds else self._to_schedulers
+        task = asyncio.create_task(self._send(name, batch))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     async def _send(self, name: str, batch: DeltaBatch) -> None:
         try:
-            await self._follower(name).call(APPLY, batch, timeout_s=self._call_s)
+            answer = await self._follower(name).call(APPLY, batch, timeout_s=self._call_s)
         except RoadsteadError as failure:
-            if name.startswith(WORKER):
+            if name in self._feeds:
                 self._missed(name, batch.first_seq + batch.count - 1, failure)
                 return
             self.lost = f"{name} no longer takes changes: {failure}"
+            return
+        if name in self._feeds:
+            self._feeds[name].is_asked = answer.is_asked
 
     def _missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
         """A worker did not answer to a change. What it was filled with since may hold that.
@@ -111,7 +128,7 @@ class ChangeStream:
         """
         if seq <= self._filled_to[name] or name in self.unfilled:
             return
-        self.unfilled.add(name)
+        self._leave_out(name)
         log(CACHE, "worker missed a change", worker=name, seq=seq, why=str(failure))
         self.refill.begin(name)
 
@@ -122,11 +139,12 @@ class ChangeStream:
         except RoadsteadError:
             # Unless the supervisor has a new life of it filled by now.
             if self._epochs[name] == epoch:
-                self.unfilled.add(name)
+                self._leave_out(name)
             raise
 
     async def fill(self, ask: Restream) -> None:
         """Send all that the cluster holds to a follower; later changes come behind it."""
+        self._drop_waiting(ask.follower)
         self.unfilled.discard(ask.follower)
         self._epochs[ask.follower] = max(ask.epoch, self._epochs[ask.follower])
         self._filled_to[ask.follower] = self.seq
@@ -142,6 +160,15 @@ class ChangeStream:
         )
         await asyncio.gather(*sends)
 
+    def _leave_out(self, name: str) -> None:
+        self._drop_waiting(name)
+        self.unfilled.add(name)
+
+    def _drop_waiting(self, name: str) -> None:
+        """What waits for a follower comes with its fill."""
+        if name in self._feeds:
+            self._feeds[name].drop()
+
     def _follower(self, name: str) -> Ref:
         if name not in self._refs:
             self._refs[name] = PatientRef(self._directory.find(name))
@@ -151,4 +178,6 @@ class ChangeStream:
         """Nothing is sent any more."""
         for task in (*self._to_schedulers, *self._to_workers):
             task.cancel()
+        for feed in self._feeds.values():
+            feed.drop()
         self.refill.crashed()

@@ -62,11 +62,13 @@ from roadstead.actors.messages.queueing import (
     Submitted,
 )
 from roadstead.actors.messages.stream import (
+    APPLIED,
     APPLY,
     RANK,
     SCORE,
     STORAGE,
     VERSION,
+    Applied,
     DeltaBatch,
     nodes_batch,
 )
@@ -75,6 +77,7 @@ __all__ = [
     "ADD_NODES",
     "ADD_PENDING",
     "ADD_RUNNING",
+    "APPLIED",
     "APPLY",
     "ASSUME",
     "BIND",
@@ -100,6 +103,7 @@ __all__ = [
     "SUBMIT",
     "VERSION",
     "ActorStatus",
+    "Applied",
     "AssumeBatch",
     "BindBatch",
     "BoundPage",

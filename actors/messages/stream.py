@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.actors.seam import Nothing, method
+from roadstead.actors.seam import method
 from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
@@ -58,6 +58,17 @@ class DeltaBatch:
         return [*self.came.names, *(facts.name for facts in self.nodes)]
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Follower → cache: changes came. is_asked: schedulers ask this worker at present, so that it
+    should have the next ones at once."""
+
+    is_asked: bool = False
+
+
+APPLIED = Applied()
+
+
 STORAGE = "storage"
 """The kind of a delta that changes claims and volumes."""
 
@@ -76,6 +87,6 @@ def nodes_batch(
     )
 
 
-APPLY = method("apply", DeltaBatch, Nothing)
+APPLY = method("apply", DeltaBatch, Applied)
 SCORE = method("score", ScoreAsk, ScoreAnswer)
 RANK = method("rank", RankAsk, RankAnswer)

@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import ActorStatus, DeltaBatch
+from roadstead.actors.messages import ActorStatus, Applied, DeltaBatch
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import KernelLoader
@@ -98,7 +98,7 @@ class SchedulerActor:
         """What it did so far."""
         return self._scheduler.performer.figures
 
-    async def apply(self, batch: DeltaBatch) -> Nothing:
+    async def apply(self, batch: DeltaBatch) -> Applied:
         """Changes of the cluster, from the cache."""
         return await self._nodes.apply(batch)
 

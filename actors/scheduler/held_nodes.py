@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.actors.messages import DeltaBatch
-from roadstead.actors.seam import DeadlineError, Nothing
+from roadstead.actors.messages import Applied, DeltaBatch
+from roadstead.actors.seam import DeadlineError
 from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
 from roadstead.cache.row_versions import KnownVersions
 from roadstead.cycle.batch import Decision
@@ -69,7 +69,7 @@ class HeldNodes(TableFollower):
             await self.go_on()
         await super()._reach(seq)
 
-    async def apply(self, batch: DeltaBatch) -> Nothing:
+    async def apply(self, batch: DeltaBatch) -> Applied:
         """As a worker. Where too many changes wait, the state is less stale than it might be."""
         if not self._decides and len(self._early) >= MAX_WAITING_BATCHES // 2:
             await self.go_on()

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadstead.actors.logs import log
-from roadstead.actors.messages import ActorStatus, DeltaBatch
+from roadstead.actors.messages import ActorStatus, Applied, DeltaBatch
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
-from roadstead.actors.seam import Directory, Nothing
+from roadstead.actors.seam import Directory, Nothing, clock_s
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cycle.listed import LISTED_ROWS
 from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
@@ -27,6 +27,9 @@ from roadstead.nodes.pod_info import PodClasses, PodInfo
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan, build_profiles
 from roadstead.storage import StorageChange
+
+ASKED_S = 10.0
+"""For so long after a question the next one is expected soon."""
 
 
 class WorkerActor(TableFollower):
@@ -49,6 +52,7 @@ class WorkerActor(TableFollower):
         self._kernel = KernelLoader(name, enabled=plan.settings.kernel)
         self._scored = self._ranked = 0
         self._scoring_s = self._ranking_s = 0.0
+        self._asked_s: float | None = None
 
     def _profile_table(self) -> None:
         profiles = build_profiles(self._plan, self.table.classes)
@@ -65,11 +69,17 @@ class WorkerActor(TableFollower):
             self.table = NodeTable(PodClasses())
             self._profile_table()
 
+    async def apply(self, batch: DeltaBatch) -> Applied:
+        """Changes of the cache, and whether the next ones should come at once."""
+        await super().apply(batch)
+        return Applied(self._asked_s is not None and clock_s() - self._asked_s < ASKED_S)
+
     async def score(self, ask: ScoreAsk) -> ScoreAnswer:
         """What users' plugins say of classes, and which rows changed since the ask's change.
 
         All of it of one state of the table: nothing is awaited.
         """
+        self._asked_s = clock_s()
         began = time.perf_counter()
         names = self.touched.since(ask.seq) if self.applied >= 0 else None
         touched = None
@@ -90,6 +100,7 @@ class WorkerActor(TableFollower):
 
         All of it of one state: nothing is awaited once that change is there.
         """
+        self._asked_s = clock_s()
         await self._reach(ask.seq)
         began = time.perf_counter()
         accelerator = self._kernel.accelerator(len(ask.classes))

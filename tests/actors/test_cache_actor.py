@@ -4,6 +4,8 @@ import pytest
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
+    APPLIED,
+    Applied,
     AssumeBatch,
     Nominations,
     RunningPods,
@@ -24,11 +26,13 @@ from tests.strategies import ZONE
 
 ZONED = [node("a1", labels={ZONE: "a"}), node("b1", labels={ZONE: "b"})]
 
+ASKED = Applied(is_asked=True)
+
 
 class World:
     """A cache over a fake scheduler and a fake worker."""
 
-    def __init__(self, answer=NOTHING, **settings):
+    def __init__(self, answer=ASKED, **settings):
         self.followers = [Fake("scheduler-0", apply=answer), Fake("worker-0", apply=answer)]
         others = (*self.followers, Fake("queue", observe=NOTHING))
         self.cache = CacheActor(plan_of(workers=1, **settings), Fakes(*others))
@@ -80,7 +84,7 @@ async def test_every_follower_is_sent_every_change_under_the_same_numbers():
 
 
 async def test_nodes_of_a_partition_are_sent_with_its_number():
-    scheduler = Fake("scheduler-0", apply=NOTHING)
+    scheduler = Fake("scheduler-0", apply=APPLIED)
     cache = CacheActor(plan_of(mode="partitioned"), Fakes(scheduler))
     await cache.add_nodes(node_batch(tuple(ZONED)))
 

@@ -9,7 +9,7 @@ from roadstead import run_parts
 from roadstead.actors.cache import encoding
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import AssumeBatch, node_batch
+from roadstead.actors.messages import APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
     Attempts,
@@ -37,7 +37,7 @@ class World:
 
     def __init__(self, nodes_of=(), facts=None):
         self.plan = replace(plan_of(), cluster=ClusterFacts(storage=facts or storage()))
-        self.scheduler = Fake("scheduler-0", apply=NOTHING, restore=NOTHING)
+        self.scheduler = Fake("scheduler-0", apply=APPLIED, restore=NOTHING)
         self.said = dict(nodes_of)
         self.binder = Fake("binder", resolve=self.word)
         self.queue = Fake("queue", observe=NOTHING)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import version_batch
-from roadstead.actors.messages import Settle, node_batch
+from roadstead.actors.messages import APPLIED, Settle, node_batch
 from roadstead.actors.seam import NOTHING
 from tests.actors.test_scheduler_actor import World, answers_to
 from tests.actors.world import Fake, Fakes, bind_answers, plan_of, until
@@ -12,7 +12,7 @@ from tests.builders import node
 
 
 async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
-    scheduler = Fake("scheduler-0", apply=NOTHING)
+    scheduler = Fake("scheduler-0", apply=APPLIED)
     cache = CacheActor(plan_of(conflicts="version"), Fakes(scheduler))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
 
@@ -24,7 +24,7 @@ async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
 
 
 async def test_a_new_scheduler_gets_the_versions_behind_its_rows():
-    cache = CacheActor(plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=NOTHING)))
+    cache = CacheActor(plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=APPLIED)))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     await cache.settle(Settle((), (), (), rows=(("n2", 7),)))
     await cache.stream.flush()

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import RunningPods, node_batch
-from roadstead.actors.seam import NOTHING, ActorError, DeadlineError
+from roadstead.actors.messages import APPLIED, RunningPods, node_batch
+from roadstead.actors.seam import ActorError, DeadlineError
 from roadstead.actors.worker import table_follower
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.nodes.table import NodeTable
@@ -21,7 +21,7 @@ def follower(call_s=30.0):
 
 async def stream():
     """What a cache sends to its only follower: (batches of deltas, the table it ends with)."""
-    sink = Fake("scheduler-0", apply=NOTHING)
+    sink = Fake("scheduler-0", apply=APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink))
     await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("n1", "n2")))

@@ -14,6 +14,7 @@ import numpy as np
 
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache.stream import ChangeStream
+from roadstead.actors.cache.worker_feed import WorkerFeed
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
@@ -410,6 +411,11 @@ def late_copies_of_what_was_removed_are_news(put):
 @bug(kinds=NETWORK, found=0)
 def a_pod_that_was_evicted_while_it_waited_comes_again(put):
     put(Revisions, "ends", lambda self, name: None)
+
+
+@bug(found=0)
+def what_waits_for_a_worker_that_nobody_asks_is_never_sent(put):
+    put(WorkerFeed, "_send_waiting", lambda self: self.drop())
 
 
 @bug(kinds=(*NETWORK, "crash"), within=400, found=None)

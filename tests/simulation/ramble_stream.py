@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from roadstead.actors.cache import refill, stream
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLY, node_batch
+from roadstead.actors.messages import APPLY, Applied, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import RESTORE, Restream
 from roadstead.actors.names import scheduler_name, worker_name
@@ -82,7 +82,8 @@ class _Follower:
             raise DeadlineError(f"{self.name} did not answer")
         if method is APPLY:
             self._follow(message.first_seq, message.count)
-        elif message.epoch == self.epoch:
+            return Applied(is_asked=draw.random() < 0.3)
+        if message.epoch == self.epoch:
             self._take_part(message)
         return NOTHING
 

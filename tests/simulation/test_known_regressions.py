@@ -3,6 +3,7 @@
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
+    APPLIED,
     AssumeBatch,
     BindBatch,
     Nominations,
@@ -173,7 +174,7 @@ async def test_anti_affinity_holds_when_the_old_life_was_faster():
 
 
 async def cache_of():
-    scheduler, queue = Fake("scheduler-0", apply=NOTHING), Fake("queue", observe=NOTHING)
+    scheduler, queue = Fake("scheduler-0", apply=APPLIED), Fake("queue", observe=NOTHING)
     cache = CacheActor(plan_of(), Fakes(scheduler, queue))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     return cache, queue

@@ -1,0 +1,98 @@
+"""WorkerFeed: changes on their way to one worker, at once or several in one message.
+
+    change ──► the worker is asked at present, or nodes come ──► sent at once
+           └── nobody asks it ──► waits, `WAIT_S` at most ──► sent together with those behind it
+
+A message costs the cache more than the changes in it, and no decision rests on what a worker knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+from roadstead.actors.messages import DeltaBatch
+
+WAIT_S = 0.2
+"""How long changes wait: the first question after a pause may find the worker so far behind."""
+
+MOST_WAITING = 16_384
+"""Changes that wait, as many as one message may well hold."""
+
+
+class WorkerFeed:
+    """What one worker is to be sent. send: sends one batch, without waiting for the answer.
+
+    is_asked: whether schedulers ask the worker at present, as its last answer said.
+    """
+
+    def __init__(self, send: Callable[[DeltaBatch], None]) -> None:
+        self._send = send
+        self._waiting: list[DeltaBatch] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_asked = False
+
+    def take(self, batch: DeltaBatch) -> None:
+        """Changes that follow those before."""
+        if batch.came:
+            # Loading a cluster: the batches are large, and workers have much to do with each.
+            self._send_waiting()
+            self._send(batch)
+            return
+        self._waiting.append(batch)
+        if self.is_asked or sum(each.count for each in self._waiting) >= MOST_WAITING:
+            self._send_waiting()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WAIT_S, self._send_waiting)
+
+    def drop(self) -> None:
+        """What waits is not sent: the worker gets it otherwise, or not at all."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _send_waiting(self) -> None:
+        waiting = self._waiting[:]
+        self.drop()
+        if waiting:
+            self._send(together(waiting))
+
+
+def together(batches: Sequence[DeltaBatch]) -> DeltaBatch:
+    """Batches that follow one another as one. No nodes come with them."""
+    first, *others = batches
+    if not others:
+        return first
+
+    def no_names(batch: DeltaBatch) -> tuple[str, ...]:
+        return ("",) * len(batch.kinds)
+
+    classes: dict[bytes, int] = {}
+    pods: list[int] = []
+    started_s: list[tuple[int, float]] = []
+    next_seq = first.first_seq
+    for batch in batches:
+        assert batch.first_seq == next_seq, f"change {next_seq} is missing"
+        assert not batch.came, "nodes that come are sent by themselves"
+        next_seq += batch.count
+        places = [classes.setdefault(each, len(classes)) for each in batch.classes]
+        started_s += [(len(pods) + place, at_s) for place, at_s in batch.started_s]
+        pods += [places[pod] if pod >= 0 else pod for pod in batch.pods]
+    return DeltaBatch(
+        first.first_seq,
+        kinds=tuple(chain.from_iterable(each.kinds for each in batches)),
+        names=tuple(chain.from_iterable(each.names for each in batches)),
+        pods=tuple(pods),
+        classes=tuple(classes),
+        nodes=tuple(chain.from_iterable(each.nodes for each in batches)),
+        arrivals=tuple(chain.from_iterable(each.arrivals for each in batches)),
+        changes=tuple(chain.from_iterable(each.changes for each in batches)),
+        uids=tuple(chain.from_iterable(each.uids or no_names(each) for each in batches)),
+        keys=tuple(chain.from_iterable(each.keys or no_names(each) for each in batches)),
+        started_s=tuple(started_s),
+        versions=tuple(chain.from_iterable(each.versions for each in batches)),
+        partitions=tuple(chain.from_iterable(each.partitions for each in batches)),
+        epoch=first.epoch,
+    )

@@ -1,0 +1,182 @@
+"""Changes on their way to a worker: at once where it is asked, several in one message otherwise."""
+
+import asyncio
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.actors.cache import worker_feed
+from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.cache.encoding import storage_batch, version_batch
+from roadstead.actors.cache.worker_feed import WAIT_S, WorkerFeed, together
+from roadstead.actors.messages import APPLIED, Applied, RunningPods, node_batch
+from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.recovery import PodsGone
+from roadstead.actors.runtime.virtual_time import run_virtual
+from roadstead.actors.worker.actor import ASKED_S, WorkerActor
+from roadstead.actors.worker.table_follower import TableFollower
+from roadstead.cycle.messages import ScoreAsk
+from roadstead.nodes.table import NodeTable
+from roadstead.storage import StorageChange
+from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of
+from tests.builders import GPU, node, pod
+from tests.storage.world import claim
+
+
+async def changes_of(steps):
+    """What a cache sends to a scheduler, batch by batch, and the table that it ends with.
+
+    steps: pairs of numbers, of which the first says what changes and the second where.
+    """
+    sink = Fake("scheduler-0", apply=APPLIED)
+    cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=APPLIED)))
+    await cache.add_nodes(node_batch([node(f"n{n}") for n in range(3)]))
+    for number, (kind, where) in enumerate(steps):
+        name = f"n{where}"
+        facts = pod(others={GPU: 1}) if number % 2 else pod(cpu=10 + where)
+        if kind == 0 and name in cache.core.placements.nodes:
+            batch = batch_of(f"p{number}", f"q{number}", facts=facts)
+            await cache.add_running(RunningPods(batch, (name, name)))
+        elif kind == 1:
+            await cache.gone(PodsGone((f"uid-p{where}",)))
+        elif kind == 2:
+            await cache.add_nodes(node_batch([node(name, cpu=1000 * number)]))
+        elif kind == 3:
+            await cache.remove_nodes(NodeNames((name,)))
+        elif kind == 4:
+            cache.stream.send_versions([(name, number)])
+        elif kind == 5:
+            cache.stream.send_storage([StorageChange((claim(f"c{number}"),))])
+    await cache.stream.flush()
+    return sink.told("apply"), cache.core.placements.store.table
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=12),
+    cuts=st.sets(st.integers(1, 14)),
+)
+def test_changes_that_come_together_leave_a_table_as_one_by_one(steps, cuts):
+    async def follow():
+        (nodes, *batches), table = await changes_of(steps)
+        # New nodes come by themselves.
+        cuts.update(n for place, b in enumerate(batches) if b.came for n in (place, place + 1))
+        bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(batches)), len(batches)]
+        held = TableFollower("worker-0", NodeTable(), 30.0)
+        await held.apply(nodes)
+        for start, stop in pairwise(bounds):
+            if start < stop:
+                await held.apply(together(batches[start:stop]))
+        assert lines(held.table) == lines(table)
+        seq = (nodes, *batches)[-1]
+        assert held.applied == seq.first_seq + seq.count - 1
+
+    run_virtual(follow)
+
+
+def test_a_class_of_several_batches_travels_once():
+    async def joined():
+        batches, _ = await changes_of([(0, 1), (4, 2), (5, 0), (0, 1), (0, 2), (0, 1)])
+        batches[4] = replace(batches[4], started_s=((1, 7.0),))
+        return together(batches[1:])
+
+    batch = run_virtual(joined)
+
+    assert len(batch.classes) == 3
+    assert batch.uids[:3] == ("uid-p0", "uid-q0", "")
+    assert batch.pods[:4] == (0, 0, -1, -1)
+    assert batch.started_s == ((5, 7.0),)
+    assert (batch.versions, len(batch.changes)) == ((1,), 1)
+
+
+def versions(*numbers):
+    return [version_batch(n, [(f"n{n}", n)]) for n in numbers]
+
+
+def sent_by(work):
+    """What a feed sends while some work is done with it, as (time, numbers of changes)."""
+    sent = []
+
+    async def run():
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        feed = WorkerFeed(
+            lambda batch: sent.append(
+                (round(loop.time() - began_s, 3), batch.first_seq, batch.count)
+            )
+        )
+        await work(feed)
+        await asyncio.sleep(10)
+
+    run_virtual(run)
+    return sent
+
+
+def test_of_a_worker_that_nobody_asks_changes_wait_for_others():
+    async def work(feed):
+        for batch in versions(1, 2, 3):
+            feed.take(batch)
+            await asyncio.sleep(WAIT_S / 4)
+        await asyncio.sleep(WAIT_S)
+        feed.take(storage_batch(4, [StorageChange()]))
+
+    assert sent_by(work) == [(WAIT_S, 1, 3), (round(2.75 * WAIT_S, 3), 4, 1)]
+
+
+def test_a_worker_that_is_asked_gets_each_change_at_once():
+    async def work(feed):
+        one, two, three = versions(1, 2, 3)
+        feed.take(one)
+        feed.is_asked = True
+        feed.take(two)
+        feed.take(three)
+
+    assert sent_by(work) == [(0.0, 1, 2), (0.0, 3, 1)]
+
+
+def test_as_many_changes_as_a_message_holds_wait_no_longer(monkeypatch):
+    monkeypatch.setattr(worker_feed, "MOST_WAITING", 2)
+
+    async def work(feed):
+        for batch in versions(1, 2, 3):
+            feed.take(batch)
+
+    assert sent_by(work) == [(0.0, 1, 2), (WAIT_S, 3, 1)]
+
+
+def test_what_is_dropped_is_not_sent():
+    async def work(feed):
+        one, two, three = versions(1, 2, 3)
+        feed.take(one)
+        feed.take(two)
+        feed.drop()
+        await asyncio.sleep(WAIT_S / 2)
+        feed.take(three)
+
+    assert sent_by(work) == [(round(1.5 * WAIT_S, 3), 3, 1)]
+
+
+def test_nodes_come_at_once_and_behind_what_waits():
+    async def work(feed):
+        batches, _ = await changes_of([(0, 1), (2, 4)])
+        assert len(batches[2].came) == 1
+        for batch in batches:
+            feed.take(batch)
+
+    assert sent_by(work) == [(0.0, 1, 3), (0.0, 4, 2), (0.0, 6, 1)]
+
+
+def test_a_workers_answer_says_whether_it_was_asked_lately():
+    async def run():
+        worker = WorkerActor("worker-0", plan_of(workers=1), NOBODY)
+        found = []
+        for number in range(1, 4):
+            if number == 2:
+                await worker.score(ScoreAsk(0, 0, ()))
+            if number == 3:
+                await asyncio.sleep(ASKED_S)
+            found.append(await worker.apply(versions(number)[0]))
+        return found
+
+    assert run_virtual(run) == [Applied(), Applied(is_asked=True), Applied()]
