@@ -6,7 +6,7 @@ plugins that rejected a pod about each event that they registered. A hint is ask
 of pods and not for each pod, so it is given facts, and `Change.own` where upstream compares UIDs.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go and
-events.go (1.34). The classification of updates is in `roadstead.framework.changes`.
+events.go (1.34). Which events an update is: `roadstead.framework.changes`.
 """
 
 from __future__ import annotations

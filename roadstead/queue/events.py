@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from roadstead.facts.pod import PodFacts
+from roadstead.framework.changes import seen_node, seen_pod
 from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -15,7 +16,6 @@ from roadstead.framework.events import (
     EventResource,
     SeenPod,
 )
-from roadstead.framework.fact_changes import seen_node, seen_pod
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.queue.reports import NodeChange, PodChange
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.framework.fact_changes import seen_pod
+from roadstead.framework.changes import seen_pod
 from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile

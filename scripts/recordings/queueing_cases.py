@@ -18,7 +18,7 @@ from roadstead.facts.compile_storage import (
     compile_csi_node,
     compile_volume,
 )
-from roadstead.framework.changes import node_update_events, pod_update_events
+from roadstead.framework.changes import seen_node, seen_pod
 from roadstead.framework.events import (
     ActionType,
     Change,
@@ -37,6 +37,9 @@ from scripts.recordings.result import Json, differing
 
 Check = Callable[[Json], tuple[Json, list[str]]]
 T = TypeVar("T", bound=objects.ApiObject)
+
+UNTOLD = "Condition", "Annotation", "GeneratedResourceClaim"
+"""How the labels of events end that are of nothing a decision looks at."""
 
 _FINE_UPDATES = tuple(each for each in ActionType if each in ActionType.UPDATE)
 
@@ -68,15 +71,20 @@ def events_check(file: Path, document: Json) -> Check:
 
 
 def check_classification(case: Json) -> tuple[Json, list[str]]:
-    """The fine-grained events of an update; None for a node change of no interest."""
+    """The fine-grained events of an update, but for those that leave no trace in facts."""
+    recorded = cast("list[str]", case["events"] or [])
+    wanted = [each for each in recorded if not each.endswith(UNTOLD)]
     if case["kind"] == "Pod":
         old, new = (objects.Pod.read(case[key]) for key in ("old", "new"))
-        events = pod_update_events(old, new)
+        is_assigned = bool(new.spec.node_name)
+        seen = seen_pod(compile_pod(old)[1], compile_pod(new)[1], is_assigned=is_assigned)
+        if not wanted:
+            wanted = ["AssignedPodUpdate" if is_assigned else "UnschedulablePodUpdate"]
     else:
-        was, now = (objects.Node.read(case[key]) for key in ("old", "new"))
-        events = node_update_events(was, now)
-    ours: Json = {"events": [each.label for each in events] or None}
-    return ours, differing(ours, {"events": case["events"]})
+        was, now = (compile_node(objects.Node.read(case[key])) for key in ("old", "new"))
+        seen = seen_node(was, now)
+    ours: Json = {"events": [each.event.label for each in seen]}
+    return ours, differing(ours, {"events": wanted})
 
 
 def _registered(cluster: ClusterFacts) -> Mapping[str, tuple[RegisteredEvent, ...]]:
