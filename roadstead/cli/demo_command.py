@@ -9,12 +9,12 @@ import click
 
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    Form,
     PlanOptions,
+    RunForm,
     demo_plan_parameters,
-    format_option,
     gathered,
     output_option,
+    run_format_option,
 )
 from roadstead.cli.session import Session
 
@@ -33,7 +33,7 @@ _COUNT = click.IntRange(1, COUNT_MAX)
 @click.option("--pods", type=_COUNT, metavar="N", help=f"Number of pods [default: {PODS:,}].")
 @gathered("plan", PlanOptions, demo_plan_parameters)
 @output_option
-@format_option
+@run_format_option
 @click.pass_obj
 def demo_command(
     session: Session,
@@ -43,7 +43,7 @@ def demo_command(
     pods: int | None,
     plan: PlanOptions,
     output: Path | None,
-    form: Form,
+    form: RunForm,
 ) -> None:
     """Schedule a generated fleet, to see it work.
 

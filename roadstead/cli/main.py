@@ -44,7 +44,7 @@ Examples:
   roadstead demo                          # see it work: nothing needed
   roadstead schedule --cluster nodes.yaml --pods app/
                                           # where would my pods go?
-  kubectl get nodes,pods -A -o yaml | roadstead schedule --cluster -
+  kubectl get nodes,pods,pvc,pv,sc,pdb -A -o yaml | roadstead schedule --cluster -
                                           # a cluster's own pending pods
   roadstead explain web-0 --cluster nodes.yaml --pods app/
                                           # node by node: why, or why not

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Callback = Callable[..., None]
 Form = Literal["table", "json"]
+RunForm = Literal["table", "wide", "json", "yaml", "csv", "name"]
 
 STDIN: Final = "-"
 NO_JOURNAL: Final = "none"
@@ -206,6 +207,16 @@ format_option = click.option(
     default="table",
     show_default=True,
     help="How to print the result.",
+)
+run_format_option = click.option(
+    "--format",
+    "-o",
+    "form",
+    type=click.Choice(get_args(RunForm)),
+    default="table",
+    show_default=True,
+    help="How to print the result. wide: the table, with every pod. csv and name: the pods alone, "
+    "with the node of each. json and yaml: all of it.",
 )
 
 

@@ -9,13 +9,13 @@ import click
 from roadstead.cli.concurrency_options import ConcurrencyOptions, concurrency_parameters
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    Form,
     PlanOptions,
+    RunForm,
     SourceOptions,
-    format_option,
     gathered,
     output_option,
     plan_parameters,
+    run_format_option,
     source_parameters,
 )
 from roadstead.cli.session import Session
@@ -26,7 +26,7 @@ from roadstead.cli.session import Session
 @gathered("plan", PlanOptions, plan_parameters)
 @gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
 @output_option
-@format_option
+@run_format_option
 @click.pass_obj
 def schedule_command(
     session: Session,
@@ -35,7 +35,7 @@ def schedule_command(
     plan: PlanOptions,
     concurrency: ConcurrencyOptions,
     output: Path | None,
-    form: Form,
+    form: RunForm,
 ) -> None:
     """Schedule manifests or a trace.
 
@@ -51,11 +51,13 @@ def schedule_command(
     Examples:
       roadstead schedule --cluster nodes.yaml --pods app/
       roadstead schedule --cluster 'dump/*.json' --pods web.yaml --pods jobs.yaml
-      kubectl get nodes,pods,svc,rs,sts,ns -A -o yaml > cluster.yaml
+      kubectl get nodes,pods,pvc,pv,sc,pdb,svc,rs,sts,ns -A -o yaml > cluster.yaml
       roadstead schedule --cluster cluster.yaml --pods new.yaml --output out
                                            # what a change would do to a cluster
       kustomize build app | roadstead schedule --cluster cluster.yaml --pods -
       roadstead schedule --cluster cluster.yaml --pods app/ --preset binpack
+      roadstead schedule --cluster cluster.yaml --pods app/ -o wide
+                                           # the node of every pod
       roadstead schedule --trace openb.trace --seed 1 --output out
       roadstead schedule --trace openb.trace --schedulers 4 --mode partitioned
     """

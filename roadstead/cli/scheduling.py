@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +12,17 @@ from pathlib import Path
 import click
 
 from roadstead.cli.inputs import Loaded
-from roadstead.cli.options import Form
+from roadstead.cli.options import RunForm
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.session import Session
+from roadstead.facts.pod import Pod
 from roadstead.interruption import Interrupted
 from roadstead.protocol.errors import InputError, printable
 from roadstead.report.node_use import node_use
+from roadstead.report.pod_forms import write_csv, write_names, write_yaml
+from roadstead.report.pods import pod_lines, pods_document, workloads
 from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
-from roadstead.report.summary import Summary, summarize, summary_document
+from roadstead.report.summary import summarize, summary_document
 from roadstead.run import RunOutcome, RunPlan
 
 READ, WRITE = "read inputs", "write output"
@@ -28,7 +32,7 @@ READ, WRITE = "read inputs", "write output"
 class Report:
     """Where the result goes: printed in a form, and into a directory if one is named."""
 
-    form: Form
+    form: RunForm
     output: Path | None
 
     def check(self) -> None:
@@ -71,7 +75,7 @@ def _carry_out(
         session.launcher().finish(plan)
     timings_s = {**result.timings_s, **_written(session)}
     result = replace(result, timings_s=timings_s, elapsed_s=session.watch.elapsed_s)
-    print_result(summarize(result), report)
+    print_result(result, _of_interest(loaded, result), report)
     if report.output is None:
         # What is printed is all that comes of it.
         session.launcher().finish(plan)
@@ -160,16 +164,36 @@ def _effective(plan: RunPlan) -> Mapping[str, Json]:
     return {k: v for k, v in loaded.document.items() if k != "percentageOfNodesToScore"}
 
 
-def print_result(summary: Summary, report: Report) -> None:
-    """The summary on standard output, and where the rest was written to on standard error."""
-    if report.form == "json":
-        print_json(summary_document(summary))
+def _of_interest(loaded: Loaded, result: RunResult) -> list[Pod]:
+    """The pods that were to be scheduled, and those that had to go for them."""
+    gone = {each.uid for each in result.preempted}
+    pods = [*loaded.inputs.pending]
+    pods += [(who, facts) for who, facts, _ in loaded.inputs.running if who.uid in gone]
+    return pods
+
+
+def print_result(result: RunResult, pods: Sequence[Pod], report: Report) -> None:
+    """The result on standard output, and where the rest was written to on standard error."""
+    if report.form == "csv":
+        write_csv(pod_lines(pods, result), sys.stdout)
+    elif report.form == "name":
+        write_names(pod_lines(pods, result), sys.stdout)
+    elif report.form in ("json", "yaml"):
+        of = pods_document(pod_lines(pods, result), workloads(pods, result))
+        document = {**summary_document(summarize(result)), **of}
+        if report.form == "json":
+            print_json(document)
+        else:
+            write_yaml(document, sys.stdout)
     else:
         from rich.console import Console
 
-        from roadstead.report.terminal import print_summary
+        from roadstead.report.terminal import print_pods, print_summary
 
-        print_summary(Console(), summary)
+        console = Console()
+        print_summary(console, summarize(result), workloads(pods, result))
+        if report.form == "wide":
+            print_pods(console, pod_lines(pods, result))
     if report.output is not None:
         click.echo(f"\nWritten to {report.output}", err=True)
 

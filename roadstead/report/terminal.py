@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from rich.bar import Bar
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +12,7 @@ from rich.text import Text
 from roadstead.protocol.errors import printable
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.concurrency_table import fill, headline
+from roadstead.report.pods import PodLine, Workload
 from roadstead.report.summary import Reason, Summary, Use
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
 
@@ -19,11 +22,16 @@ ZONES_MAX = 16
 RESOURCES_MAX = 6
 REASONS_MAX = 10
 SCHEDULERS_MAX = 16
+WORKLOADS_MAX = 20
+NODES_MAX = 8
+"""Nodes of a workload that are named; of more it is said how many there are."""
 
 
-def print_summary(console: Console, summary: Summary) -> None:
-    """Print what was placed, how full the fleet is, why pods wait, and where the time went."""
+def print_summary(console: Console, summary: Summary, workloads: Sequence[Workload] = ()) -> None:
+    """Print what was placed where, how full the fleet is, why pods wait, and the time it took."""
     console.print(_headline(summary))
+    if workloads:
+        console.print(_placements(workloads))
     console.print(_utilization(summary.utilization))
     if len(summary.zones) > 1:
         console.print(_zones(summary.zones))
@@ -56,10 +64,45 @@ def _table(title: str, *columns: str) -> Table:
     table = Table(
         title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False
     )
-    table.add_column(columns[0], overflow="fold", min_width=TITLE_MIN_CHARS)
+    for column in columns[:1]:
+        table.add_column(column, overflow="fold", min_width=TITLE_MIN_CHARS)
     for column in columns[1:]:
         table.add_column(column, justify="right", no_wrap=True)
     return table
+
+
+def _placements(workloads: Sequence[Workload]) -> Table:
+    """Workloads with the nodes of their pods; all of them, or the first."""
+    table = _table("Where the pods are", "workload", "placed", "pending")
+    table.add_column("nodes", overflow="fold")
+    for each in workloads[:WORKLOADS_MAX]:
+        pending = Text(f"{each.pending:,}", style="bold yellow" if each.pending else "")
+        name = Text(printable(each.name))
+        table.add_row(name, f"{each.placed:,}", pending, Text(printable(_nodes(each))))
+    _say_left_out(table, len(workloads) - WORKLOADS_MAX, "workloads; -o wide shows every pod")
+    return table
+
+
+def _nodes(workload: Workload) -> str:
+    """The nodes by name, each with how many of its pods are there where it is more than one."""
+    nodes = workload.nodes
+    if len(nodes) > NODES_MAX:
+        return f"{len(nodes):,} nodes, at most {max(nodes.values()):,} on one"
+    return ", ".join(
+        name if nodes[name] == 1 else f"{name} ({nodes[name]:,})" for name in sorted(nodes)
+    )
+
+
+def print_pods(console: Console, pods: Iterable[PodLine]) -> None:
+    """Print each pod with its node, or why it has none."""
+    table = _table("Pods")
+    table.add_column("pod", no_wrap=True)
+    for column in ("workload", "node or reason"):
+        table.add_column(column, overflow="fold")
+    for each in pods:
+        where = Text(printable(each.node or each.reason), style="" if each.node else "yellow")
+        table.add_row(Text(printable(each.pod)), Text(printable(each.workload)), where)
+    console.print(table)
 
 
 def _bar(fraction: float) -> Bar:

@@ -40,6 +40,31 @@ def test_manifests_are_scheduled_and_summed_up(run: Run, cluster: str, pods: str
     assert "Insufficient cpu" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("form", "first"),
+    [
+        ("wide", "2 placed, 1 pending of 3 pods on 3 nodes"),
+        ("csv", "pod,workload,node,reason\ndefault/"),
+        ("name", "default/"),
+        ("yaml", "source: "),
+    ],
+)
+def test_every_pod_is_shown_in_the_form_that_is_asked_for(
+    run: Run, cluster: str, pods: str, form: str, first: str
+) -> None:
+    result = run("schedule", "--cluster", cluster, "--pods", pods, "-o", form)
+
+    names = [each["pod"] for each in json.loads(run(*result_in_json(cluster, pods)).stdout)["pods"]]
+    assert result.exit_code == 0
+    assert result.stdout.startswith(first)
+    assert len(names) == 3
+    assert all(name in result.stdout for name in names)
+
+
+def result_in_json(cluster: str, pods: str) -> tuple[str, ...]:
+    return "schedule", "--cluster", cluster, "--pods", pods, "--format", "json"
+
+
 def test_a_trace_is_scheduled_in_its_own_order(
     run: Run, launcher: PlainLauncher, trace: Path
 ) -> None:

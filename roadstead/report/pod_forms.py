@@ -1,0 +1,30 @@
+"""The pods of a run as text for other programs: CSV, YAML, names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, fields
+from typing import TextIO
+
+from roadstead.report.pods import PodLine
+
+
+def write_csv(lines: Iterable[PodLine], out: TextIO) -> None:
+    """A header and one row for each pod."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(each.name for each in fields(PodLine))
+    writer.writerows(astuple(each) for each in lines)
+
+
+def write_names(lines: Iterable[PodLine], out: TextIO) -> None:
+    """`namespace/name node` of each pod; the node is left out for one that waits."""
+    out.writelines(f"{each.pod} {each.node}".rstrip() + "\n" for each in lines)
+
+
+def write_yaml(document: Mapping[str, object], out: TextIO) -> None:
+    """A document as YAML, its keys in their order."""
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    yaml.dump(dict(document), out, Dumper=dumper, sort_keys=False, allow_unicode=True)

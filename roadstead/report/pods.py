@@ -1,0 +1,102 @@
+"""Where the pods of a run went, and why others wait: pod by pod, and by workload."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+
+from roadstead.facts.pod import Pod, PodFacts
+from roadstead.report.result import Json, RunResult
+
+BARE_PODS_MAX = 10
+"""So many pods without a controller are shown one by one; more of them are counted as one."""
+
+TEMPLATE_HASH = "pod-template-hash"
+"""The label by which a Deployment's ReplicaSets, and their pods, bear its name and a suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodLine:
+    """One pod. workload: what made it. node: "" where it waits. reason: why it waits, or ""."""
+
+    pod: str
+    workload: str
+    node: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Workload:
+    """Pods that one controller made. nodes: node → how many of them it has. waiting: the others."""
+
+    name: str
+    nodes: Counter[str] = field(default_factory=Counter)
+    pending: int = 0
+    preempted: int = 0
+
+    @property
+    def placed(self) -> int:
+        return self.nodes.total()
+
+    def document(self) -> dict[str, Json]:
+        """The workload as JSON."""
+        nodes: dict[str, Json] = {name: self.nodes[name] for name in sorted(self.nodes)}
+        counts = {"placed": self.placed, "pending": self.pending, "preempted": self.preempted}
+        return {"workload": self.name, **counts, "nodes": nodes}
+
+
+def workload_of(facts: PodFacts) -> str:
+    """`Kind namespace/name` of what made a pod; "" for one that nothing made.
+
+    A ReplicaSet stands for its Deployment where its name ends with the hash of the pod's template.
+    """
+    owner = facts.owner
+    if owner is None:
+        return ""
+    kind, name = owner.kind, owner.name
+    if kind == "ReplicaSet":
+        suffix = next((f"-{value}" for key, value in facts.labels if key == TEMPLATE_HASH), "")
+        if suffix and name.endswith(suffix):
+            kind, name = "Deployment", name.removesuffix(suffix)
+    return f"{kind} {facts.namespace}/{name}"
+
+
+def pod_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
+    """A line for each pod that was to be scheduled, in the order in which they were given."""
+    node_of = {each.uid: each.node for each in result.placements}
+    reason_of = {each.uid: each.message for each in result.pending}
+    reason_of |= {each.uid: f"preempted by {each.preemptor}" for each in result.preempted}
+    for identity, facts in pods:
+        uid = identity.uid
+        reason = reason_of.get(uid, "")
+        yield PodLine(identity.key, workload_of(facts), node_of.get(uid, ""), reason)
+
+
+def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
+    """The workloads of the pods that were to be scheduled, in the order of their first pods."""
+    node_of = {each.uid: each.node for each in result.placements}
+    gone = {each.uid for each in result.preempted}
+    bare = sum(facts.owner is None for _, facts in pods)
+    found: dict[str, Workload] = {}
+    for identity, facts in pods:
+        name = workload_of(facts)
+        if not name:
+            name = f"Pod {identity.key}" if bare <= BARE_PODS_MAX else "Pods without a controller"
+        workload = found.get(name) or found.setdefault(name, Workload(name))
+        node_name = node_of.get(identity.uid)
+        if node_name is not None:
+            workload.nodes[node_name] += 1
+        elif identity.uid in gone:
+            workload.preempted += 1
+        else:
+            workload.pending += 1
+    return tuple(found.values())
+
+
+def pods_document(pods: Iterable[PodLine], of: Iterable[Workload]) -> dict[str, Json]:
+    """Workloads and pods as JSON."""
+    return {
+        "workloads": [each.document() for each in of],
+        "pods": [dict(asdict(each)) for each in pods],
+    }

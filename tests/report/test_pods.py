@@ -1,0 +1,154 @@
+"""Where pods went, pod by pod and by workload, and in the forms that other programs read."""
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+import yaml
+from rich.console import Console
+
+from roadstead.facts.pod import Owner, PodFacts, identity_of
+from roadstead.report import pods as pods_module
+from roadstead.report.pod_forms import write_csv, write_names, write_yaml
+from roadstead.report.pods import PodLine, pod_lines, pods_document, workload_of, workloads
+from roadstead.report.result import PendingPod, PreemptedPod
+from roadstead.report.summary import summarize
+from roadstead.report.terminal import print_pods, print_summary
+
+
+def owned(kind="", name="", **labels):
+    owner = Owner(kind, name, f"uid-{name}") if kind else None
+    named = tuple((key.replace("_", "-"), value) for key, value in labels.items())
+    return PodFacts(owner=owner, labels=named)
+
+
+def of_result(*facts):
+    """Pods p-0, p-1, … as the run of the fixture knows them: 0 to 2 are placed, 3 and 4 wait."""
+    return [(identity_of(f"u-{n}", f"default/p-{n}"), each) for n, each in enumerate(facts)]
+
+
+WEB, DB = owned("StatefulSet", "web"), owned("Job", "db")
+
+
+@pytest.mark.parametrize(
+    ("facts", "workload"),
+    [
+        (owned(), ""),
+        (owned("StatefulSet", "db"), "StatefulSet default/db"),
+        (owned("ReplicaSet", "web-5d8f", pod_template_hash="5d8f"), "Deployment default/web"),
+        (owned("ReplicaSet", "web-5d8f"), "ReplicaSet default/web-5d8f"),
+        (owned("ReplicaSet", "web5d8f", pod_template_hash="5d8f"), "ReplicaSet default/web5d8f"),
+        (owned("Job", "web-5d8f", pod_template_hash="5d8f"), "Job default/web-5d8f"),
+        (replace(owned("Job", "x"), namespace="b"), "Job b/x"),
+    ],
+)
+def test_what_made_a_pod_is_its_workload(facts, workload):
+    assert workload_of(facts) == workload
+
+
+def test_each_pod_has_its_node_or_the_reason_why_it_has_none(result):
+    result = replace(
+        result,
+        pending=(PendingPod("default/p-3", "u-3", "no room"),),
+        preempted=(PreemptedPod("default/p-4", "u-4", "n-1", "default/p-0"),),
+    )
+
+    lines = list(pod_lines(of_result(WEB, WEB, owned(), DB, DB), result))
+
+    assert lines == [
+        PodLine("default/p-0", "StatefulSet default/web", "n-0", ""),
+        PodLine("default/p-1", "StatefulSet default/web", "n-1", ""),
+        PodLine("default/p-2", "", "n-0", ""),
+        PodLine("default/p-3", "Job default/db", "", "no room"),
+        PodLine("default/p-4", "Job default/db", "", "preempted by default/p-0"),
+    ]
+
+
+def test_workloads_count_their_pods_by_node(result):
+    gone = (PreemptedPod("default/p-4", "u-4", "n-1", "default/p-0"),)
+
+    web, bare, db = workloads(of_result(WEB, WEB, owned(), DB, DB), replace(result, preempted=gone))
+
+    assert web.document() == {
+        "workload": "StatefulSet default/web",
+        "placed": 2,
+        "pending": 0,
+        "preempted": 0,
+        "nodes": {"n-0": 1, "n-1": 1},
+    }
+    assert (bare.name, bare.placed, bare.pending) == ("Pod default/p-2", 1, 0)
+    assert (db.name, db.placed, db.pending, db.preempted) == ("Job default/db", 0, 1, 1)
+
+
+def test_many_pods_that_nothing_made_are_one_workload(result, monkeypatch):
+    monkeypatch.setattr(pods_module, "BARE_PODS_MAX", 2)
+
+    (bare, web) = workloads(of_result(owned(), owned(), owned(), WEB), result)
+
+    assert (bare.name, bare.placed, web.pending) == ("Pods without a controller", 3, 1)
+
+
+def shown(result, pods, width=80):
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    print_summary(console, summarize(result), workloads(pods, result))
+    print_pods(console, pod_lines(pods, result))
+    return console.file.getvalue()
+
+
+def test_the_terminal_shows_where_workloads_and_pods_are(result):
+    text = shown(result, of_result(WEB, WEB, WEB, DB, DB))
+
+    words = [" ".join(line.split()) for line in text.splitlines()]
+    assert "StatefulSet default/web 3 0 n-0 (2), n-1" in words
+    assert "Job default/db 0 2" in words
+    assert "default/p-1 StatefulSet default/web n-1" in words
+    assert any(line.startswith("default/p-4 Job default/db 0/3 nodes") for line in words)
+
+
+def test_of_many_workloads_and_nodes_the_first_are_shown(result):
+    pods = of_result(*(owned("Job", f"j{n}") for n in range(30)))
+    assert "… and 10 more workloads; -o wide shows every pod" in " ".join(
+        shown(result, pods).split()
+    )
+
+    placed = [replace(result.placements[0], uid=f"u-{n}", node=f"m-{n % 10}") for n in range(11)]
+    text = shown(replace(result, placements=tuple(placed)), of_result(*[WEB] * 11), 200)
+    assert "10 nodes, at most 2 on one" in text
+
+
+def test_names_of_pods_are_never_cut_or_split(result):
+    name = "default/" + "a" * 60
+    pods = [(identity_of("u-3", name), DB)]
+    assert name in shown(result, pods)
+
+
+LINES = [PodLine("default/a", "", "n-1", ""), PodLine("b/c", 'Job "x"', "", "no, room")]
+
+
+def written(write, what):
+    out = io.StringIO()
+    write(what, out)
+    return out.getvalue()
+
+
+def test_csv_has_a_header_and_every_pod():
+    rows = list(csv.reader(io.StringIO(written(write_csv, LINES))))
+    assert rows == [
+        ["pod", "workload", "node", "reason"],
+        ["default/a", "", "n-1", ""],
+        ["b/c", 'Job "x"', "", "no, room"],
+    ]
+
+
+def test_names_come_with_the_node_of_each_pod():
+    assert written(write_names, LINES) == "default/a n-1\nb/c\n"
+
+
+def test_yaml_holds_the_document_in_its_order(result):
+    pods = of_result(WEB, DB)
+    document = pods_document(pod_lines(pods, result), workloads(pods, result))
+    text = written(write_yaml, document)
+
+    assert yaml.safe_load(text) == document
+    assert text.startswith("workloads:\n- workload: StatefulSet default/web\n  placed: 1\n")
