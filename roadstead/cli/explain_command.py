@@ -48,16 +48,19 @@ def explain_command(
 ) -> None:
     """Why one pod goes where it goes, or goes nowhere.
 
-    POD is a name or namespace/name, of a pending pod or of one that runs, which is explained as
-    if it were not there. For each node: which plugin refuses it and why; or the raw, normalized
-    and weighted score of every plugin, and the total. Runs in this process unless --runtime ray
-    or a settings file says otherwise: the answer is the same.
+    POD is the name of a pod, or of the workload that makes it, with its namespace or without, or
+    the beginning of one: web-0, shop/web-0, deploy/web. Of a workload the first pod is explained,
+    one that is pending if there is any; a pod that runs, as if it were not there. For each node:
+    which plugin refuses it and why; or the raw, normalized and weighted score of every plugin, and
+    the total. Runs in this process unless --runtime ray or a settings file says otherwise: the
+    answer is the same.
 
     \b
     Examples:
       roadstead explain web-0 --cluster cluster.yaml --pods app/
       roadstead explain shop/web-0 --cluster cluster.yaml --pods app/ --after-run
                                            # once all the others are placed
+      roadstead explain deploy/web --cluster cluster.yaml --pods app/
       roadstead explain openb-pod-0017 --trace openb.trace --top 3
       roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
     """

@@ -128,9 +128,16 @@ def test_top_bounds_both_tables_and_says_how_much_is_left_out(run: Run, tmp_path
     ("name", "text"),
     [
         ("web", 'POD: "web" is the name of 2 pods; say which: a/web, b/web\n'),
-        ("bew", 'POD: "bew" is no pod of the inputs (they have 3)\n'),
-        ("other-3", 'POD: "other-3" is no pod of the inputs (did you mean other-1?)\n'),
-        ("b/wed", 'POD: "b/wed" is no pod of the inputs (did you mean b/web?)\n'),
+        ("zzz", 'POD: "zzz" is no pod or workload of the inputs (they have web, other-1)\n'),
+        (
+            "other-3",
+            'POD: "other-3" is no pod or workload of the inputs (did you mean other-1?)\n',
+        ),
+        (
+            "b/wed",
+            'POD: "b/wed" is no pod or workload of the inputs (did you mean b/web, a/web?)\n',
+        ),
+        ("sts/web", 'POD: "sts/web" is no pod or workload of the inputs (did you mean web?)\n'),
     ],
 )
 def test_a_name_that_is_not_one_pods_exits_2(

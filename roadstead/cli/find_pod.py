@@ -1,0 +1,147 @@
+"""Which pod a name on the command line stands for: a pod's own name, or that of its workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, NoReturn
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.pods import workload_of
+from roadstead.run import RunInputs
+
+NAMES_MAX = 5
+HINT_MAX_NAMES = 20_000
+
+KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("replicationcontroller", "rc"), "ReplicationController"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+}
+"""Kinds of workloads by the names that kubectl takes."""
+
+POD_KINDS: Final = ("pod", "pods", "po")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPod:
+    """A pod of the inputs. node_name: where it runs; "" for one that is pending."""
+
+    identity: PodIdentity
+    facts: PodFacts
+    node_name: str
+
+    @property
+    def workload(self) -> str:
+        return workload_of(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPod:
+    """The pod that is meant. note: what a person should know of the choice; "" for nothing."""
+
+    pod: GivenPod
+    note: str = ""
+
+
+def find_pod(inputs: RunInputs, name: str) -> FoundPod:
+    """The pod of this name, the first pod of the workload of this name, or the one beginning so.
+
+    name: a pod's or a workload's, with its namespace or without: `web`, `shop/web`; or with a kind
+    as kubectl takes it: `deploy/web`, `sts/shop/db`.
+
+    Raises:
+        InputError: there is none, or it is not clear which one.
+    """
+    kind, rest = _kind_of(name)
+    pods = list(_pods(inputs))
+    if not kind or kind == "Pod":
+        same = [each for each in pods if rest in (each.identity.key, each.identity.name)]
+        if len(same) == 1:
+            return FoundPod(same[0], _note_of_pod(same[0]))
+        if same:
+            _refuse_several(name, "pods", [each.identity.key for each in same])
+    if kind != "Pod" and (of := [each for each in pods if _is_meant(each.workload, kind, rest)]):
+        return _first_of(name, of)
+    if not kind or kind == "Pod":
+        begin = [each for each in pods if _begins(each, rest)]
+        if len(begin) == 1:
+            return FoundPod(begin[0], _note_of_pod(begin[0]))
+        if begin:
+            return _first_of(name, begin)
+    raise InputError(
+        f"is no pod or workload of the inputs{_hint(pods, rest)}",
+        field="POD",
+        value=cut_short(name),
+    )
+
+
+def _pods(inputs: RunInputs) -> Iterator[GivenPod]:
+    for identity, facts in inputs.pending:
+        yield GivenPod(identity, facts, "")
+    for running in inputs.running:
+        yield GivenPod(*running)
+
+
+def _kind_of(name: str) -> tuple[str, str]:
+    """(kind, the rest of the name); the kind is "" where none is named."""
+    first, _, rest = name.replace(" ", "/", 1).partition("/")
+    if first.lower() in POD_KINDS and rest:
+        return "Pod", rest
+    kind = KINDS.get(first.lower(), "") if rest else ""
+    return (kind, rest) if kind else ("", name)
+
+
+def _is_meant(workload: str, kind: str, name: str) -> bool:
+    found_kind, _, key = workload.partition(" ")
+    return bool(key) and kind in ("", found_kind) and name in (key, key.partition("/")[2])
+
+
+def _begins(pod: GivenPod, name: str) -> bool:
+    return pod.identity.key.startswith(name) or pod.identity.name.startswith(name)
+
+
+def _first_of(name: str, pods: Sequence[GivenPod]) -> FoundPod:
+    """The first pod of one workload that is pending, or else the first that runs."""
+    workloads = sorted({each.workload or f"Pod {each.identity.key}" for each in pods})
+    if len(workloads) > 1:
+        _refuse_several(name, "workloads", workloads)
+    pending = [each for each in pods if not each.node_name]
+    first = (pending or pods)[0]
+    what = f"{workloads[0]}: {len(pods):,} pods, {len(pending):,} of them pending"
+    return FoundPod(first, f"{what}; this is {first.identity.key}, the first of them.")
+
+
+def _note_of_pod(pod: GivenPod) -> str:
+    if not pod.node_name:
+        return ""
+    return f"{pod.identity.key} runs on {pod.node_name}; this is where it could go if it did not."
+
+
+def _refuse_several(name: str, what: str, of: Sequence[str]) -> NoReturn:
+    some = ", ".join(sorted(of)[:NAMES_MAX])
+    more = ", …" if len(of) > NAMES_MAX else ""
+    raise InputError(
+        f"is the name of {len(of)} {what}; say which: {some}{more}",
+        field="POD",
+        value=cut_short(name),
+    )
+
+
+def _hint(pods: Sequence[GivenPod], name: str) -> str:
+    """The names that are most like it, or else the first ones."""
+    keys = dict.fromkeys(each.identity.key for each in pods)
+    keys |= dict.fromkeys(each.workload.partition(" ")[2] for each in pods if each.workload)
+    known = list(keys if "/" in name else dict.fromkeys(key.partition("/")[2] for key in keys))
+    if not known:
+        return " (they have none)"
+    close = get_close_matches(name, known[:HINT_MAX_NAMES], n=NAMES_MAX, cutoff=0.6)
+    if close:
+        return f" (did you mean {', '.join(close)}?)"
+    more = ", …" if len(known) > NAMES_MAX else ""
+    return f" (they have {', '.join(known[:NAMES_MAX])}{more})"

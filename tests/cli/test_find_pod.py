@@ -1,0 +1,105 @@
+"""Which pod a name stands for: a pod's own, its workload's, or the beginning of either."""
+
+from __future__ import annotations
+
+import pytest
+
+from roadstead.cli.find_pod import find_pod
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import Owner, PodFacts, PodIdentity
+from roadstead.protocol.errors import InputError
+from roadstead.run import RunInputs
+
+
+def identity(key: str) -> PodIdentity:
+    namespace, _, name = key.partition("/")
+    return PodIdentity(f"uid-{key}", namespace, name)
+
+
+def facts(key: str, kind: str = "", owner: str = "", template: str = "") -> PodFacts:
+    return PodFacts(
+        namespace=key.partition("/")[0],
+        owner=Owner(kind, owner, f"uid-{owner}") if kind else None,
+        labels=(("pod-template-hash", template),) if template else (),
+    )
+
+
+PENDING = {
+    "shop/web-5d8f-b": facts("shop/", "ReplicaSet", "web-5d8f", "5d8f"),
+    "shop/web-5d8f-c": facts("shop/", "ReplicaSet", "web-5d8f", "5d8f"),
+    "shop/db-1": facts("shop/", "StatefulSet", "db"),
+    "test/db-1": facts("test/", "StatefulSet", "db"),
+    "shop/alone": facts("shop/"),
+}
+RUNNING = {
+    "shop/web-5d8f-a": facts("shop/", "ReplicaSet", "web-5d8f", "5d8f"),
+    "shop/log-x": facts("shop/", "DaemonSet", "log"),
+    "shop/log-y": facts("shop/", "DaemonSet", "log"),
+}
+INPUTS = RunInputs(
+    NodeList(),
+    tuple((identity(key), of, "n-1") for key, of in RUNNING.items()),
+    tuple((identity(key), of) for key, of in PENDING.items()),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("alone", "shop/alone"),
+        ("shop/alone", "shop/alone"),
+        ("pod/alone", "shop/alone"),
+        ("po/shop/alone", "shop/alone"),
+        ("al", "shop/alone"),
+        ("shop/db-1", "shop/db-1"),
+        ("web", "shop/web-5d8f-b"),
+        ("shop/web", "shop/web-5d8f-b"),
+        ("deploy/web", "shop/web-5d8f-b"),
+        ("Deployment shop/web", "shop/web-5d8f-b"),
+        ("we", "shop/web-5d8f-b"),
+        ("sts/shop/db", "shop/db-1"),
+        ("log", "shop/log-x"),
+    ],
+)
+def test_a_name_stands_for_a_pod_of_its_own_or_the_first_of_a_workload(name: str, key: str) -> None:
+    assert find_pod(INPUTS, name).pod.identity.key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("alone", ""),
+        (
+            "web",
+            "Deployment shop/web: 3 pods, 2 of them pending; this is shop/web-5d8f-b, the first of "
+            "them.",
+        ),
+        ("log-y", "shop/log-y runs on n-1; this is where it could go if it did not."),
+    ],
+)
+def test_what_was_chosen_is_said(name: str, note: str) -> None:
+    assert find_pod(INPUTS, name).note == note
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("db-1", "is the name of 2 pods; say which: shop/db-1, test/db-1"),
+        ("db", "is the name of 2 workloads; say which: StatefulSet shop/db, StatefulSet test/db"),
+        ("sts/web", "is no pod or workload of the inputs (did you mean web"),
+        ("pod/web-9", "is no pod or workload of the inputs (did you mean web"),
+        ("alnoe", "(did you mean alone?)"),
+        ("zzz", "(they have web-5d8f-b, web-5d8f-c, db-1, alone, web-5d8f-a, …)"),
+    ],
+)
+def test_a_name_of_several_or_of_none_is_refused_with_those_that_may_be_meant(
+    name: str, text: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        find_pod(INPUTS, name)
+    assert text in str(refused.value)
+
+
+def test_inputs_without_pods_say_so() -> None:
+    with pytest.raises(InputError, match="they have none"):
+        find_pod(RunInputs(NodeList(), (), ()), "web")
