@@ -7,6 +7,7 @@ what only its run needs when it runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -80,6 +81,14 @@ class LazyGroup(click.Group):
             except Interrupted as interrupted:
                 click.echo(str(interrupted), err=True)
                 raise click.exceptions.Exit(interrupted.status) from interrupted
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        close = get_close_matches(args[0], _COMMANDS, n=1)
+        if args[0] not in _COMMANDS and close:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

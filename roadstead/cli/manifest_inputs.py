@@ -27,18 +27,26 @@ from roadstead.report.result import InputDigest
 from roadstead.run import RunInputs
 
 SOURCE_MAX_CHARS = 60
+UNKNOWN_MAX = 10
 
 
-def load_manifests(cluster: Sequence[str], pods: Sequence[str], *, with_digests: bool) -> Loaded:
+def load_manifests(
+    cluster: Sequence[str], pods: Sequence[str], *, with_digests: bool, is_strict: bool = False
+) -> Loaded:
     """Nodes sorted by name, as the API server lists them; pending pods of the cluster first.
+
+    is_strict: as of `read_manifests`.
 
     Raises:
         InputError: a path, text or object that is wrong, or one that stands twice and differs.
     """
     content = sys.stdin.buffer.read(SIZE_MAX_BYTES + 1) if STDIN in (*cluster, *pods) else b""
-    standing = read_manifests(cluster, stdin=io.BytesIO(content))
+    standing = read_manifests(cluster, stdin=io.BytesIO(content), is_strict=is_strict)
     wanted = read_manifests(
-        pods, stdin=io.BytesIO(content), priority_classes=standing.priority_classes
+        pods,
+        stdin=io.BytesIO(content),
+        priority_classes=standing.priority_classes,
+        is_strict=is_strict,
     )
     everything = joined(standing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
@@ -106,6 +114,10 @@ def _notes(read: Sequence[Manifests], lost: int, *, has_nodes: bool) -> Iterator
     finished = sum(each.finished_pods for each in read)
     if finished:
         yield f"Left out: {_counted(finished, 'finished pod')}."
+    unknown = [text for each in read for text in each.unknown]
+    yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_MAX])
+    if len(unknown) > UNKNOWN_MAX:
+        yield f"Left out: {_counted(len(unknown) - UNKNOWN_MAX, 'more field')} of this kind."
     ignored = _added(each.ignored for each in read)
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))

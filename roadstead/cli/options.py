@@ -32,6 +32,7 @@ class SourceOptions:
     cluster: tuple[str, ...] = ()
     pods: tuple[str, ...] = ()
     trace: Path | None = None
+    strict: bool = False
 
     def check(self, *others: str | None) -> None:
         """UsageError unless it says one source; `others` may be "-" (standard input), too."""
@@ -128,6 +129,12 @@ source_parameters = (
         type=click.Path(path_type=Path),
         metavar="PATH",
         help="A trace in place of manifests; see roadstead trace --help.",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="A field of a pod that Kubernetes does not have is an error, and not left out with a "
+        "note.",
     ),
 )
 plugin_option = click.option(

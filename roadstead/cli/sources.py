@@ -12,4 +12,6 @@ def load(source: SourceOptions, *, with_digests: bool) -> Loaded:
         return load_trace(source.trace, with_digests=with_digests)
     from roadstead.cli.manifest_inputs import load_manifests
 
-    return load_manifests(source.cluster, source.pods, with_digests=with_digests)
+    return load_manifests(
+        source.cluster, source.pods, with_digests=with_digests, is_strict=source.strict
+    )

@@ -14,6 +14,7 @@ from roadstead.manifests.admission import check_node, check_object
 from roadstead.manifests.defaults import default_node, default_pod
 from roadstead.manifests.files import read_texts
 from roadstead.manifests.names import generated_name
+from roadstead.manifests.unknown_fields import unknown_fields
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import (
@@ -49,6 +50,7 @@ from roadstead.protocol.objects import (
 T = TypeVar("T", bound=ApiObject)
 
 FINISHED_PHASES = ("Succeeded", "Failed")
+TEMPLATE = b"{{"
 _LIST_DEPTH_MAX = 10
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
@@ -65,7 +67,8 @@ class Manifests:
     """Objects by kind, in the order they were read.
 
     pods: without those that have finished (the scheduler never sees them; `finished_pods` counts).
-    ignored: kind -> count of objects that scheduling does not look at.
+    ignored: kind -> count of objects that scheduling does not look at. unknown: what was said of
+    fields that Kubernetes does not have, which are left out.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -91,24 +94,40 @@ class Manifests:
     priority_classes: tuple[PriorityClass, ...] = ()
     finished_pods: int = 0
     ignored: Mapping[str, int] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
 
 def read_manifests(
-    paths: Sequence[str], *, stdin: BinaryIO, priority_classes: Sequence[PriorityClass] = ()
+    paths: Sequence[str],
+    *,
+    stdin: BinaryIO,
+    priority_classes: Sequence[PriorityClass] = (),
+    is_strict: bool = False,
 ) -> Manifests:
     """All objects in files, folders (searched for *.yaml, *.yml, *.json), globs and "-".
 
-    priority_classes: those of manifests read before, which pods may name, too.
+    priority_classes: those of manifests read before, which pods may name, too. is_strict: a field
+    that Kubernetes does not have is an error, as with `kubectl --validate=strict`.
 
     Raises:
         InputError: a path, text or object that is wrong, or an object that stands twice.
     """
-    gathered = _Gathered()
+    gathered = _Gathered(is_strict=is_strict)
     with _collector_paused():
         for source, text in read_texts(paths, stdin=stdin):
-            for document in read_documents(text, source=source):
+            for document in _documents(text, source):
                 gathered.add_document(document, source)
         return gathered.manifests(priority_classes)
+
+
+def _documents(text: bytes, source: str) -> Iterator[object]:
+    try:
+        yield from read_documents(text, source=source)
+    except InputError as error:
+        if TEMPLATE not in text:
+            raise
+        rule = "holds template syntax ({{ … }}): render it first, as with helm template"
+        raise InputError(f"{rule} ({error.rule})", source=source, field=error.field) from error
 
 
 @contextmanager
@@ -130,7 +149,9 @@ def _collector_paused() -> Iterator[None]:
 class _Gathered:
     """Objects as they come in, and where each was seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_strict: bool) -> None:
+        self._is_strict = is_strict
+        self._unknown: list[str] = []
         self._by_kind: dict[str, list[ApiObject]] = {kind: [] for kind in KINDS}
         self._pod_sources: list[str] = []
         self._seen: dict[tuple[str, str, str], str] = {}
@@ -171,6 +192,11 @@ class _Gathered:
                 value=cut_short(version),
             )
         found = validate(kind, self._named(kind, document), source=source)
+        for error in unknown_fields(kind, document):
+            told = error.at(source=source, obj=describe(kind, document))
+            if self._is_strict:
+                raise told
+            self._unknown.append(str(told))
         if kind == "Node":
             check_node(cast("Node", found), source=source)
         elif kind != "Pod":
@@ -209,6 +235,7 @@ class _Gathered:
             pods=living,
             finished_pods=len(pods) - len(living),
             ignored=dict(sorted(self._ignored.items())),
+            unknown=tuple(self._unknown),
             namespaces=self._of(Namespace),
             persistent_volumes=self._of(PersistentVolume),
             persistent_volume_claims=self._of(PersistentVolumeClaim),

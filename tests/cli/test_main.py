@@ -66,6 +66,14 @@ def test_shells_can_complete_the_names_of_commands(monkeypatch: pytest.MonkeyPat
     assert result.stdout == "plain,schedule\n"
 
 
+def test_a_command_that_does_not_exist_gets_a_suggestion(run: Run) -> None:
+    like, unlike = run("shedule"), run("zzz")
+
+    assert (like.exit_code, unlike.exit_code) == (2, 2)
+    assert "No such command 'shedule'. Did you mean 'schedule'?" in like.stderr
+    assert "No such command 'zzz'." in unlike.stderr
+
+
 def test_a_short_flag_asks_for_help_as_well(run: Run) -> None:
     assert run("demo", "-h").output == run("demo", "--help").output
 

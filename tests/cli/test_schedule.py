@@ -100,6 +100,21 @@ def test_what_is_left_out_is_told_on_standard_error(run: Run) -> None:
     assert "Left out" not in result.stdout
 
 
+def test_fields_that_kubernetes_does_not_have_are_told_of_or_refused(run: Run) -> None:
+    pods = [pod(f"p-{n}", nodeSelecter={"a": "b"}) for n in range(12)]
+    stdin = text_of(node("n-1"), *pods)
+
+    told = run("schedule", "--cluster", "-", stdin=stdin)
+    refused = run("schedule", "--cluster", "-", "--strict", stdin=stdin)
+
+    lines = told.stderr.splitlines()
+    assert told.exit_code == 0
+    assert lines[0].startswith('Left out: standard input: Pod "p-0": spec: "nodeSelecter" is no ')
+    assert lines[10] == "Left out: 2 more fields of this kind."
+    assert refused.exit_code == 2
+    assert "did you mean nodeSelector?" in refused.stderr
+
+
 def test_many_sources_are_cut_short(run: Run, cluster: str) -> None:
     more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
 

@@ -1,0 +1,129 @@
+"""Fields that Kubernetes does not have are told of, or refused, and never pass in silence."""
+
+import io
+import json
+
+import pytest
+
+from roadstead.manifests import read_manifests
+from roadstead.manifests.unknown_fields import (
+    AFFINITY,
+    POD_SPEC,
+    RESOURCES,
+    unknown_fields,
+)
+from roadstead.manifests.unknown_fields import CONTAINER as CONTAINER_FIELDS
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects.pod import Container, PodSpec, ResourceRequirements
+from roadstead.protocol.objects.selectors import Affinity
+
+CONTAINER = {"name": "c", "image": "x"}
+
+
+def pod_of(**spec):
+    return {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]} | spec}
+
+
+def told(kind, document):
+    return [str(each) for each in unknown_fields(kind, document)]
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        (
+            pod_of(nodeSelecter={"a": "b"}),
+            'spec: "nodeSelecter" is no field that Kubernetes has (did you mean nodeSelector?)',
+        ),
+        (pod_of(zzz=1), 'spec: "zzz" is no field that Kubernetes has'),
+        (
+            pod_of(containers=[CONTAINER, CONTAINER | {"resource": {}}]),
+            'spec.containers[1]: "resource" is no field that Kubernetes has (did you mean '
+            "resources?)",
+        ),
+        (
+            pod_of(initContainers=[CONTAINER | {"resources": {"request": {"cpu": 1}}}]),
+            'spec.initContainers[0].resources: "request" is no field that Kubernetes has (did you '
+            "mean requests?)",
+        ),
+        (
+            pod_of(affinity={"podAntiAfinity": {}}),
+            'spec.affinity: "podAntiAfinity" is no field that Kubernetes has (did you mean '
+            "podAntiAffinity?)",
+        ),
+        (pod_of(resources={"limit": {}}), 'spec.resources: "limit" is no field that'),
+    ],
+)
+def test_a_field_that_is_not_known_is_named_with_what_may_be_meant(document, text):
+    (found,) = told("Pod", document)
+    assert found.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Deployment", ("spec", "template", "spec")),
+        ("Job", ("spec", "template", "spec")),
+        ("CronJob", ("spec", "jobTemplate", "spec", "template", "spec")),
+    ],
+)
+def test_the_pods_of_a_workload_are_looked_at(kind, path):
+    document = {"tolerationz": []}
+    for name in reversed(path):
+        document = {name: document}
+    (found,) = told(kind, document)
+    assert found.startswith(f'{".".join(path)}: "tolerationz" is no field')
+
+
+@pytest.mark.parametrize(
+    ("kind", "document"),
+    [
+        ("Pod", pod_of(nodeSelector={}, dnsPolicy="Default", hostname="h")),
+        ("Pod", {"spec": None}),
+        ("Pod", {"spec": {"containers": None, "affinity": None}}),
+        ("Pod", {"spec": {"containers": [None, 3]}}),
+        ("Deployment", {"spec": {"template": []}}),
+        ("Service", {"spec": {"anything": 1}}),
+    ],
+)
+def test_what_is_known_or_not_looked_at_is_let_pass(kind, document):
+    assert told(kind, document) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        (PodSpec, POD_SPEC),
+        (Container, CONTAINER_FIELDS),
+        (ResourceRequirements, RESOURCES),
+        (Affinity, AFFINITY),
+    ],
+)
+def test_every_field_that_is_read_is_known(model, known):
+    assert {each.alias for each in model.model_fields.values()} <= known
+
+
+def read(document, **how):
+    text = json.dumps({"apiVersion": "v1"} | document).encode()
+    return read_manifests(["-"], stdin=io.BytesIO(text), **how)
+
+
+def test_it_is_left_out_with_a_note_or_refused():
+    document = pod_of(nodeSelecter={"a": "b"})
+    text = 'standard input: Pod "p": spec: "nodeSelecter" is no field that Kubernetes has'
+
+    manifests = read(document)
+    assert len(manifests.pods) == 1
+    assert [each.startswith(text) for each in manifests.unknown] == [True]
+
+    with pytest.raises(InputError) as refused:
+        read(document, is_strict=True)
+    assert str(refused.value) == manifests.unknown[0]
+
+
+def test_template_syntax_that_was_left_is_recognised():
+    with pytest.raises(InputError, match=r"holds template syntax .* helm template"):
+        read_manifests(["-"], stdin=io.BytesIO(b"kind: Pod\nmetadata: {name: {{ .name }}}\n"))
+    with pytest.raises(InputError) as other:
+        read_manifests(["-"], stdin=io.BytesIO(b"kind: Pod\nmetadata: {name: [}\n"))
+    assert "template" not in str(other.value)
