@@ -28,14 +28,22 @@ from roadstead.run import RunInputs
 
 SOURCE_MAX_CHARS = 60
 UNKNOWN_MAX = 10
+BOUND_TO_NODES = "DaemonSet", "Node"
+"""Owners of pods that go with their node: daemons, and what a kubelet starts from files."""
 
 
 def load_manifests(
-    cluster: Sequence[str], pods: Sequence[str], *, with_digests: bool, is_strict: bool = False
+    cluster: Sequence[str],
+    pods: Sequence[str],
+    *,
+    with_digests: bool,
+    is_strict: bool = False,
+    reschedules_lost: bool = False,
 ) -> Loaded:
     """Nodes sorted by name, as the API server lists them; pending pods of the cluster first.
 
-    is_strict: as of `read_manifests`.
+    is_strict: as of `read_manifests`. reschedules_lost: running pods of nodes that are not there
+    are pending again, behind the others.
 
     Raises:
         InputError: a path, text or object that is wrong, or one that stands twice and differs.
@@ -54,6 +62,7 @@ def load_manifests(
     all_pods = (*everything.pods, *made.pods)
     running, pending = split_pods(_compiled(all_pods))
     known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
+    again = _made_again(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
     cluster_has = replace(
         cluster_facts(everything, made.replica_sets, made.claims, all_pods),
@@ -61,10 +70,10 @@ def load_manifests(
     )
     return Loaded(
         source=_source(paths),
-        inputs=RunInputs(tuple(map(compile_node, nodes)), known, pending),
+        inputs=RunInputs(tuple(map(compile_node, nodes)), known, (*pending, *again)),
         cluster=cluster_has,
         digests=tuple(_digests(paths, content)) if with_digests else (),
-        notes=tuple(_notes((standing, wanted), lost, has_nodes=bool(nodes))),
+        notes=tuple(_notes((standing, wanted), len(lost), len(again), has_nodes=bool(nodes))),
     )
 
 
@@ -90,10 +99,20 @@ def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
 
 def _on_known_nodes(
     running: Sequence[RunningPod], nodes: set[str]
-) -> tuple[tuple[RunningPod, ...], int]:
-    """Running pods whose node is there, and how many others: upstream's snapshot has none such."""
+) -> tuple[tuple[RunningPod, ...], tuple[RunningPod, ...]]:
+    """Running pods whose node is there, and the others: upstream's snapshot has none such."""
     known = tuple(each for each in running if each[2] in nodes)
-    return known, len(running) - len(known)
+    return known, tuple(each for each in running if each[2] not in nodes)
+
+
+def _made_again(lost: Sequence[RunningPod]) -> tuple[Pod, ...]:
+    """Those of lost pods that are to run elsewhere: not what belongs to a node."""
+    return tuple(
+        (replace(identity, started_s=None), facts)
+        for identity, facts, _ in lost
+        if not facts.is_terminating
+        and (facts.owner is None or facts.owner.kind not in BOUND_TO_NODES)
+    )
 
 
 def _source(paths: Sequence[str]) -> str:
@@ -106,11 +125,14 @@ def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
         yield InputDigest(source, hashlib.sha256(text).hexdigest())
 
 
-def _notes(read: Sequence[Manifests], lost: int, *, has_nodes: bool) -> Iterator[str]:
+def _notes(read: Sequence[Manifests], lost: int, again: int, *, has_nodes: bool) -> Iterator[str]:
     if not has_nodes:
         yield "The cluster has no nodes: no pod can be placed."
-    if lost:
-        yield f"Left out: {_counted(lost, 'running pod')} on nodes that the manifests do not have."
+    if again:
+        yield f"Pending again: {_counted(again, 'pod')} of nodes that the manifests do not have."
+    if lost - again:
+        left = _counted(lost - again, "running pod")
+        yield f"Left out: {left} on nodes that the manifests do not have."
     finished = sum(each.finished_pods for each in read)
     if finished:
         yield f"Left out: {_counted(finished, 'finished pod')}."
@@ -118,6 +140,10 @@ def _notes(read: Sequence[Manifests], lost: int, *, has_nodes: bool) -> Iterator
     yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_MAX])
     if len(unknown) > UNKNOWN_MAX:
         yield f"Left out: {_counted(len(unknown) - UNKNOWN_MAX, 'more field')} of this kind."
+    makers = _added(each.pod_makers for each in read)
+    for kind, count in sorted(makers.items()):
+        rule = "makes pods as only its own controller knows: give the pods themselves, too"
+        yield f"Left out: {kind} {count:,}, which {rule}."
     ignored = _added(each.ignored for each in read)
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))

@@ -33,6 +33,7 @@ class SourceOptions:
     pods: tuple[str, ...] = ()
     trace: Path | None = None
     strict: bool = False
+    lost_nodes: str = "leave-out"
 
     def check(self, *others: str | None) -> None:
         """UsageError unless it says one source; `others` may be "-" (standard input), too."""
@@ -129,6 +130,14 @@ source_parameters = (
         type=click.Path(path_type=Path),
         metavar="PATH",
         help="A trace in place of manifests; see roadstead trace --help.",
+    ),
+    click.option(
+        "--lost-nodes",
+        type=click.Choice(["leave-out", "reschedule"]),
+        default="leave-out",
+        show_default=True,
+        help="Running pods on nodes that --cluster does not have are left out, or are pending "
+        "again: what happens when those nodes go?",
     ),
     click.option(
         "--strict",

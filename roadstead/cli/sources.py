@@ -13,5 +13,9 @@ def load(source: SourceOptions, *, with_digests: bool) -> Loaded:
     from roadstead.cli.manifest_inputs import load_manifests
 
     return load_manifests(
-        source.cluster, source.pods, with_digests=with_digests, is_strict=source.strict
+        source.cluster,
+        source.pods,
+        with_digests=with_digests,
+        is_strict=source.strict,
+        reschedules_lost=source.lost_nodes == "reschedule",
     )

@@ -52,6 +52,7 @@ T = TypeVar("T", bound=ApiObject)
 FINISHED_PHASES = ("Succeeded", "Failed")
 TEMPLATE = b"{{"
 _LIST_DEPTH_MAX = 10
+_POD_SPEC_DEPTH_MAX = 8
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "PriorityClass"}
@@ -67,7 +68,8 @@ class Manifests:
     """Objects by kind, in the order they were read.
 
     pods: without those that have finished (the scheduler never sees them; `finished_pods` counts).
-    ignored: kind -> count of objects that scheduling does not look at. unknown: what was said of
+    ignored: kind -> count of objects that scheduling does not look at. pod_makers: those of kinds
+    that Kubernetes does not have, and that hold the spec of a pod. unknown: what was said of
     fields that Kubernetes does not have, which are left out.
     """
 
@@ -94,6 +96,7 @@ class Manifests:
     priority_classes: tuple[PriorityClass, ...] = ()
     finished_pods: int = 0
     ignored: Mapping[str, int] = field(default_factory=dict)
+    pod_makers: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
 
 
@@ -156,6 +159,7 @@ class _Gathered:
         self._pod_sources: list[str] = []
         self._seen: dict[tuple[str, str, str], str] = {}
         self._ignored: Counter[str] = Counter()
+        self._pod_makers: Counter[str] = Counter()
         self._generated: Counter[str] = Counter()
 
     def add_document(self, document: object, source: str, depth: int = 0) -> None:
@@ -181,7 +185,8 @@ class _Gathered:
         version = document.get("apiVersion")
         group = version.rpartition("/")[0] if isinstance(version, str) else None
         if kind not in KINDS or (group is not None and group not in _BUILT_IN_GROUPS):
-            self._ignored[f"{kind}.{group}" if group else kind] += 1
+            counts = self._pod_makers if _holds_pod_spec(document) else self._ignored
+            counts[f"{kind}.{group}" if group else kind] += 1
             return
         if isinstance(version, str) and version != API_VERSIONS[kind]:
             raise InputError(
@@ -235,6 +240,7 @@ class _Gathered:
             pods=living,
             finished_pods=len(pods) - len(living),
             ignored=dict(sorted(self._ignored.items())),
+            pod_makers=dict(sorted(self._pod_makers.items())),
             unknown=tuple(self._unknown),
             namespaces=self._of(Namespace),
             persistent_volumes=self._of(PersistentVolume),
@@ -277,6 +283,18 @@ def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator
             item = {"apiVersion": version, **item, "kind": item_kind}
         yield item
         items[index] = None  # Its model has taken its place: the memory serves the next ones.
+
+
+def _holds_pod_spec(document: object, depth: int = 0) -> bool:
+    """Whether containers with images stand in an object, not too deep."""
+    if depth > _POD_SPEC_DEPTH_MAX or not isinstance(document, dict):
+        return False
+    containers = document.get("containers")
+    if isinstance(containers, list) and any(
+        isinstance(each, dict) and "image" in each for each in containers
+    ):
+        return True
+    return any(_holds_pod_spec(each, depth + 1) for each in document.values())
 
 
 def _duplicate(

@@ -21,12 +21,14 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def load(self, cluster: list[Manifest], pods: list[Manifest]) -> Loaded:
+    def load(
+        self, cluster: list[Manifest], pods: list[Manifest], *, reschedules_lost: bool = False
+    ) -> Loaded:
         sources = (
             [write(self.folder / "cluster.json", *cluster)],
             [write(self.folder / "pods.json", *pods)] if pods else [],
         )
-        return load_manifests(*sources, with_digests=False)
+        return load_manifests(*sources, with_digests=False, reschedules_lost=reschedules_lost)
 
     def refusal(self, cluster: list[Manifest], pods: list[Manifest]) -> str:
         with pytest.raises(InputError) as caught:
@@ -259,3 +261,48 @@ def test_digests_are_those_of_every_file_once(tmp_path: Path) -> None:
     loaded = load_manifests([first, str(tmp_path)], [first], with_digests=True)
 
     assert [each.name for each in loaded.digests] == [first, str(tmp_path / "b.json")]
+
+
+def test_pods_of_nodes_that_are_gone_are_pending_again_where_that_is_asked_for(
+    files: Files,
+) -> None:
+    ending = pod("ending", nodeName="gone")
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster = [
+        node("n"),
+        pod("runs", nodeName="n"),
+        pod("lost", nodeName="gone"),
+        owned_by(pod("web-1", nodeName="gone"), "ReplicaSet", "web"),
+        owned_by(pod("log-1", nodeName="gone"), "DaemonSet", "log"),
+        ending,
+        pod("waits"),
+    ]
+
+    loaded = files.load(cluster, [pod("new")], reschedules_lost=True)
+
+    assert [identity.name for identity, _, _ in loaded.inputs.running] == ["runs"]
+    assert pending_names(loaded) == [
+        "default/waits",
+        "default/new",
+        "default/lost",
+        "default/web-1",
+    ]
+    assert all(not facts.node_name for _, facts in loaded.inputs.pending)
+    assert loaded.notes == (
+        "Pending again: 2 pods of nodes that the manifests do not have.",
+        "Left out: 2 running pods on nodes that the manifests do not have.",
+    )
+
+
+def test_custom_resources_that_make_pods_are_named_as_such(files: Files) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
+    rollout = thing("argoproj.io/v1alpha1", "Rollout", "r", spec={"template": template})
+    other = thing("argoproj.io/v1alpha1", "AppProject", "a", spec={"containers": "none"})
+
+    loaded = files.load([node("n"), rollout, other], [])
+
+    assert loaded.notes == (
+        "Left out: Rollout.argoproj.io 1, which makes pods as only its own controller knows: give "
+        "the pods themselves, too.",
+        "Left out, since scheduling does not look at them: AppProject.argoproj.io 1.",
+    )
