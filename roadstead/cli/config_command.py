@@ -2,46 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
-import sys
-from typing import Final
-
 import click
-import yaml
 
-from roadstead.cli.config_notes import tell_config_notes
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import config_bytes, plugin_option
-from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
-from roadstead.config.load import LoadedConfig
-from roadstead.config.model import ProfileConfig
-from roadstead.config.presets import list_presets, preset_text
-
-# The order in which a pod meets them.
-_POINTS_OF_A_CYCLE: Final = (
-    *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
-    *("reserve", "permit", "preBind", "bind", "postBind"),
-)
-
-# Beyond what PyYAML quotes by itself: words and numbers of Go's YAML that PyYAML takes for texts.
-_READ_OTHERWISE: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
-
-
-class _GoDumper(yaml.SafeDumper):
-    """YAML as Go prints it: a text that Go would read as anything else stands in double quotes."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Never an alias: the document is for people."""
-        return True
-
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        """A text, quoted where it has to be."""
-        style = '"' if _READ_OTHERWISE.fullmatch(text) else None
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_GoDumper.add_representer(str, _GoDumper.represent_text)
+from roadstead.cli.options import PRESETS, plugin_option
 
 
 @click.command("config", cls=ReportingCommand)
@@ -51,7 +15,7 @@ _GoDumper.add_representer(str, _GoDumper.represent_text)
     metavar="FILE",
     help="A KubeSchedulerConfiguration, YAML or JSON, or an older Policy; - reads standard input.",
 )
-@click.option("--preset", metavar="NAME", help=f"One that ships: {', '.join(list_presets())}.")
+@click.option("--preset", metavar="NAME", help=f"One that ships: {PRESETS}.")
 @plugin_option
 @click.option(
     "--output-format",
@@ -109,60 +73,14 @@ def config_command(
         raise click.UsageError("--config and --preset exclude each other")
     if notes and effective:
         raise click.UsageError("--notes and --effective exclude each other")
-    loaded = _load(path, preset, plugin)
+    from roadstead.cli import config_text
+    from roadstead.cli.config_notes import tell_config_notes
+
+    loaded = config_text.load_for(path, preset, plugin)
     if notes:
-        click.echo(_notes(loaded, output_format), nl=output_format == "json" or bool(loaded.notes))
+        text = config_text.notes_text(loaded, output_format)
+        click.echo(text, nl=output_format == "json" or bool(loaded.notes))
         return
     tell_config_notes(loaded)
-    click.echo(_effective(loaded, output_format) if effective else _document(loaded, output_format))
-
-
-def _load(path: str | None, preset: str | None, plugins: tuple[str, ...]) -> LoadedConfig:
-    if path is not None:
-        content, source = config_bytes(path)
-    elif preset is None and plugins:
-        content, source = choose_plugins(plugins).as_config().encode(), SOURCE_OF_FLAGS
-    else:
-        preset = preset or "default"
-        content, source = preset_text(preset).encode(), f"preset {preset}"
-    chosen = choose_plugins(plugins, content.decode(errors="replace"))
-    return load_with(chosen, content, source)
-
-
-def _document(loaded: LoadedConfig, output_format: str) -> str:
-    if output_format == "json":
-        return json.dumps(loaded.document, indent=2, ensure_ascii=False)
-    text: str = yaml.dump(
-        dict(loaded.document),
-        Dumper=_GoDumper,
-        sort_keys=True,
-        allow_unicode=True,
-        width=sys.maxsize,
-    )
-    return text.rstrip("\n")
-
-
-def _notes(loaded: LoadedConfig, output_format: str) -> str:
-    if output_format == "json":
-        notes = [note.document() for note in loaded.notes]
-        return json.dumps(notes, indent=2, ensure_ascii=False)
-    return "\n".join(map(str, loaded.notes))
-
-
-def _effective(loaded: LoadedConfig, output_format: str) -> str:
-    if output_format == "json":
-        return json.dumps(loaded.effective(), indent=2, ensure_ascii=False)
-    return "\n\n".join(_table(profile) for profile in loaded.config.profiles)
-
-
-def _table(profile: ProfileConfig) -> str:
-    width = max(map(len, _POINTS_OF_A_CYCLE))
-    lines = [f"profile {profile.scheduler_name}"]
-    for point in _POINTS_OF_A_CYCLE:
-        names = [
-            f"{ref.name} (weight {ref.weight})" if point == "score" else ref.name
-            for ref in profile.plugins[point]
-        ] or ["-"]
-        lines.append(f"  {point:<{width}}  {names[0]}")
-        lines += [f"  {'':<{width}}  {name}" for name in names[1:]]
-    return "\n".join(lines)
+    told = config_text.effective_text if effective else config_text.document_text
+    click.echo(told(loaded, output_format))
