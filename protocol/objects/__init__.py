@@ -73,7 +73,19 @@ from roadstead.protocol.objects.policy import (
     DisruptionBudgetStatus as DisruptionBudgetStatus,
 )
 from roadstead.protocol.objects.policy import (
+    LimitRange as LimitRange,
+)
+from roadstead.protocol.objects.policy import (
+    LimitRangeItem as LimitRangeItem,
+)
+from roadstead.protocol.objects.policy import (
+    LimitRangeSpec as LimitRangeSpec,
+)
+from roadstead.protocol.objects.policy import (
     Namespace as Namespace,
+)
+from roadstead.protocol.objects.policy import (
+    Overhead as Overhead,
 )
 from roadstead.protocol.objects.policy import (
     PodDisruptionBudget as PodDisruptionBudget,
@@ -83,6 +95,12 @@ from roadstead.protocol.objects.policy import (
 )
 from roadstead.protocol.objects.policy import (
     PriorityClass as PriorityClass,
+)
+from roadstead.protocol.objects.policy import (
+    RuntimeClass as RuntimeClass,
+)
+from roadstead.protocol.objects.policy import (
+    RuntimeScheduling as RuntimeScheduling,
 )
 from roadstead.protocol.objects.policy import (
     Service as Service,

@@ -77,6 +77,7 @@ class PodSpec(Manifest):
     scheduling_gates: Many[SchedulingGate] = ()
     resource_claims: Many[ResourceClaim] = ()
     scheduler_name: OptionalName = ""
+    runtime_class_name: str = ""
     priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: Literal["", "Never", "PreemptLowerPriority"] = ""

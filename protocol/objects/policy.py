@@ -1,4 +1,4 @@
-"""Namespaces, services and disruption budgets: objects that select pods."""
+"""Objects that select pods, or say something of those that are created."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Count, Int32, IntOrString, Labels, Manifest, nothing
+from roadstead.protocol.objects.base import (
+    Count,
+    Int32,
+    IntOrString,
+    Labels,
+    Manifest,
+    Many,
+    Resources,
+    nothing,
+)
 from roadstead.protocol.objects.meta import ApiObject
-from roadstead.protocol.objects.selectors import LabelSelector
+from roadstead.protocol.objects.selectors import LabelSelector, Toleration
 
 
 class Namespace(ApiObject):
@@ -67,3 +76,39 @@ class PriorityClass(ApiObject):
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: Literal["", "Never", "PreemptLowerPriority"] = ""
+
+
+class LimitRangeItem(Manifest):
+    """What containers (or pods, or claims) of a namespace get where they say nothing."""
+
+    type: str = ""
+    default: Resources = Field(default_factory=nothing)
+    default_request: Resources = Field(default_factory=nothing)
+    max: Resources = Field(default_factory=nothing)
+    min: Resources = Field(default_factory=nothing)
+
+
+class LimitRangeSpec(Manifest):
+    limits: Many[LimitRangeItem] = ()
+
+
+class LimitRange(ApiObject):
+    """Defaults and bounds of what pods of a namespace ask for."""
+
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class Overhead(Manifest):
+    pod_fixed: Resources = Field(default_factory=nothing)
+
+
+class RuntimeScheduling(Manifest):
+    node_selector: Labels = Field(default_factory=nothing)
+    tolerations: Many[Toleration] = ()
+
+
+class RuntimeClass(ApiObject):
+    """A container runtime: what a pod costs beside its containers, and where it may run."""
+
+    overhead: Overhead = Overhead()
+    scheduling: RuntimeScheduling = RuntimeScheduling()

@@ -13,10 +13,12 @@ from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.node import Node
 from roadstead.protocol.objects.pod import Pod
 from roadstead.protocol.objects.policy import (
+    LimitRange,
     Namespace,
     PodDisruptionBudget,
     PodGroup,
     PriorityClass,
+    RuntimeClass,
     Service,
 )
 from roadstead.protocol.objects.storage import (
@@ -41,10 +43,11 @@ from roadstead.protocol.objects.workloads import (
 _GROUPS: dict[str, tuple[type[ApiObject], ...]] = {
     "": (
         Node, Pod, Namespace, PersistentVolume, PersistentVolumeClaim, Service,
-        ReplicationController,
+        ReplicationController, LimitRange,
     ),
     "apps": (Deployment, ReplicaSet, StatefulSet, DaemonSet),
     "batch": (Job, CronJob),
+    "node.k8s.io": (RuntimeClass,),
     "policy": (PodDisruptionBudget,),
     "scheduling.k8s.io": (PriorityClass,),
     "scheduling.x-k8s.io": (PodGroup,),

@@ -18,6 +18,7 @@ from roadstead.facts.compile import Interner, compile_node, compile_pod, describ
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
+from roadstead.manifests.creation import Creation
 from roadstead.manifests.files import read_texts
 from roadstead.protocol import objects
 from roadstead.protocol.documents import SIZE_MAX_BYTES
@@ -59,7 +60,8 @@ def load_manifests(
     everything = joined(standing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
     made = expand_workloads(expandable(standing, wanted, everything), nodes)
-    all_pods = (*everything.pods, *made.pods)
+    creation = Creation(everything.limit_ranges, everything.runtime_classes)
+    all_pods = tuple(map(creation.admit, (*everything.pods, *made.pods)))
     running, pending = split_pods(_compiled(all_pods))
     known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
     again = _made_again(lost) if reschedules_lost else ()
@@ -73,7 +75,10 @@ def load_manifests(
         inputs=RunInputs(tuple(map(compile_node, nodes)), known, (*pending, *again)),
         cluster=cluster_has,
         digests=tuple(_digests(paths, content)) if with_digests else (),
-        notes=tuple(_notes((standing, wanted), len(lost), len(again), has_nodes=bool(nodes))),
+        notes=(
+            *_notes((standing, wanted), len(lost), len(again), has_nodes=bool(nodes)),
+            *creation.notes(),
+        ),
     )
 
 

@@ -23,6 +23,7 @@ _OTHERS = (
     *("nodes", "pods", "namespaces", "persistent_volumes", "persistent_volume_claims"),
     *("storage_classes", "csi_nodes", "csi_drivers", "csi_storage_capacities"),
     *("volume_attachments", "pod_disruption_budgets", "pod_groups", "services", "priority_classes"),
+    *("limit_ranges", "runtime_classes"),
 )
 
 

@@ -29,6 +29,7 @@ from roadstead.protocol.objects import (
     DaemonSet,
     Deployment,
     Job,
+    LimitRange,
     Namespace,
     Node,
     PersistentVolume,
@@ -39,6 +40,7 @@ from roadstead.protocol.objects import (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    RuntimeClass,
     Service,
     StatefulSet,
     StorageClass,
@@ -55,7 +57,7 @@ _LIST_DEPTH_MAX = 10
 _POD_SPEC_DEPTH_MAX = 8
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
-    | {"VolumeAttachment", "PriorityClass"}
+    | {"VolumeAttachment", "PriorityClass", "RuntimeClass"}
 )
 
 
@@ -94,6 +96,8 @@ class Manifests:
     jobs: tuple[Job, ...] = ()
     cron_jobs: tuple[CronJob, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
+    limit_ranges: tuple[LimitRange, ...] = ()
+    runtime_classes: tuple[RuntimeClass, ...] = ()
     finished_pods: int = 0
     ignored: Mapping[str, int] = field(default_factory=dict)
     pod_makers: Mapping[str, int] = field(default_factory=dict)
@@ -261,6 +265,8 @@ class _Gathered:
             jobs=self._of(Job),
             cron_jobs=self._of(CronJob),
             priority_classes=self._of(PriorityClass),
+            limit_ranges=self._of(LimitRange),
+            runtime_classes=self._of(RuntimeClass),
         )
 
     def _of(self, model: type[T]) -> tuple[T, ...]:

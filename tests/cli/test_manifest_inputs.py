@@ -306,3 +306,17 @@ def test_custom_resources_that_make_pods_are_named_as_such(files: Files) -> None
         "the pods themselves, too.",
         "Left out, since scheduling does not look at them: AppProject.argoproj.io 1.",
     )
+
+
+def test_pods_of_workloads_get_the_limits_of_their_namespace(files: Files) -> None:
+    limits = {"limits": [{"type": "Container", "defaultRequest": {"memory": "1Gi"}}]}
+    cluster = [node("n"), thing("v1", "LimitRange", "l", spec=limits), pod("old", nodeName="n")]
+
+    loaded = files.load(cluster, [deployment("web", 2)])
+
+    asked = [dict(facts.requests).get("memory", 0) for _, facts in loaded.inputs.pending]
+    assert asked == [1 << 30, 1 << 30]
+    assert "memory" not in dict(loaded.inputs.running[0][1].requests)
+    assert loaded.notes == (
+        "Applied, as when pods are created: LimitRange default/l, to 2 of them.",
+    )

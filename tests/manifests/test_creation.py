@@ -1,0 +1,155 @@
+"""Limit ranges and runtime classes change pods that are created, and no others."""
+
+import io
+import json
+
+import pytest
+
+from roadstead.facts.requests import pod_requests
+from roadstead.manifests import read_manifests
+from roadstead.manifests.creation import Creation
+from roadstead.protocol.errors import InputError
+
+
+def pod(name="p", *, resources=None, meta=None, init=None, **spec):
+    containers = [{"name": "c", "image": "x", "resources": resources or {}}]
+    inits = [{"name": "i", "image": "x", "resources": init}] if init is not None else []
+    spec = {"containers": containers, "initContainers": inits} | spec
+    return {"kind": "Pod", "metadata": {"name": name} | (meta or {}), "spec": spec}
+
+
+def limit_range(name="l", kind="Container", namespace="default", **values):
+    metadata = {"name": name, "namespace": namespace}
+    return {
+        "kind": "LimitRange",
+        "metadata": metadata,
+        "spec": {"limits": [{"type": kind} | values]},
+    }
+
+
+def runtime_class(name="kata", **fields):
+    return {"kind": "RuntimeClass", "metadata": {"name": name}, "handler": "h"} | fields
+
+
+def created(*documents):
+    """The pods as they are stored, and what was said."""
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}).encode()
+    manifests = read_manifests(["-"], stdin=io.BytesIO(text))
+    creation = Creation(manifests.limit_ranges, manifests.runtime_classes)
+    return [creation.admit(each) for each in manifests.pods], list(creation.notes())
+
+
+def requests_of(pod):
+    return {name: str(amount) for name, amount in pod_requests(pod).items()}
+
+
+@pytest.mark.parametrize(
+    ("values", "resources", "requests", "limits"),
+    [
+        ({"defaultRequest": {"cpu": "1"}}, {}, {"cpu": "1"}, {}),
+        ({"default": {"cpu": "2"}}, {}, {"cpu": "2"}, {"cpu": "2"}),
+        ({"max": {"cpu": "3"}}, {}, {"cpu": "3"}, {"cpu": "3"}),
+        ({"min": {"cpu": "100m"}}, {}, {"cpu": "100m"}, {}),
+        (
+            {"max": {"cpu": "4"}, "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}},
+            {},
+            {"cpu": "1"},
+            {"cpu": "2"},
+        ),
+        (
+            {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}},
+            {"requests": {"cpu": "500m"}},
+            {"cpu": "500m"},
+            {"cpu": "2"},
+        ),
+        (
+            {"defaultRequest": {"memory": "1Gi"}},
+            {"requests": {"cpu": "1"}},
+            {"cpu": "1", "memory": "1Gi"},
+            {},
+        ),
+    ],
+)
+def test_containers_that_say_nothing_get_the_defaults_of_their_namespace(
+    values, resources, requests, limits
+):
+    (found,), notes = created(limit_range(**values), pod(resources=resources))
+
+    (container,) = found.spec.containers
+    assert {key: str(each) for key, each in container.resources.requests.items()} == requests
+    assert {key: str(each) for key, each in container.resources.limits.items()} == limits
+    assert notes == ["Applied, as when pods are created: LimitRange default/l, to 1 of them."]
+
+
+def test_init_containers_get_them_too():
+    (found,), _ = created(limit_range(defaultRequest={"cpu": "1"}), pod(init={}))
+    assert str(found.spec.init_containers[0].resources.requests["cpu"]) == "1"
+
+
+@pytest.mark.parametrize(
+    ("limits", "given"),
+    [
+        (limit_range(defaultRequest={"cpu": "1"}), pod(meta={"uid": "u-1"})),
+        (limit_range(defaultRequest={"cpu": "1"}), pod(nodeName="n")),
+        (limit_range(namespace="other", defaultRequest={"cpu": "1"}), pod()),
+        (limit_range(kind="Pod", defaultRequest={"cpu": "1"}), pod()),
+        (limit_range(defaultRequest={"cpu": "1"}), pod(resources={"requests": {"cpu": "1"}})),
+        (limit_range(defaultRequest={"cpu": "1"}), pod(resources={"limits": {"cpu": "3"}})),
+    ],
+)
+def test_stored_pods_and_those_that_it_does_not_concern_stay_as_they_are(limits, given):
+    ((found,), notes), ((plain,), _) = created(limits, given), created(given)
+    assert (found, notes) == (plain, [])
+
+
+def test_of_two_limit_ranges_the_first_by_name_fills_in_first():
+    two = limit_range("b", defaultRequest={"cpu": "2", "memory": "1Gi"})
+    (found,), notes = created(two, limit_range("a", defaultRequest={"cpu": "1"}), pod())
+
+    assert requests_of(found) == {"cpu": "1", "memory": "1Gi"}
+    assert len(notes) == 2
+
+
+KATA = runtime_class(
+    overhead={"podFixed": {"cpu": "250m"}},
+    scheduling={
+        "nodeSelector": {"kata": "yes"},
+        "tolerations": [{"key": "kata", "operator": "Exists"}],
+    },
+)
+
+
+def test_a_runtime_class_adds_its_overhead_and_where_it_may_run():
+    (found,), notes = created(KATA, pod(runtimeClassName="kata", nodeSelector={"zone": "a"}))
+
+    assert requests_of(found) == {"cpu": "250m"}
+    assert found.spec.node_selector == {"zone": "a", "kata": "yes"}
+    assert [each.key for each in found.spec.tolerations][-1] == "kata"
+    assert notes == ["Applied, as when pods are created: RuntimeClass kata, to 1 of them."]
+
+
+def test_a_runtime_class_that_is_not_there_is_said_to_be_unknown():
+    (found,), notes = created(pod(runtimeClassName="gvisor"))
+    assert not found.spec.overhead
+    assert notes == [
+        'Not known: RuntimeClass "gvisor" of 1 pod, with its overhead and where it may run.'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"overhead": {"cpu": "1"}},
+            'Pod "p": spec.overhead: is not that of RuntimeClass "kata"',
+        ),
+        (
+            {"nodeSelector": {"kata": "no"}},
+            'Pod "p": spec.nodeSelector: contradicts RuntimeClass "kata" in "kata"',
+        ),
+    ],
+)
+def test_a_pod_that_contradicts_its_runtime_class_is_refused(spec, text):
+    with pytest.raises(InputError) as refused:
+        created(KATA, pod(runtimeClassName="kata", **spec))
+    assert str(refused.value) == text
