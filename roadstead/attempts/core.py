@@ -93,7 +93,8 @@ class AttemptsCore(Outcomes):
     def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Effect]:
         """Pods enter. One that is being tried under an older lease goes on under this one.
 
-        Effects: Done for pods that this scheduler has bound already. Raises KeyError, with nothing
+        Effects: Done for pods that this scheduler has bound already, and what follows from what
+        plugins said of waiting pods when they heard of their gangs. Raises KeyError, with nothing
         changed, for a pod of no profile.
         """
         profiles = [self._profiles[pod.info.facts.scheduler_name] for pod in pods]
@@ -108,7 +109,7 @@ class AttemptsCore(Outcomes):
                 self._lease_again(pod, profile, lease_id, known, out)
         self._ledger.pods.continue_stories(coming.values())
         self._ledger.go_all(list(coming.values()), PodEvent.LEASE)
-        return out.effects()
+        return self._effects(out)
 
     def undecided(self, max_pods: int) -> tuple[PodInCycle, ...]:
         """The first pods that wait for a decision; those a batch did not settle are among them."""

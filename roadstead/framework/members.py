@@ -7,7 +7,7 @@ Permit; here only the queue sees every pod that comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey, group_key
@@ -16,7 +16,7 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 class GroupMembers:
     """UIDs by group. `is_known`: somebody keeps count; without it nobody can tell."""
 
-    __slots__ = ("_bound", "_group_of", "_heard", "_told", "_uids", "is_known")
+    __slots__ = ("_bound", "_group_of", "_heard", "_listeners", "_told", "_uids", "is_known")
 
     def __init__(self, *, is_known: bool = False) -> None:
         self.is_known = is_known
@@ -25,6 +25,7 @@ class GroupMembers:
         self._bound: dict[GroupKey, set[str]] = {}
         self._told: dict[GroupKey, int] = {}
         self._heard: dict[GroupKey, int] = {}
+        self._listeners: list[Callable[[GroupKey], None]] = []
 
     def add(self, uid: str, facts: PodFacts) -> bool:
         """A pod exists; whether it is a new member of a group."""
@@ -69,6 +70,10 @@ class GroupMembers:
             if key is not None:
                 self._bound.setdefault(key, set()).add(uid)
 
+    def listen(self, heard: Callable[[GroupKey], None]) -> None:
+        """Call this whenever somebody says how many of a group are bound."""
+        self._listeners.append(heard)
+
     def hear(self, key: GroupKey, bound: int) -> None:
         """So many of a group are bound, says who knows."""
         self._heard[key] = self.times_heard(key) + 1
@@ -76,6 +81,8 @@ class GroupMembers:
             self._told[key] = bound
         else:
             self._told.pop(key, None)
+        for heard in self._listeners:
+            heard(key)
 
     def bound(self, key: GroupKey) -> int:
         """How many pods of a group are bound, as far as is known here."""

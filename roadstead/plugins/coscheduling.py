@@ -80,6 +80,7 @@ class Coscheduling(
         self._wait_s = args.permit_wait_s
         self._waiting = handle.waiting
         self._members = handle.members
+        self._members.listen(self._let_go_if_complete)
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
         self._held: dict[GroupKey, dict[str, _Held]] = {}
         self._bound: dict[GroupKey, dict[str, int]] = {}
@@ -169,10 +170,20 @@ class Coscheduling(
             held[pod.uid] = _Held.WAITS
             return WAIT, self._timeout_s(facts, key)
         held[pod.uid] = _Held.LET_GO
+        self._let_go(held)
+        return SUCCESS, 0.0
+
+    def _let_go(self, held: dict[str, _Held]) -> None:
         for uid in _waiting_in(held):
             held[uid] = _Held.LET_GO
             self._waiting.allow(uid, self.name)
-        return SUCCESS, 0.0
+
+    def _let_go_if_complete(self, key: GroupKey) -> None:
+        """Others bound pods of a group, of which some may wait here."""
+        held = self._held.get(key, {})
+        waiting = next(filter(None, map(self._waiting.get, _waiting_in(held))), None)
+        if waiting is not None and self._is_complete(waiting.facts, key):
+            self._let_go(held)
 
     def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)

@@ -62,3 +62,13 @@ def test_what_is_told_of_bound_members_holds_until_something_else_is_told():
     members.hear(GANG, 0)
     members.hear(GANG, 0)
     assert members.bound(GANG) == 0
+
+
+def test_who_listens_is_called_with_what_is_known_by_then():
+    members, heard = GroupMembers(), []
+    members.listen(lambda key: heard.append((key, members.bound(key))))
+
+    members.hear(GANG, 3)
+    members.hear(GANG, 0)
+
+    assert heard == [(GANG, 3), (GANG, 0)]

@@ -395,6 +395,20 @@ def test_members_that_others_bound_count_as_placed():
     assert uids_of(Bind, gangs.place("u1", "late")) == ["u1"]
 
 
+def test_a_member_that_waits_goes_on_once_it_hears_that_others_bound_enough():
+    gangs = Gangs()
+    gangs.lease(u1=member(), other=member("b"))
+    assert gangs.place("u1", "other") == []
+
+    gangs.members.hear(("default", "a"), 1)
+    assert gangs.core.lease(2, [gangs.in_cycle("u1")]) == []
+    gangs.members.hear(("default", "a"), 2)
+    effects = gangs.core.lease(3, [gangs.in_cycle("u1")])
+
+    assert uids_of(Bind, effects) == ["u1"]
+    assert gangs.states("u1", "other") == ["binding", "waiting"]
+
+
 def test_members_that_were_bound_here_count_once_though_others_tell_of_them():
     gangs = Gangs()
     gangs.lease(u1=member(least=2), u2=member(least=2))

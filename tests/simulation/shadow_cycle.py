@@ -94,7 +94,7 @@ class ShadowCycle(CycleAccount):
                 self._begin(self._log, effects)
                 try:
                     getattr(self, f"_{name}")(*what, **how)
-                    if name not in ("lease", "lost"):
+                    if name != "lost":
                         self._heed_words()
                 except (KeyError, AssertionError) as lost:
                     self._differs(name, f"cannot be followed: {lost!r}")
