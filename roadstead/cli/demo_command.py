@@ -12,6 +12,7 @@ from roadstead.cli.options import (
     PlanOptions,
     RunForm,
     demo_plan_parameters,
+    force_option,
     gathered,
     output_option,
     run_format_option,
@@ -33,6 +34,7 @@ _COUNT = click.IntRange(1, COUNT_MAX)
 @click.option("--pods", type=_COUNT, metavar="N", help=f"Number of pods [default: {PODS:,}].")
 @gathered("plan", PlanOptions, demo_plan_parameters)
 @output_option
+@force_option
 @run_format_option
 @click.pass_obj
 def demo_command(
@@ -43,6 +45,7 @@ def demo_command(
     pods: int | None,
     plan: PlanOptions,
     output: Path | None,
+    force: bool,
     form: RunForm,
 ) -> None:
     """Schedule a generated fleet, to see it work.
@@ -67,7 +70,7 @@ def demo_command(
         from roadstead.cli import plan as plans
 
         report = scheduling.Report(form, output)
-        report.check()
+        report.check(is_replaced=force or plan.resume)
         settings = plans.read_settings(plan)
         session.launcher().prepare(settings, plans.log_dir(plan))
         loaded = inputs.load_generated(

@@ -216,6 +216,9 @@ output_option = click.option(
     metavar="DIR",
     help="Write placements, pending pods and nodes (Parquet, JSON), summary.json and run.json.",
 )
+force_option = click.option(
+    "--force", is_flag=True, help="Replace the results of another run that --output holds."
+)
 format_option = click.option(
     "--format",
     "form",

@@ -12,6 +12,7 @@ from roadstead.cli.options import (
     PlanOptions,
     RunForm,
     SourceOptions,
+    force_option,
     gathered,
     output_option,
     plan_parameters,
@@ -26,6 +27,7 @@ from roadstead.cli.session import Session
 @gathered("plan", PlanOptions, plan_parameters)
 @gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
 @output_option
+@force_option
 @run_format_option
 @click.pass_obj
 def schedule_command(
@@ -35,6 +37,7 @@ def schedule_command(
     plan: PlanOptions,
     concurrency: ConcurrencyOptions,
     output: Path | None,
+    force: bool,
     form: RunForm,
 ) -> None:
     """Schedule manifests or a trace.
@@ -69,7 +72,7 @@ def schedule_command(
         from roadstead.cli.sources import load
 
         report = scheduling.Report(form, output)
-        report.check()
+        report.check(is_replaced=force or plan.resume)
         settings = plans.read_settings(plan, output, concurrency.overrides())
         config = plans.read_config(plan)
         session.launcher().prepare(plans.at_most(settings, concurrency), plans.log_dir(plan))

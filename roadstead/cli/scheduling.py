@@ -35,12 +35,18 @@ class Report:
     form: RunForm
     output: Path | None
 
-    def check(self) -> None:
-        """InputError for a directory that is not ours to write to: before the run, not after."""
+    def check(self, *, is_replaced: bool = True) -> None:
+        """InputError for a directory that is not ours to write to: before the run, not after.
+
+        is_replaced: what another run left there may be replaced.
+        """
         if self.output is not None:
-            from roadstead.report.output import check_directory
+            from roadstead.report.output import check_directory, holds_results
 
             check_directory(self.output)
+            if not is_replaced and holds_results(self.output):
+                rule = "holds the results of another run; --force replaces them"
+                raise InputError(rule, source=str(self.output))
 
 
 def schedule(

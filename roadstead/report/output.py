@@ -89,6 +89,11 @@ def check_directory(directory: Path) -> None:
         raise InputError(rule, source=str(directory))
 
 
+def holds_results(directory: Path) -> bool:
+    """Whether the results of a run of ours are there."""
+    return (directory / RUN_FILE).exists()
+
+
 def is_journal(path: Path) -> bool:
     """Whether it is the journal of a run, or one that was moved aside."""
     return JOURNAL.fullmatch(path.name) is not None and path.is_dir()

@@ -65,7 +65,7 @@ def test_the_journal_of_a_real_run_is_checked_by_the_output_directory(
     out = tmp_path / "out"
     asked = ("--cluster", cluster, "--pods", pods, "--runtime", "inline", "--output", out)
     for _ in range(again):
-        assert roadstead("schedule", *asked).exit_code == 0
+        assert roadstead("schedule", *asked, "--force").exit_code == 0
 
     checked = roadstead("check", out)
 

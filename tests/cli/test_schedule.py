@@ -115,6 +115,22 @@ def test_fields_that_kubernetes_does_not_have_are_told_of_or_refused(run: Run) -
     assert "did you mean nodeSelector?" in refused.stderr
 
 
+def test_results_of_another_run_are_replaced_only_by_force(
+    run: Run, cluster: str, pods: str, tmp_path: Path
+) -> None:
+    asked = ("schedule", "--cluster", cluster, "--pods", pods, "--output", tmp_path / "out")
+    assert run(*asked).exit_code == 0
+    before = sha256(tmp_path / "out" / "run.json")
+
+    again = run(*asked, "--seed", 3)
+    by_force = run(*asked, "--seed", 3, "--force")
+
+    text = f"{tmp_path}/out: holds the results of another run; --force replaces them\n"
+    assert (again.exit_code, again.stderr) == (2, text)
+    assert by_force.exit_code == 0
+    assert sha256(tmp_path / "out" / "run.json") != before
+
+
 def test_many_sources_are_cut_short(run: Run, cluster: str) -> None:
     more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
 
